@@ -1,0 +1,99 @@
+"""Topic names, Redis keys, paths and generated table names: built here and nowhere else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+CATALOG = "penstock.catalog"
+EVENTS = "penstock.events"
+EXCHANGE = "penstock.exchange"
+EPOCHS = "penstock.epochs"
+DEAD_LETTER = "penstock.deadletter"
+#: built-in topics and how many partitions each gets when the mesh is first started
+BUILT_IN_TOPICS = {CATALOG: 1, EVENTS: 4, EXCHANGE: 4, EPOCHS: 1, DEAD_LETTER: 1}
+
+CONTROL_SCHEMA_ID = 1
+#: ids of table schemas start here; lower ones are built in
+FIRST_TABLE_SCHEMA_ID = 100
+MAX_NAME_BYTES = 192
+_INGEST = "in."
+
+
+def ingest_topic(database: str, own: str | None = None) -> str:
+    """Topic that carries the rows of *database*; *own* is a table WITH (topic='own')."""
+    name = f"{_INGEST}{database.lower()}"
+    return f"{name}.{own.lower()}" if own else name
+
+
+def is_ingest_topic(topic: str) -> bool:
+    return topic.startswith(_INGEST)
+
+
+def lease(name: str) -> str:
+    return f"penstock:lease:{name}"
+
+
+def stream_status(stream_id: int) -> str:
+    """Redis hash: field `topic:partition` → offset at which the stream went live there; and progress fields."""
+    return f"penstock:stream:{stream_id}"
+
+
+def barrier(barrier_id: str) -> str:
+    """Redis hash: field `reader:topic:partition` → offset that the reader has finished."""
+    return f"penstock:barrier:{barrier_id}"
+
+
+def last_row(database: str, table: str) -> str:
+    """Redis hash: field child table → latest row as JSON."""
+    return f"penstock:last:{database.lower()}.{table.lower()}"
+
+
+def children(table_id: int) -> str:
+    """Redis hash: field child table → tags as JSON, for child tables first seen in rows."""
+    return f"penstock:children:{table_id}"
+
+
+def stream_producer(stream_id: int, topic: str, partition: int) -> str:
+    """Producer id in the results of a stream: one per source partition."""
+    return f"s:{stream_id}:{topic}:{partition}"
+
+
+def exchange_producer(stream_id: int, topic: str, partition: int) -> str:
+    return f"x:{stream_id}:{topic}:{partition}"
+
+
+def state_directory(root: str, query: str, topic: str, partition: int) -> str:
+    return str(PurePosixPath(root) / query / f"{topic}-{partition}")
+
+
+def segment_directory(root: str, table_id: int, partition: int) -> str:
+    return str(PurePosixPath(root) / f"table={table_id}" / f"partition={partition}")
+
+
+def group_id(stable: str, values: Sequence[object]) -> int:
+    """63-bit id of a stream's partition: a hash of its values; 0 without PARTITION BY. Opaque, but stable for ever."""
+    if not values:
+        return 0
+    text = "\x1f".join("\x00" if v is None else f"{type(v).__name__}:{v}" for v in values)
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"penstock-group").digest()
+    return (int.from_bytes(digest, "big") & 0x7FFF_FFFF_FFFF_FFFF) or 1
+
+
+def automatic_child(stable: str, group: int) -> str:
+    """`t_` and 32 hex digits (TDengine's rule: MD5 over supertable name and group id)."""
+    return "t_" + hashlib.md5(f"{stable}\x00{group}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _is_automatic(name: str) -> bool:
+    return len(name) == 34 and name.startswith("t_") and all(c in "0123456789abcdef" for c in name[2:])
+
+
+def named_child(name: str, stable: str, group: int) -> str:
+    """SUBTABLE's name made unique: `_<stable>_<group id>` behind it, whole name at most 192 bytes (stream-semantics 7)."""
+    if group == 0 or _is_automatic(name) or name.endswith(str(group)):
+        return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    suffix = f"_{stable}_{group}".replace(".", "_")
+    room = max(MAX_NAME_BYTES - len(suffix.encode()), 0)
+    return name.encode()[:room].decode(errors="ignore") + suffix

@@ -1,0 +1,256 @@
+"""The plan of one stream: what `CREATE STREAM` means once names are bound and types are known.
+
+A plan is plain frozen data. The planner (`penstock.sql.planner`) is its only maker, the catalog stores it
+(`to_json`), and `penstock.windows` is its only interpreter. Expressions are kept as canonical SQL text of the
+penstock dialect over *plan names* and compiled to polars once per plan by `penstock.sql.compile`:
+
+* before aggregation: source columns and tags by their own names, `tbname`, and `_now` (append time of the record);
+* after aggregation: `_a0, _a1, …` (aggregates), `_k0, _k1, …` (partition keys), `_wstart`, `_wend`, `_wduration`.
+
+All times are 64-bit integers counted in ticks of the source database's precision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penstock.types import ColumnType
+
+Precision = Literal["ms", "us", "ns"]
+WindowKind = Literal["interval", "session", "state", "event", "count"]
+TriggerKind = Literal["at_once", "window_close", "max_delay", "force_window_close", "continuous_window_close"]
+FillMode = Literal["none", "null", "value", "prev", "next", "linear"]
+
+TICKS_PER_SECOND: dict[str, int] = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time as written: `10s`, `1n`. Units b u a s m h are fixed, d w follow local midnight, n y the calendar."""
+
+    value: int
+    unit: Literal["b", "u", "a", "s", "m", "h", "d", "w", "n", "y"]
+
+    @property
+    def natural(self) -> bool:
+        """Whether the length depends on the calendar (months and years)."""
+        return self.unit in ("n", "y")
+
+    def ticks(self, precision: str) -> int:
+        """Length in ticks of *precision*; months count 30 and years 365 days (for limits only, never for boundaries)."""
+        nanos = {
+            "b": 1, "u": 1_000, "a": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+            "d": 86400 * 10**9, "w": 7 * 86400 * 10**9, "n": 30 * 86400 * 10**9, "y": 365 * 86400 * 10**9,
+        }[self.unit]  # fmt: skip
+        return self.value * nanos * TICKS_PER_SECOND[precision] // 10**9
+
+    def __str__(self) -> str:
+        return f"{self.value}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from. `columns[0]` is the time column; `child` narrows a supertable to one child table."""
+
+    table_id: int
+    database: str
+    table: str
+    kind: Literal["stable", "child", "plain", "virtual"]
+    columns: tuple[Column, ...]
+    tags: tuple[Column, ...]
+    precision: Precision
+    child: str | None = None
+    key_column: str | None = None
+    #: id of the stream whose result this table is: repeats replace and nothing expires (docs/decisions/0005).
+    result_of: int | None = None
+
+    @property
+    def time_column(self) -> str:
+        return self.columns[0].name
+
+
+@dataclass(frozen=True)
+class Key:
+    """One PARTITION BY item. `alias` is what TAGS and SUBTABLE may call it."""
+
+    alias: str
+    sql: str
+    type: ColumnType
+
+
+@dataclass(frozen=True)
+class Interval:
+    size: Duration
+    sliding: Duration
+    offset: Duration | None = None
+    kind: Literal["interval"] = "interval"
+
+
+@dataclass(frozen=True)
+class Session:
+    tolerance: Duration
+    kind: Literal["session"] = "session"
+
+
+@dataclass(frozen=True)
+class State:
+    sql: str
+    type: ColumnType
+    true_for: Duration | None = None
+    kind: Literal["state"] = "state"
+
+
+@dataclass(frozen=True)
+class Event:
+    """`*_columns` are the source columns each condition reads: they go into notifications as `fieldValue`."""
+
+    start_sql: str
+    end_sql: str
+    start_columns: tuple[str, ...] = ()
+    end_columns: tuple[str, ...] = ()
+    true_for: Duration | None = None
+    kind: Literal["event"] = "event"
+
+
+@dataclass(frozen=True)
+class Count:
+    size: int
+    sliding: int
+    kind: Literal["count"] = "count"
+
+
+Window = Interval | Session | State | Event | Count
+
+
+@dataclass(frozen=True)
+class Trigger:
+    kind: TriggerKind
+    #: MAX_DELAY's time, or CONTINUOUS_WINDOW_CLOSE's RECALCULATE period.
+    every: Duration | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`name = function(argument, *params)`. `count` without argument counts rows. `companion` takes `argument`'s value
+    from the row that aggregate `of` (a min, max, first or last) chose."""
+
+    name: str
+    function: str
+    sql: str | None
+    type: ColumnType
+    params: tuple[float | int | str, ...] = ()
+    of: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """One item of the select list, over plan names after aggregation (or source names in a stream without a window)."""
+
+    name: str
+    sql: str
+    type: ColumnType
+
+
+@dataclass(frozen=True)
+class Fill:
+    """`values[i]` (SQL literal or None) belongs to `outputs[i]`; None = computed (`_wstart`, keys, constants)."""
+
+    mode: FillMode
+    values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """The result table. `column_of[i]` names the output that fills `columns[i]` (None: NULL), `tag_of[i]` the index of the
+    partition key that fills `tags[i]` (`"group_id"` for the automatic tag, None: NULL)."""
+
+    table_id: int
+    database: str
+    table: str
+    columns: tuple[Column, ...]
+    tags: tuple[Column, ...]
+    column_of: tuple[str | None, ...]
+    tag_of: tuple[int | Literal["group_id"] | None, ...]
+    #: over the keys' plan names `_k0…`; None: the automatic name.
+    subtable_sql: str | None = None
+    key_column: str | None = None
+    precision: Precision = "ms"
+
+
+@dataclass(frozen=True)
+class Notify:
+    """`urls` empty: events go to Penstock's own subscribers only."""
+
+    urls: tuple[str, ...]
+    on: tuple[str, ...]
+    history: bool = False
+    on_failure: Literal["drop", "pause"] = "pause"
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    stream_id: int
+    database: str
+    name: str
+    sql: str
+    source: Source
+    #: where groups are finished: in the scan of their source partition, or behind the exchange.
+    path: Literal["scan", "exchange"]
+    where: str | None
+    keys: tuple[Key, ...]
+    window: Window | None
+    trigger: Trigger
+    aggregates: tuple[Aggregate, ...]
+    outputs: tuple[Output, ...]
+    target: Target
+    watermark: Duration = Duration(0, "a")
+    ignore_expired: bool = True
+    ignore_update: bool = True
+    delete_mark: Duration | None = None
+    idle_timeout: Duration | None = None
+    fill_history: bool = False
+    fill_history_async: bool = False
+    fill: Fill = Fill("none")
+    notify: Notify | None = None
+    timezone: str = "UTC"
+    #: an expression that fails on a row: dead-letter the row, or stop this stream.
+    on_error: Literal["dead_letter", "stop"] = "dead_letter"
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> StreamPlan:
+        return typing.cast(StreamPlan, _build(cls, json.loads(text)))
+
+
+_WINDOWS: dict[str, type[Any]] = {c.kind: c for c in (Interval, Session, State, Event, Count)}
+
+
+def _build(hint: Any, value: Any) -> Any:
+    """Rebuild a value of type *hint* from its JSON form."""
+    if value is None:
+        return None
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = typing.get_type_hints(hint)
+        return hint(**{k: _build(hints[k], v) for k, v in value.items() if k in hints})
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return tuple(_build(args[0], v) for v in value)
+    if origin in (typing.Union, types.UnionType):
+        if isinstance(value, dict) and "kind" in value and value["kind"] in _WINDOWS and Interval in args:
+            return _build(_WINDOWS[value["kind"]], value)
+        made = [a for a in args if dataclasses.is_dataclass(a)]
+        return _build(made[0], value) if made and isinstance(value, dict) else value
+    return value

@@ -1,0 +1,93 @@
+"""Column types: TDengine's names, and what each is in Avro, Arrow, polars and DuckDB.
+
+One frozen `ColumnType` is used everywhere a column is described (catalog, plan, codec, store). In polars frames a
+TIMESTAMP is an `Int64` of ticks (exact, and arithmetic stays cheap); on the wire and in segments it is a real
+timestamp of the database's precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+#: kind → (polars type, TDengine REST type name, bytes)
+_FIXED: dict[str, tuple[Any, str, int]] = {
+    "BOOL": (pl.Boolean, "BOOL", 1),
+    "TINYINT": (pl.Int8, "TINYINT", 1),
+    "SMALLINT": (pl.Int16, "SMALLINT", 2),
+    "INT": (pl.Int32, "INT", 4),
+    "BIGINT": (pl.Int64, "BIGINT", 8),
+    "TINYINT UNSIGNED": (pl.UInt8, "TINYINT UNSIGNED", 1),
+    "SMALLINT UNSIGNED": (pl.UInt16, "SMALLINT UNSIGNED", 2),
+    "INT UNSIGNED": (pl.UInt32, "INT UNSIGNED", 4),
+    "BIGINT UNSIGNED": (pl.UInt64, "BIGINT UNSIGNED", 8),
+    "FLOAT": (pl.Float32, "FLOAT", 4),
+    "DOUBLE": (pl.Float64, "DOUBLE", 8),
+    "TIMESTAMP": (pl.Int64, "TIMESTAMP", 8),
+    "JSON": (pl.String, "JSON", 4095),
+}
+SIZED = ("VARCHAR", "NCHAR", "VARBINARY")
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """`kind` is upper case (`INT UNSIGNED`); `length` for VARCHAR/NCHAR/VARBINARY, `precision, scale` for DECIMAL."""
+
+    kind: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def sized(self) -> bool:
+        return self.kind in SIZED
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in _FIXED and self.kind not in ("BOOL", "TIMESTAMP", "JSON") or self.kind == "DECIMAL"
+
+    @property
+    def integer(self) -> bool:
+        return self.kind in _FIXED and self.numeric and self.kind not in ("FLOAT", "DOUBLE")
+
+    @property
+    def text(self) -> bool:
+        return self.kind in ("VARCHAR", "NCHAR", "JSON")
+
+    def polars(self) -> pl.DataType:
+        """Type inside polars frames (TIMESTAMP: Int64 ticks)."""
+        if self.kind == "DECIMAL":
+            return pl.Decimal(self.precision, self.scale)
+        if self.kind == "VARBINARY":
+            return pl.Binary()
+        if self.sized:
+            return pl.String()
+        return _FIXED[self.kind][0]()  # type: ignore[no-any-return]
+
+    def arrow(self, precision: str = "ms") -> pa.DataType:
+        """Type on the wire and in segments; *precision* is the database's."""
+        if self.kind == "TIMESTAMP":
+            return pa.timestamp(precision, "UTC")
+        if self.kind == "DECIMAL":
+            return pa.decimal128(self.precision, self.scale)
+        if self.kind == "VARBINARY":
+            return pa.binary()
+        if self.text:
+            return pa.string()
+        return pl.Series([], dtype=self.polars()).to_arrow().type
+
+    def bytes(self) -> int:
+        """Size that TDengine reports in `column_meta` and DESCRIBE."""
+        if self.kind == "DECIMAL":
+            return 16 if self.precision > 18 else 8
+        return self.length if self.sized else _FIXED[self.kind][2]
+
+    def __str__(self) -> str:
+        if self.sized:
+            return f"{self.kind}({self.length})"
+        if self.kind == "DECIMAL":
+            return f"DECIMAL({self.precision},{self.scale})"
+        return self.kind

@@ -1,0 +1,101 @@
+"""What every window kernel is: rows in, emissions out, state that can be saved in pieces.
+
+A kernel interprets one `StreamPlan` for one ordered input (a source topic-partition, or an exchange partition). It does no I/O;
+what it may need to read again it asks of a `History`. It is deterministic: the same rows and controls in the same order
+give the same emissions, however they were cut into `apply` calls (up to upserts that a later one in the same call replaces).
+
+Input frame (`rows` of `apply`), one line per row, in offset order:
+    _step    UInt32  number of the client write the row came with, non-decreasing within the call; rows of one number are one write
+    _offset  Int64   offset of the record in the source partition
+    _now     Int64   append time of that record, ticks
+    _op      Int8    0 upsert, 1 delete of (tbname, ts), 2 merge: NULL columns keep their earlier value
+    tbname   String  child table (or the plain table's own name)
+    …        source columns and tags under their own names; TIMESTAMP as Int64 ticks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import polars as pl
+
+UPSERT, DELETE, MERGE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control record that concerns a kernel; `kind` is one of those in `schemas/control.avsc`.
+
+    tick    : `time` = processing time (ticks); never goes back (a lower one is ignored)
+    delete  : rows of `tables` (None: all) with low <= ts <= high, both ends included
+    flush   : close every open window now
+    pause / resume / resume_skip : PAUSE STREAM, RESUME STREAM, RESUME STREAM … IGNORE UNTREATED
+    recalculate : recompute windows that touch low..high
+    """
+
+    kind: str
+    time: int = 0
+    tables: tuple[str, ...] | None = None
+    low: int = 0
+    high: int = 0
+
+
+@dataclass
+class Emission:
+    """What one call publishes.
+
+    rows   : the target table's rows: `tbname` (target child), `_op` (UPSERT|DELETE), then the target's columns and tags under
+             their own names, at most one line per (tbname, ts[, key column]), in a deterministic order; None = nothing
+    events : window events in order, each a dict of the notification's fields (docs/notifications.md)
+    late   : source rows dropped as expired, in the input layout; None = none
+    failed : source rows on which an expression failed, with a `_reason` column; None = none
+    """
+
+    rows: pl.DataFrame | None = None
+    events: list[dict[str, object]] = field(default_factory=list)
+    late: pl.DataFrame | None = None
+    failed: pl.DataFrame | None = None
+
+    def __bool__(self) -> bool:
+        return self.rows is not None or bool(self.events) or self.late is not None or self.failed is not None
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A piece of kernel state: named frames. `full` starts afresh; otherwise it is applied on top of the ones before it.
+
+    By convention a frame `x` holds lines to put (replacing those with the same key columns) and `x.gone` keys to remove.
+    """
+
+    frames: dict[str, pl.DataFrame]
+    full: bool
+
+
+class History(Protocol):
+    """Rows of the source table as the kernel's input has left it: everything applied so far, nothing later."""
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """Live rows (upserts merged, deletes gone) with low <= ts <= high, in the input layout, sorted by (tbname, ts)."""
+        ...
+
+
+class Kernel(Protocol):
+    def apply(self, rows: pl.DataFrame) -> Emission: ...
+
+    def control(self, control: Control) -> Emission: ...
+
+    def delta(self, full: bool = False) -> Delta:
+        """State changed since the last call (all of it when *full*); marks it as saved."""
+        ...
+
+    def restore(self, deltas: Iterable[Delta]) -> None: ...
+
+    def open_windows(self) -> pl.DataFrame:
+        """Result rows of the windows not closed yet, in the layout of `Emission.rows` without `_op`."""
+        ...
+
+    def load_history(self) -> Emission:
+        """FILL_HISTORY: process everything `History` holds as AT_ONCE with nothing expired."""
+        ...
