@@ -1,0 +1,76 @@
+# Every target sets up what it needs; `make help` lists them.
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+BIN := .venv/bin
+# threads of a numeric library in each of many processes only fight over the cores
+export POLARS_MAX_THREADS ?=
+ifeq ($(POLARS_MAX_THREADS),)
+unexport POLARS_MAX_THREADS
+endif
+
+ROOMS := schemas penstock gateway spark_jobs services
+OUT ?=
+ONLY ?=
+CASES ?= tests/conformance/stream-cases.json
+BACKEND ?= kernel
+
+.PHONY: help setup check format lint types unit test stack integration test-containers demo bench conformance up down status nightly clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
+	@bash .ci/setup
+	@$(PY) -m penstock.setup
+
+check: setup lint types unit  ## lint, types, import rules, unit tests (< 60 s)
+
+lint:
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+
+types:
+	@$(BIN)/mypy
+
+unit:
+	@$(BIN)/pytest -q -n auto tests/unit
+
+format: setup  ## format and sort imports in place
+	@$(BIN)/ruff check --fix-only -q .
+	@$(BIN)/ruff format -q .
+
+test: check stack  ## everything `check` does, then the whole mesh: tests/stack
+
+stack: setup
+	@$(BIN)/pytest -q tests/stack
+
+integration: setup  ## contracts of Kafka and Redis in containers (skips by name without Docker)
+	@$(BIN)/pytest -q tests/integration
+
+test-containers: setup  ## tests/stack and tests/integration against containers
+	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration tests/stack
+
+demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
+	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
+
+bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in bench/RESULTS.md
+	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
+
+conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE]
+	@$(PY) -m tests.conformance --cases $(CASES) --backend $(BACKEND) $(if $(OUT),--out $(OUT))
+
+up: setup  ## start the mesh in the background
+	@$(BIN)/penstock up --detach
+
+down:  ## stop whatever this checkout started
+	@test ! -x $(BIN)/penstock || $(BIN)/penstock down
+
+status: setup  ## health, ports, memory and restarts of each room
+	@$(BIN)/penstock status
+
+nightly: test  ## the long suites: everything marked slow, too
+	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
+
+clean: down  ## remove .venv, caches and the mesh's data
+	@rm -rf .venv .penstock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
