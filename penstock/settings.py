@@ -1,0 +1,222 @@
+"""Configuration of a room: the only file that reads the environment.
+
+A room subclasses `Settings`, names itself in `room` and adds its fields. A field is looked up as `PENSTOCK_<ROOM>_<FIELD>`, then as the
+shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`, the path of a file that holds it. All faults of a start come in one ConfigError, which
+never holds a value of a secret. Refused: unknown `PENSTOCK_<ROOM>_…` variables (a typing error must not pass as a default).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from urllib.parse import quote, urlsplit, urlunsplit
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from penstock.errors import ConfigError
+
+PREFIX = "PENSTOCK_"
+#: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try again
+EXIT_CONFIG = 78
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Settings(BaseSettings):
+    """What every room shares; 0 as a port means any free one."""
+
+    room: ClassVar[str] = ""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    host: str = "127.0.0.1"
+    port: Port = 0
+    health_port: Port = 0
+
+    kafka_bootstrap: str = "127.0.0.1:7703"
+    redis_url: str = "redis://127.0.0.1:7705/0"
+    redis_password: SecretStr | None = None
+    gateway_url: str = "http://127.0.0.1:7700"
+    notifier_url: str = "ws://127.0.0.1:7701"
+    store_url: str = "grpc://127.0.0.1:7702"
+
+    data_dir: Path = Path(".penstock")
+    #: operator state and segments may live in an object store: fsspec URLs are fine
+    state_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "state"))
+    segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
+
+    user: str = "root"
+    password: SecretStr | None = None
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    clock: Literal["system", "manual"] = "system"
+    timezone: str = "UTC"
+
+    @field_validator("data_dir", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("timezone", mode="after")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except Exception as unknown:
+            raise ValueError(f"no such time zone: {value}") from unknown
+        return value
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """Read the environment; *overrides* win.
+
+        Raises:
+            ConfigError: with every fault found, one a line.
+        """
+        unknown = sorted(_unknown_variables(cls, os.environ))
+        faults = [f"{name}: no such setting" for name in unknown]
+        try:
+            loaded = cls(**overrides)
+        except ValidationError as wrong:
+            faults += [
+                f"{_variable(cls, str(e['loc'][0]) if e['loc'] else '')}: {e['msg']}"
+                for e in wrong.errors(include_input=False)
+                if e["type"] != "default_factory_not_called"  # follows from another fault
+            ]
+        except _UnreadableSecret as wrong:
+            faults.append(str(wrong))
+        if faults:
+            hint = f"`python -m {cls.__module__.rpartition('.')[0] or 'penstock'} --print-config` shows all settings"
+            raise ConfigError(f"configuration of {cls.room or 'penstock'} is wrong", detail="\n".join(faults), hint=hint)
+        return loaded
+
+    @classmethod
+    def from_command_line(cls, argv: list[str] | None = None) -> Self:
+        """For `__main__`: load, or print the configuration for `--print-config`, or print all faults and exit with 78."""
+        arguments = sys.argv[1:] if argv is None else argv
+        try:
+            loaded = cls.load()
+        except ConfigError as wrong:
+            print(wrong, file=sys.stderr)
+            raise SystemExit(EXIT_CONFIG) from None
+        if "--print-config" in arguments:
+            print(json.dumps(loaded.printable(), indent=2))
+            raise SystemExit(0)
+        return loaded
+
+    def printable(self) -> dict[str, Any]:
+        """Every setting under its variable's name, secrets masked."""
+        return {_variable(type(self), name): value for name, value in self.model_dump(mode="json").items()}
+
+    @property
+    def root_password(self) -> str:
+        """The password of `user`: the setting, else what `penstock up` generated in the data directory.
+
+        Raises:
+            ConfigError: there is neither.
+        """
+        if self.password is not None:
+            return self.password.get_secret_value()
+        return read_secret(self.data_dir / "secrets" / "root.password", _variable(type(self), "password"))
+
+    @property
+    def redis_dsn(self) -> str:
+        """`redis_url` with the password in it: for `redis.from_url`, never for a log."""
+        if self.redis_password is None:
+            return self.redis_url
+        url = urlsplit(self.redis_url)
+        host = url.netloc.rpartition("@")[2]
+        return urlunsplit(url._replace(netloc=f":{quote(self.redis_password.get_secret_value(), safe='')}@{host}"))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, _Environment(settings_cls)
+
+
+class _UnreadableSecret(Exception):
+    """A `…_FILE` variable names a file that cannot be read."""
+
+
+class _Environment(PydanticBaseSettingsSource):
+    """Room variable, shared variable, and for secrets the file either names; in this order."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        room = getattr(self.settings_cls, "room", "")
+        for prefix in _prefixes(room):
+            variable = prefix + field_name.upper()
+            if variable in os.environ:
+                return os.environ[variable], field_name, self.field_is_complex(field)
+            path = os.environ.get(f"{variable}_FILE")
+            if path and _is_secret(field):
+                try:
+                    return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
+                except OSError as wrong:
+                    raise _UnreadableSecret(f"{variable}_FILE: {wrong.strerror}: {path}") from wrong
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, field in self.settings_cls.model_fields.items():
+            value, _, is_complex = self.get_field_value(field, name)
+            if value is not None:
+                found[name] = _decoded(value) if is_complex else value
+        return found
+
+
+def read_secret(path: Path, variable: str) -> str:
+    """The secret in a file, without its line end.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as wrong:
+        raise ConfigError(
+            f"no secret in {path}", detail=str(wrong.strerror), hint=f"set {variable}, or start with `penstock up`"
+        ) from wrong
+
+
+def _decoded(value: str) -> Any:
+    """JSON for lists and maps; what is not JSON goes on as text, for pydantic to refuse by name."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
+
+
+def _prefixes(room: str) -> tuple[str, ...]:
+    return (f"{PREFIX}{room.upper()}_", PREFIX) if room else (PREFIX,)
+
+
+def _variable(cls: type[Settings], field: str) -> str:
+    own = field in cls.model_fields and (field not in Settings.model_fields or field in ("host", "port", "health_port"))
+    return (_prefixes(cls.room)[0] if own else PREFIX) + field.upper()
+
+
+def _unknown_variables(cls: type[Settings], environment: Mapping[str, str]) -> list[str]:
+    if not cls.room:
+        return []
+    prefix = _prefixes(cls.room)[0]
+    shared = {PREFIX + name.upper() for name in Settings.model_fields}
+    known = {prefix + name.upper() for name in cls.model_fields}
+    known |= shared | {f"{name}_FILE" for name in known | shared}
+    return [name for name in environment if name.startswith(prefix) and name not in known]
