@@ -232,25 +232,25 @@ class StreamPlan:
 
     @classmethod
     def from_json(cls, text: str) -> StreamPlan:
-        return typing.cast(StreamPlan, _build(cls, json.loads(text)))
+        return typing.cast(StreamPlan, build(cls, json.loads(text)))
 
 
 _WINDOWS: dict[str, type[Any]] = {c.kind: c for c in (Interval, Session, State, Event, Count)}
 
 
-def _build(hint: Any, value: Any) -> Any:
+def build(hint: Any, value: Any) -> Any:
     """Rebuild a value of type *hint* from its JSON form."""
     if value is None:
         return None
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         hints = typing.get_type_hints(hint)
-        return hint(**{k: _build(hints[k], v) for k, v in value.items() if k in hints})
+        return hint(**{k: build(hints[k], v) for k, v in value.items() if k in hints})
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        return tuple(_build(args[0], v) for v in value)
+        return tuple(build(args[0], v) for v in value)
     if origin in (typing.Union, types.UnionType):
         if isinstance(value, dict) and "kind" in value and value["kind"] in _WINDOWS and Interval in args:
-            return _build(_WINDOWS[value["kind"]], value)
+            return build(_WINDOWS[value["kind"]], value)
         made = [a for a in args if dataclasses.is_dataclass(a)]
-        return _build(made[0], value) if made and isinstance(value, dict) else value
+        return build(made[0], value) if made and isinstance(value, dict) else value
     return value

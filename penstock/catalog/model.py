@@ -1,0 +1,126 @@
+"""What the catalog holds: frozen dataclasses of databases, tables with all their versions, child tables and streams.
+
+Names keep the spelling they were created with; who looks them up compares case-insensitively (`penstock.catalog.view`).
+Nothing here knows Kafka or Avro: entries become records in `penstock.catalog.entries`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from penstock.sql.plan import Column, Duration, Precision, StreamPlan
+
+TableKind = Literal["stable", "plain", "virtual"]
+StreamStatus = Literal["running", "paused", "failed"]
+
+
+@dataclass(frozen=True)
+class Database:
+    """`keep` None: rows are kept for ever. `max_ahead`: how far in the future a row's time may lie."""
+
+    id: int
+    name: str
+    precision: Precision = "ms"
+    keep: Duration | None = None
+    partitions: int = 4
+    max_ahead: Duration = Duration(1, "d")
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The columns and tags of a table between two ALTERs; records written then carry `schema_id`."""
+
+    schema_id: int
+    columns: tuple[Column, ...]
+    tags: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A supertable or a plain table. `versions` holds every definition it ever had, the newest last."""
+
+    id: int
+    database: str
+    name: str
+    kind: TableKind
+    topic: str
+    partitions: int
+    precision: Precision
+    versions: tuple[TableVersion, ...]
+    key_column: str | None = None
+    #: id of the stream whose result this table is (None: nobody's).
+    result_of: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> TableVersion:
+        return self.versions[-1]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.newest.columns
+
+    @property
+    def tags(self) -> tuple[Column, ...]:
+        return self.newest.tags
+
+    @property
+    def schema_id(self) -> int:
+        return self.newest.schema_id
+
+    @property
+    def schema_ids(self) -> tuple[int, ...]:
+        return tuple(v.schema_id for v in self.versions)
+
+    @property
+    def time_column(self) -> str:
+        return self.columns[0].name
+
+    @property
+    def subject(self) -> str:
+        """Name of the table's schemas in the registry view."""
+        return f"{self.topic}-{self.name}"
+
+    def version(self, schema_id: int) -> TableVersion:
+        """The version with *schema_id*; KeyError when it is not one of this table's."""
+        for version in self.versions:
+            if version.schema_id == schema_id:
+                return version
+        raise KeyError(schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A child table made by CREATE TABLE … USING. `tags[i]` is the value of the supertable's i-th tag when it was set;
+    tags added to the supertable later are missing at the end and count as NULL."""
+
+    id: int
+    database: str
+    stable_id: int
+    name: str
+    tags: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class StreamEntry:
+    """A stream. `created` is epoch milliseconds; `reason` says why `status` is failed."""
+
+    id: int
+    plan: StreamPlan
+    status: StreamStatus = "running"
+    created: int = 0
+    reason: str = ""
+
+    @property
+    def database(self) -> str:
+        return self.plan.database
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+
+Entry = Database | Table | Child | StreamEntry
