@@ -1,0 +1,116 @@
+"""The one place where a Penstock error becomes an HTTP answer.
+
+Owns the map from error codes to HTTP status and to the numeric codes of TDengine's REST API, and the two error bodies: ours
+(`{"error": {...}}`) and TDengine's (`{"code": n, "desc": "..."}`). Refuses to guess: a code without a line here is a bug that a test finds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from penstock.errors import AuthError, OverloadError, PenstockError, SqlError, SqlSyntaxError
+
+#: every code that is not an SqlError's; those are all the client's fault (400)
+STATUS: dict[str, int] = {
+    "E_INTERNAL": 500,
+    "E_CONFIG": 500,
+    "E_CATALOG": 409,
+    "E_CATALOG_DAMAGED": 500,
+    "E_EXISTS": 409,
+    "E_NOT_FOUND": 404,
+    "E_IN_USE": 409,
+    "E_SCHEMA": 400,
+    "E_BODY": 400,
+    "E_ROW": 400,
+    "E_LINE": 400,
+    "E_NAME": 400,
+    "E_TOO_LARGE": 413,
+    "E_MEDIA_TYPE": 415,
+    "E_KEY_REUSED": 422,
+    "E_BUS": 503,
+    "E_KAFKA_DOWN": 503,
+    "E_REDIS_DOWN": 503,
+    "E_LEASE_LOST": 503,
+    "E_LEASE_HELD": 503,
+    "E_STATE": 500,
+    "E_AUTH": 401,
+    "E_FORBIDDEN": 403,
+    "E_OVERLOAD": 429,
+    "E_REMOTE": 502,
+    "E_TIMEOUT": 504,
+    "E_NOT_LIVE": 504,
+}
+
+#: TDengine's numbers for what its clients look at; the rest is its "unknown" 0xffff
+_TDENGINE: dict[str, int] = {
+    "E_SYNTAX": 0x2600,
+    "E_UNKNOWN_COLUMN": 0x2602,
+    "E_UNKNOWN_TABLE": 0x2603,
+    "E_UNKNOWN_DATABASE": 0x0388,
+    "E_EXISTS": 0x2617,
+    "E_NOT_FOUND": 0x2603,
+    "E_AUTH": 0x0357,
+    "E_FORBIDDEN": 0x2644,
+    "E_ROW": 0x2605,
+    "E_OVERLOAD": 0x0139,
+    "E_BUS": 0x0020,
+    "E_KAFKA_DOWN": 0x0020,
+    "E_REDIS_DOWN": 0x0020,
+    "E_SEMANTIC": 0x2645,
+}
+_UNKNOWN = 0xFFFF
+RETRY_AFTER_S = "1"
+
+
+def status_of(error: PenstockError) -> int:
+    """HTTP status for *error*; KeyError when its code is not mapped (a bug)."""
+    if isinstance(error, SqlError) and error.code not in STATUS:
+        return 400
+    return STATUS[error.code]
+
+
+def tdengine_code(error: PenstockError) -> int:
+    """TDengine's number for *error*."""
+    if isinstance(error, SqlSyntaxError):
+        return _TDENGINE["E_SYNTAX"]
+    return _TDENGINE.get(error.code, _TDENGINE["E_SEMANTIC"] if isinstance(error, SqlError) else _UNKNOWN)
+
+
+def _headers(error: PenstockError, status: int) -> dict[str, str]:
+    if isinstance(error, AuthError) and status == 401:
+        return {"WWW-Authenticate": 'Basic realm="penstock"'}
+    if isinstance(error, OverloadError) or status in (429, 503):
+        return {"Retry-After": RETRY_AFTER_S}
+    return {}
+
+
+def error_response(error: PenstockError) -> web.Response:
+    """Our own form of an error."""
+    status = status_of(error)
+    return json_response({"error": error.to_dict()}, status=status, headers=_headers(error, status))
+
+
+def tdengine_error(error: PenstockError) -> web.Response:
+    """TDengine's form: HTTP 200 for what the statement got wrong (its own default), a real status for who, where and when."""
+    status = status_of(error)
+    body = {"code": tdengine_code(error), "desc": _description(error), "error": error.to_dict()}
+    return json_response(body, status=status if status in (401, 403, 413, 429, 503) else 200, headers=_headers(error, status))
+
+
+def _description(error: PenstockError) -> str:
+    text = error.message
+    if isinstance(error, SqlError) and error.line:
+        text += f" (line {error.line}, column {error.column})"
+    for part in (error.detail, error.hint):
+        if part:
+            text += f"; {part}"
+    return text
+
+
+def json_response(body: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """A compact JSON answer."""
+    data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return web.Response(body=data, status=status, headers=headers, content_type="application/json", charset="utf-8")

@@ -1,0 +1,163 @@
+"""InfluxDB line protocol: text to points.
+
+Owns the grammar, escapes included, and the types of field values. Refuses a line with its number and the reason; what tables the points
+become is `gateway/influx.py`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import SchemaError
+
+_MEASUREMENT_END = re.compile(r"(?<!\\)[ ,]")
+_ESCAPE = re.compile(r"\\([,= \\\"])")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_TRUE = frozenset(("t", "T", "true", "True", "TRUE"))
+_FALSE = frozenset(("f", "F", "false", "False", "FALSE"))
+#: an element is a run of anything but the delimiter, or an escaped character
+_KEY = re.compile(r"((?:\\.|[^\\,= ])+)=")
+_TAG_VALUE = re.compile(r"(?:\\.|[^\\,= ])+")
+_STRING = re.compile(r'"((?:\\.|[^"\\])*)"', re.DOTALL)
+_PLAIN = re.compile(r"[^, \"]+")
+_INT64 = range(-(2**63), 2**63)
+_UINT64 = range(2**64)
+
+
+class LineError(SchemaError):
+    """`line` counts from 1."""
+
+    code = "E_LINE"
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "line": self.line}
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """An integer written with `u`: it makes a BIGINT UNSIGNED column."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    measurement: str
+    tags: tuple[tuple[str, str], ...]
+    fields: dict[str, Any]
+    time: int | None
+    line: int
+
+
+def parse(text: str) -> list[Point]:
+    """All points of a body. Raises LineError at the first bad line."""
+    points = []
+    number = 0
+    for record in _records(text):
+        start = number + 1
+        number += record.count("\n") + 1
+        stripped = record.strip()
+        if stripped and not stripped.startswith("#"):
+            points.append(_point(stripped, start))
+    return points
+
+
+def _records(text: str) -> list[str]:
+    """Lines; a newline inside a quoted value does not end one."""
+    lines = text.split("\n")
+    if '"' not in text:
+        return lines
+    joined: list[str] = []
+    held = ""
+    for line in lines:
+        held = f"{held}\n{line}" if held else line
+        if _unescaped_quotes(held) % 2 == 0 or held.lstrip().startswith("#"):
+            joined.append(held)
+            held = ""
+    return joined + ([held] if held else [])
+
+
+def _unescaped_quotes(text: str) -> int:
+    return text.count('"') - text.count('\\"')
+
+
+def _plain(text: str) -> str:
+    return _ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def _point(line: str, number: int) -> Point:
+    end = _MEASUREMENT_END.search(line)
+    if end is None or end.start() == 0:
+        raise LineError("a measurement and at least one field are needed", number)
+    at, tags = end.start(), {}
+    while line[at] == ",":
+        key = _KEY.match(line, at + 1)
+        value = key and _TAG_VALUE.match(line, key.end())
+        if not key or not value:
+            raise LineError(f"a tag is not key=value near column {at + 2}", number)
+        if tags.setdefault(_plain(key[1]), text := _plain(value[0])) != text:
+            raise LineError(f'tag "{_plain(key[1])}" is given twice', number)
+        at = value.end()
+        if at >= len(line):
+            raise LineError("there are no fields", number)
+    if line[at] != " ":
+        raise LineError(f"unexpected {line[at]!r} in column {at + 1}", number)
+    fields: dict[str, Any] = {}
+    at = _skip(line, at)
+    while True:
+        key = _KEY.match(line, at)
+        if not key:
+            raise LineError(f"a field is not key=value near column {at + 1}", number)
+        name = _plain(key[1])
+        fields[name], at = _value(line, key.end(), number, name)
+        if at >= len(line) or line[at] != ",":
+            break
+        at += 1
+    rest = line[at:].strip()
+    if rest and not re.fullmatch(r"-?\d+", rest):
+        raise LineError(f"{rest[:32]!r} is not a timestamp", number)
+    return Point(_plain(line[: end.start()]), tuple(sorted(tags.items())), fields, int(rest) if rest else None, number)
+
+
+def _skip(line: str, at: int) -> int:
+    while at < len(line) and line[at] == " ":
+        at += 1
+    return at
+
+
+def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
+    prefixed = line[at : at + 2] in ('L"', 'l"')
+    if prefixed or line[at : at + 1] == '"':
+        quoted = _STRING.match(line, at + prefixed)
+        if not quoted:
+            raise LineError(f'the text of field "{name}" has no end', number)
+        return quoted[1].replace('\\"', '"').replace("\\\\", "\\"), quoted.end()
+    match = _PLAIN.match(line, at)
+    if not match:
+        raise LineError(f'field "{name}" has no value', number)
+    text = match[0]
+    if text in _TRUE:
+        return True, match.end()
+    if text in _FALSE:
+        return False, match.end()
+    try:
+        value: Any = None
+        if text[-1] == "i":
+            value = int(text[:-1])
+            value = value if value in _INT64 else None
+        elif text[-1] == "u":
+            value = Unsigned(int(text[:-1]))
+            value = value if value.value in _UINT64 else None
+        elif _NUMBER.fullmatch(text):
+            value = float(text)
+    except ValueError:
+        value = None
+    if value is None:
+        raise LineError(f'value {text[:64]!r} of field "{name}" is not a number, boolean or quoted text', number)
+    return value, match.end()

@@ -1,0 +1,296 @@
+"""Rows as clients send them, checked against their table and made into one frame.
+
+Owns the rules a row must keep (known columns, types, sizes, time in range) and the words in which a breach is told: always with the row's
+index and the column. All checks run on whole columns; only after one failed does a loop look for the row to blame. Refuses to guess types:
+text is never read as a number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from gateway import times
+from penstock import names
+from penstock.errors import SchemaError
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+from penstock.windows.kernel import MERGE, UPSERT
+
+MAX_ROW_BYTES = 64 * 1024
+TBNAME, OP = "tbname", "op"
+
+
+class RowError(SchemaError):
+    """A row that does not fit its table; `row` counts from 0 within the request."""
+
+    code = "E_ROW"
+
+    def __init__(self, message: str, *, row: int = -1, column: str = "", detail: str = "", hint: str = "") -> None:
+        where = ", ".join(x for x in (f"row {row}" if row >= 0 else "", f'column "{column}"' if column else "") if x)
+        super().__init__(f"{where}: {message}" if where else message, detail=detail, hint=hint)
+        self.row, self.column = row, column
+
+    def to_dict(self) -> dict[str, Any]:
+        more = {"row": self.row if self.row >= 0 else None, "column": self.column or None}
+        return {**super().to_dict(), **{k: v for k, v in more.items() if v is not None}}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What rows of one table look like. `columns[0]` is the time column; `max_ahead` in ticks."""
+
+    table_id: int
+    schema_id: int
+    database: str
+    table: str
+    topic: str
+    partitions: int
+    columns: tuple[Column, ...]
+    tags: tuple[Column, ...]
+    precision: str
+    max_ahead: int
+    plain: bool
+    key_column: str | None = None
+
+    @property
+    def time(self) -> str:
+        return self.columns[0].name
+
+    @property
+    def fields(self) -> tuple[Column, ...]:
+        return self.columns + self.tags
+
+    def find(self, name: str) -> Column | None:
+        """Column or tag called *name*, whatever its case."""
+        low = name.lower()
+        return next((c for c in self.fields if c.name.lower() == low), None)
+
+
+def from_objects(layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: str | None = None, tz: tzinfo = UTC) -> pl.DataFrame:
+    """Rows given as JSON objects. Raises RowError."""
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise RowError("is not an object", row=i)
+    if not rows:
+        raise RowError("there are no rows")
+    first = rows[0].keys()
+    same = all(row.keys() == first for row in rows)
+    keys = list(first) if same else list(dict.fromkeys(itertools.chain.from_iterable(rows)))
+    given = {key: [row.get(key) for row in rows] for key in keys}
+    # a key that is absent (not null) leaves the stored value as it is
+    partial = None if same else [len(row) < len(keys) for row in rows]
+    return from_columns(layout, given, child=child, tz=tz, partial=partial)
+
+
+def from_columns(
+    layout: Layout, given: Mapping[str, Sequence[Any]], *,
+    child: str | None = None, tz: tzinfo = UTC, partial: Sequence[bool] | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """Rows given as columns of Python values."""
+    height = len(next(iter(given.values())))
+    ready: dict[str, pl.Series] = {}
+    for key, values in given.items():
+        target = _target(layout, key, ready)
+        if target is None:
+            ready[TBNAME] = _column(TBNAME, values, pl.String(), lambda v: _text(v))
+            continue
+        ready[target.name] = _typed(layout, target, values, tz)
+    return _finish(layout, ready, height, child, partial)
+
+
+def from_arrow(layout: Layout, table: pa.Table, *, child: str | None = None) -> pl.DataFrame:
+    """Rows given as an Arrow table: types must fit without loss. Raises RowError."""
+    if table.num_rows == 0:
+        raise RowError("there are no rows")
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    ready: dict[str, pl.Series] = {}
+    for series in frame.get_columns():
+        target = _target(layout, series.name, ready)
+        if target is None:
+            ready[TBNAME] = _cast(series, pl.String(), TBNAME, "text")
+        elif target.type.kind == "TIMESTAMP":
+            ready[target.name] = _ticks(series, layout.precision, target.name)
+        else:
+            ready[target.name] = _cast(series, target.type.polars(), target.name, str(target.type))
+    return _finish(layout, ready, frame.height, child, None)
+
+
+def _target(layout: Layout, key: str, ready: Mapping[str, Any]) -> Column | None:
+    """The column a key means; None: the table's name."""
+    if key.lower() == TBNAME:
+        return None
+    found = layout.find(key)
+    if found is None:
+        close = difflib.get_close_matches(key.lower(), [c.name.lower() for c in layout.fields] + [TBNAME], n=1)
+        hint = f'did you mean "{close[0]}"?' if close else f"columns are {', '.join(c.name for c in layout.fields)}"
+        raise RowError(f'{layout.database}.{layout.table} has no column "{key[:192]}"', column=key[:192], hint=hint)
+    if found.name in ready:
+        raise RowError("is given twice", column=found.name)
+    return found
+
+
+def _typed(layout: Layout, target: Column, values: Sequence[Any], tz: tzinfo) -> pl.Series:
+    kind = target.type
+    if kind.kind == "TIMESTAMP":
+        try:
+            return pl.Series(target.name, values, dtype=pl.Int64, strict=True)
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+            return _each(target, values, pl.Int64(), lambda v: times.one(v, layout.precision, tz))
+    if kind.kind == "DECIMAL":
+        return _each(target, values, kind.polars(), lambda v: _decimal(v, kind))
+    if kind.kind == "VARBINARY":
+        return _each(target, values, kind.polars(), _binary)
+    if kind.kind == "JSON":
+        return _each(target, values, kind.polars(), lambda v: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")))
+    return _column(target.name, values, kind.polars(), lambda v: _scalar(v, kind), str(kind))
+
+
+def _column(name: str, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any], kind: str = "text") -> pl.Series:
+    try:
+        return pl.Series(name, values, dtype=dtype, strict=True)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return _each(Column(name, ColumnType(kind)), values, dtype, convert)
+
+
+def _each(target: Column, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any]) -> pl.Series:
+    """Value by value: the way for odd values, and the one that finds the row to blame."""
+    made: list[Any] = []
+    for i, value in enumerate(values):
+        try:
+            made.append(None if value is None else convert(value))
+            pl.Series(values=made[-1:], dtype=dtype, strict=True)
+        except (ValueError, TypeError, OverflowError, InvalidOperation, pl.exceptions.PolarsError) as wrong:
+            raise RowError(f"{_short(value)} is not {target.type.kind}", row=i, column=target.name) from wrong
+    return pl.Series(target.name, made, dtype=dtype, strict=True)
+
+
+def _scalar(value: Any, kind: ColumnType) -> Any:
+    if kind.kind == "BOOL" and value in (0, 1):
+        return bool(value)
+    if kind.integer and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _decimal(value: Any, kind: ColumnType) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise ValueError(value)
+    number = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+    if number.adjusted() >= kind.precision - kind.scale:
+        raise ValueError(value)
+    return number
+
+
+def _binary(value: Any) -> bytes:
+    """Text is taken as UTF-8, or as hexadecimal digits behind `\\x`, as in SQL."""
+    if isinstance(value, bytes):
+        return value
+    return bytes.fromhex(_text(value)[2:]) if _text(value)[:2] in ("\\x", "\\X") else value.encode()
+
+
+def _cast(series: pl.Series, dtype: pl.DataType, name: str, kind: str) -> pl.Series:
+    if isinstance(series.dtype, pl.Categorical | pl.Enum):
+        series = series.cast(pl.String)
+    if series.dtype == dtype or series.dtype == pl.Null:
+        return series.cast(dtype).alias(name)
+    number, whole = series.dtype.is_numeric() or series.dtype == pl.Boolean, dtype.is_integer()
+    if (number and dtype.is_numeric()) or (series.dtype == pl.Binary and dtype == pl.String) or (series.dtype == pl.String == dtype):
+        cast = series.cast(dtype, strict=False)
+        bad = cast.is_null() & series.is_not_null()
+        if whole and series.dtype.is_float():
+            bad = bad | (cast.cast(series.dtype) != series).fill_null(False)
+        if not bad.any():
+            return cast.alias(name)
+        row = int(bad.arg_true()[0])
+        raise RowError(f"{_short(series[row])} is not {kind}", row=row, column=name)
+    if series.dtype == pl.String and dtype == pl.Binary:
+        return series.cast(dtype).alias(name)
+    raise RowError(f"Arrow type {series.dtype} does not fit {kind}", column=name)
+
+
+def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
+    if isinstance(series.dtype, pl.Datetime):
+        return series.dt.cast_time_unit(precision).cast(pl.Int64).alias(name)  # type: ignore[arg-type]
+    if series.dtype == pl.Date:
+        return series.cast(pl.Datetime(precision)).cast(pl.Int64).alias(name)  # type: ignore[arg-type]
+    return _cast(series, pl.Int64(), name, "TIMESTAMP")
+
+
+def _finish(
+    layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None
+) -> pl.DataFrame:
+    """Put missing columns in, in the table's order, with the operation each row is."""
+    if layout.time not in ready:
+        raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
+    if layout.plain or child is not None:
+        ready[TBNAME] = pl.Series(TBNAME, [child or layout.table], dtype=pl.String).new_from_index(0, height)
+    elif TBNAME not in ready:
+        hint = 'rows of a supertable name their child table: {"tbname": "d1", …}'
+        raise RowError("is missing", row=0, column=TBNAME, hint=hint)
+    absent = any(c.name not in ready for c in layout.columns)
+    if absent or partial is None:
+        op = pl.Series(OP, [MERGE if absent else UPSERT], dtype=pl.Int8).new_from_index(0, height)
+    else:
+        op = pl.Series(OP, [MERGE if p else UPSERT for p in partial], dtype=pl.Int8)
+    columns = [ready[TBNAME].alias(TBNAME), op]
+    for field in layout.fields:
+        columns.append(ready[field.name] if field.name in ready else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height))
+    return pl.DataFrame(columns)
+
+
+def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
+    """Check sizes, names and times of a whole frame; *now* in ticks. Raises RowError with the index of the first bad row."""
+    low, high = times.LIMITS[layout.precision]
+    ts = pl.col(layout.time)
+    tests: dict[str, tuple[str, pl.Expr, str]] = {
+        "null time": (layout.time, ts.is_null(), "is null"),
+        "range": (layout.time, (ts < low) | (ts > high), "is out of range"),
+        "ahead": (layout.time, ts > min(now + layout.max_ahead, high), "is more than MAX_AHEAD in the future"),
+        "no name": (TBNAME, pl.col(TBNAME).is_null() | (pl.col(TBNAME).str.len_bytes() == 0), "is empty"),
+        "name": (TBNAME, pl.col(TBNAME).str.len_bytes() > names.MAX_NAME_BYTES, f"is longer than {names.MAX_NAME_BYTES} bytes"),
+    }
+    size: pl.Expr = pl.lit(8 * len(layout.fields), dtype=pl.UInt32)
+    for field in layout.fields:
+        kind, col = field.type, pl.col(field.name)
+        if kind.kind == "VARBINARY":
+            length = col.bin.size()
+        elif kind.kind == "NCHAR":
+            length = col.str.len_chars()
+        elif kind.text:
+            length = col.str.len_bytes()
+        else:
+            continue
+        size = size + (length * (4 if kind.kind == "NCHAR" else 1)).fill_null(0)
+        limit = kind.bytes()
+        tests[f"len {field.name}"] = (field.name, length > limit, f"is longer than {limit}")
+    if layout.key_column:
+        tests["key"] = (layout.key_column, pl.col(layout.key_column).is_null(), "is null, but part of the key")
+    tests["size"] = ("", size > MAX_ROW_BYTES, f"is larger than {MAX_ROW_BYTES} bytes")
+    found = frame.select(bad.any().alias(key) for key, (_, bad, _) in tests.items()).row(0, named=True)
+    for key, (column, bad, words) in tests.items():
+        if found[key]:
+            row = int(frame.select(bad.arg_true())[0, 0])
+            value = f"{_short(frame[column][row])} " if column else ""
+            raise RowError(value + words, row=row, column=column)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 64 else text[:61] + "…"
