@@ -1,0 +1,201 @@
+"""Segments: every table's rows on disk, as sorted Parquet files that name the log offsets they cover.
+
+One directory per (table, source partition). A file `<first>-<last>.parquet` holds all versions of the table's rows from the
+records first..last of the topic-partition, sorted by (tbname, time, _offset, _row). What is committed is said by one small JSON file per
+topic-partition (`Position`): a file beyond its `next` offset is a leftover of a crash and does not count. The store is the only
+writer; the operator's history and SELECT are readers.
+
+Columns: the table's columns and tags as on the wire (real timestamps), `tbname`, and
+    _op      Int8    0 upsert, 1 delete of the key, 2 merge (NULL columns keep their earlier value)
+    _offset  Int64   offset of the record
+    _row     UInt32  place of the row in its record
+so that (_offset, _row) orders the versions of a row, and a reader can see the table as it was at any offset.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock import names
+from penstock.errors import StateError
+
+META = ("_op", "_offset", "_row")
+FORMAT_VERSION = 1
+_SUFFIX = ".parquet"
+
+
+@dataclass(frozen=True)
+class RangeDelete:
+    """`DELETE FROM … WHERE low <= ts <= high` (ticks), as of the control record at `offset`; `tables` None: all children."""
+
+    table_id: int
+    offset: int
+    tables: tuple[str, ...] | None
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """What of one topic-partition is in segments: all records below `next`."""
+
+    topic: str
+    partition: int
+    next: int = 0
+    #: highest (offset, ordinal) per producer among them, for readers that go on from here
+    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    deletes: tuple[RangeDelete, ...] = ()
+    version: int = FORMAT_VERSION
+
+    def save(self, root: str) -> None:
+        path = _position_path(root, self.topic, self.partition)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tmp = path.with_suffix(f".{os.getpid()}.tmp")
+        with open(tmp, "w", encoding="utf-8") as out:
+            json.dump(asdict(self), out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(tmp, path)
+
+    @classmethod
+    def load(cls, root: str, topic: str, partition: int) -> Position:
+        path = _position_path(root, topic, partition)
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return cls(topic, partition)
+        except ValueError as error:
+            raise StateError(f"segment position {path} is damaged", detail=str(error), hint="restore it from a backup") from None
+        if raw["version"] > FORMAT_VERSION:
+            raise StateError(f"segment position {path} is of version {raw['version']}", hint="it was written by a newer Penstock: upgrade this one")
+        deletes = tuple(
+            RangeDelete(d["table_id"], d["offset"], None if d["tables"] is None else tuple(d["tables"]), d["low"], d["high"])
+            for d in raw["deletes"]
+        )
+        producers = {k: (v[0], v[1]) for k, v in raw["producers"].items()}
+        return cls(topic, partition, raw["next"], producers, deletes, raw["version"])
+
+
+def _position_path(root: str, topic: str, partition: int) -> Path:
+    return Path(root) / "positions" / f"{topic}-{partition}.json"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One file. `low`/`high`: smallest and largest time in ticks; `fresh`: no row of it can replace an earlier one."""
+
+    path: Path
+    first: int
+    last: int
+    rows: int
+    low: int
+    high: int
+    fresh: bool
+
+
+def write(directory: str, frame: pa.Table, time_column: str, first: int, last: int, *, fresh: bool, low: int, high: int) -> Segment:
+    """Write one segment (rows already sorted) atomically and durably; replaces one of the same name."""
+    target = Path(directory) / f"{first:020d}-{last:020d}{_SUFFIX}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    facts = {"version": FORMAT_VERSION, "low": low, "high": high, "fresh": fresh, "rows": frame.num_rows, "time": time_column}
+    schema = frame.schema.with_metadata({**(frame.schema.metadata or {}), b"penstock": json.dumps(facts).encode()})
+    tmp = target.with_suffix(f".{os.getpid()}.tmp")
+    pq.write_table(frame.cast(schema), tmp, compression="zstd", row_group_size=262_144, write_statistics=True)
+    with open(tmp, "rb") as handle:
+        os.fsync(handle.fileno())
+    os.replace(tmp, target)
+    return Segment(target, first, last, frame.num_rows, low, high, fresh)
+
+
+def segments(directory: str, below: int | None = None) -> list[Segment]:
+    """Segments of one (table, partition) in offset order; only those whole below offset *below* (a position's `next`)."""
+    found = []
+    folder = Path(directory)
+    if not folder.is_dir():
+        return []
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        first, last = (int(x) for x in path.name[: -len(_SUFFIX)].split("-"))
+        if below is not None and last >= below:
+            continue
+        found.append(_open(path, first, last))
+    return _without_covered(found)
+
+
+_known: dict[tuple[str, int], Segment] = {}
+
+
+def _open(path: Path, first: int, last: int) -> Segment:
+    """Footers never change once written: each is read once a process."""
+    key = (str(path), path.stat().st_mtime_ns)
+    if key not in _known:
+        try:
+            facts = json.loads((pq.read_schema(path).metadata or {})[b"penstock"])
+        except (OSError, pa.ArrowInvalid, KeyError, ValueError) as error:
+            raise StateError(f"segment {path} can't be read", detail=str(error), hint="restore it from a backup") from None
+        _known[key] = Segment(path, first, last, facts["rows"], facts["low"], facts["high"], facts["fresh"])
+    return _known[key]
+
+
+def _without_covered(found: list[Segment]) -> list[Segment]:
+    """Drop files whose offsets a merged file covers (a crash between writing the merged one and removing its parts)."""
+    return [s for s in found if not any(o is not s and o.first <= s.first and s.last <= o.last for o in found)]
+
+
+def read(
+    found: Sequence[Segment], *, time_column: str, low: int | None = None, high: int | None = None,
+    tables: Sequence[str] | None = None, columns: Sequence[str] | None = None,
+) -> pl.DataFrame | None:  # fmt: skip
+    """All versions of rows with low <= time <= high (ticks) of the given segments; None when there are none."""
+    frames = []
+    for segment in found:
+        if (high is not None and segment.low > high) or (low is not None and segment.high < low):
+            continue
+        lazy = pl.scan_parquet(segment.path)
+        if tables is not None:
+            lazy = lazy.filter(pl.col("tbname").is_in(list(tables)))
+        ticks = pl.col(time_column).cast(pl.Int64)
+        if low is not None:
+            lazy = lazy.filter(ticks >= low)
+        if high is not None:
+            lazy = lazy.filter(ticks <= high)
+        frames.append(lazy if columns is None else lazy.select(columns))
+    if not frames:
+        return None
+    return pl.concat(frames, how="diagonal_relaxed").collect()
+
+
+def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()) -> pl.DataFrame:
+    """The rows that count: per key the last version by (_offset, _row), merges applied, deletes gone.
+
+    Args:
+        rows: any versions, with META columns; `keys` = tbname, the time column[, the composite key].
+        deletes: range deletes of this table; each hits only versions before its own offset. Times must be ticks (Int64)
+            in `rows` when deletes are given.
+    """
+    if rows.is_empty():
+        return rows
+    time = keys[1]
+    for delete in deletes:
+        hit = (pl.col("_offset") < delete.offset) & pl.col(time).is_between(delete.low, delete.high)
+        if delete.tables is not None:
+            hit &= pl.col("tbname").is_in(list(delete.tables))
+        rows = rows.filter(~hit)
+    rows = rows.sort([*keys, "_offset", "_row"])
+    if rows["_op"].eq(2).any():
+        values = [c for c in rows.columns if c not in keys and c not in META]
+        rows = rows.with_columns(_life=(pl.col("_op") != 2).cum_sum())
+        rows = rows.with_columns(pl.col(values).forward_fill().over([*keys, "_life"])).drop("_life")
+    rows = rows.unique(subset=list(keys), keep="last", maintain_order=True)
+    return rows.filter(pl.col("_op") != 1)
+
+
+def directory(root: str, table_id: int, partition: int) -> str:
+    return names.segment_directory(root, table_id, partition)

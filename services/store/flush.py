@@ -1,0 +1,154 @@
+"""From tail to segments: sort, judge freshness, write, commit the position, and later merge small files.
+
+Crash safety: segments are written first, the position last. What a crash leaves beyond the position is not counted by readers
+and is overwritten by the same flush tried again (same first offset) or removed at the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import structlog
+
+from penstock import segments
+from penstock.segments import META, Position, Segment
+from services.store.tail import Frozen
+
+log = structlog.get_logger(__name__)
+
+#: segments of one directory are merged once so many of the same size class lie side by side
+MERGE_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What flushing must know of a table."""
+
+    table_id: int
+    time_column: str
+    keys: tuple[str, ...]
+    precision: str
+    timestamps: tuple[str, ...]
+
+
+@dataclass
+class Newest:
+    """Largest time per child table of one (table, partition): tells whether rows can replace earlier ones."""
+
+    frame: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_max": pl.Int64}))
+
+    @classmethod
+    def of(cls, found: Sequence[Segment], time_column: str) -> Newest:
+        rows = segments.read(found, time_column=time_column, columns=["tbname", time_column])
+        if rows is None:
+            return cls()
+        return cls(rows.group_by("tbname").agg(_max=pl.col(time_column).cast(pl.Int64).max()))
+
+    def fresh(self, rows: pl.DataFrame, layout: Layout) -> bool:
+        """Whether no row of *rows* (times in ticks) has the key of another one or of an earlier one."""
+        if not rows["_op"].eq(0).all():
+            return False
+        if rows.select(pl.struct(layout.keys).is_duplicated().any()).item():
+            return False
+        least = rows.group_by("tbname").agg(_min=pl.col(layout.time_column).min())
+        return bool(least.join(self.frame, on="tbname").select((pl.col("_min") > pl.col("_max")).all()).item())
+
+    def add(self, rows: pl.DataFrame, time_column: str) -> None:
+        new = rows.group_by("tbname").agg(_max=pl.col(time_column).max())
+        self.frame = pl.concat([self.frame, new]).group_by("tbname").agg(pl.col("_max").max())
+
+
+def flush(root: str, topic: str, partition: int, frozen: Frozen, layouts: dict[int, Layout], newest: dict[int, Newest]) -> Position:
+    """Write the frozen rows of every table as one segment each and commit. Tables unknown by now (dropped) are left out."""
+    for table_id, frames in frozen.frames.items():
+        layout = layouts.get(table_id)
+        if layout is None:
+            continue
+        rows = pl.concat(frames, how="diagonal_relaxed").sort([*layout.keys, "_offset", "_row"])
+        times = rows[layout.time_column]
+        where = segments.directory(root, table_id, partition)
+        seen = newest.get(table_id)
+        if seen is None:
+            seen = newest[table_id] = Newest.of(segments.segments(where, frozen.first), layout.time_column)
+        fresh = seen.fresh(rows, layout)
+        low, high = int(times.min() or 0), int(times.max() or 0)  # type: ignore[call-overload]
+        segments.write(where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high)
+        seen.add(rows, layout.time_column)
+    position = Position(topic, partition, frozen.next, frozen.producers, frozen.deletes)
+    position.save(root)
+    return position
+
+
+def to_wire(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """Ticks → timestamps of the database's precision."""
+    return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
+
+
+def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)).cast(pl.Int64) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
+
+
+def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int = 4_000_000) -> int:
+    """Merge runs of small neighbouring segments into one. All versions stay, so history reads are not affected.
+
+    Returns how many files were replaced. The merged file covers its parts' offsets, so a reader that lists both counts only it.
+    """
+    where = segments.directory(root, layout.table_id, partition)
+    found = segments.segments(where, below)
+    replaced = 0
+    for run in _runs(found, max_rows):
+        rows = segments.read(run, time_column=layout.time_column)
+        if rows is None:
+            continue
+        rows = rows.sort([*layout.keys, "_offset", "_row"])
+        low, high = min(s.low for s in run), max(s.high for s in run)
+        segments.write(where, rows.to_arrow(), layout.time_column, run[0].first, run[-1].last, fresh=all(s.fresh for s in run), low=low, high=high)
+        for part in run:
+            if (part.first, part.last) != (run[0].first, run[-1].last):
+                part.path.unlink(missing_ok=True)
+        replaced += len(run)
+    return replaced
+
+
+def _runs(found: list[Segment], max_rows: int) -> list[list[Segment]]:
+    """Neighbours of the same size class, MERGE_WIDTH or more, whose sum stays below *max_rows*."""
+    runs: list[list[Segment]] = []
+    run: list[Segment] = []
+    for segment in [*found, None]:
+        same = segment is not None and (not run or _size_class(segment) == _size_class(run[0]))
+        if same and segment is not None and sum(s.rows for s in run) + segment.rows <= max_rows:
+            run.append(segment)
+            continue
+        if len(run) >= MERGE_WIDTH:
+            runs.append(run)
+        run = [segment] if segment is not None else []
+    return runs
+
+
+def _size_class(segment: Segment) -> int:
+    return max(segment.rows, 1).bit_length() // 3
+
+
+def expire(root: str, table_id: int, partition: int, before: int) -> int:
+    """KEEP: remove segments all of whose rows are older than *before* (ticks)."""
+    gone = [s for s in segments.segments(segments.directory(root, table_id, partition)) if s.high < before]
+    for segment in gone:
+        segment.path.unlink(missing_ok=True)
+    return len(gone)
+
+
+def remove_leftovers(root: str, table_id: int, position: Position) -> None:
+    """At start: files of a flush that was never committed."""
+    folder = Path(segments.directory(root, table_id, position.partition))
+    for path in folder.glob("*.parquet") if folder.is_dir() else ():
+        if int(path.stem.split("-")[1]) >= position.next:
+            log.warning("removing a segment that was never committed", path=str(path))
+            path.unlink(missing_ok=True)
+    for path in folder.glob("*.tmp") if folder.is_dir() else ():
+        path.unlink(missing_ok=True)
+
+
+__all__ = ["META", "Layout", "Newest", "expire", "flush", "merge", "remove_leftovers", "to_ticks", "to_wire"]

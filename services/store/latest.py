@@ -1,0 +1,126 @@
+"""Live state in Redis that comes from rows: the latest row of each child table, and child tables first seen in rows.
+
+Both can be rebuilt from segments and log, so losing Redis costs a rebuild, never data. Work is per changed child table and per
+interval, not per row: many rows of one child table between two writes cost one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+import redis
+
+from penstock import names
+from penstock.catalog.model import Table
+
+_CHUNK = 5_000
+
+
+@dataclass
+class _Known:
+    #: child table → time of its latest row
+    last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_last": pl.Int64}))
+    children: set[str] = field(default_factory=set)
+    loaded: bool = False
+
+
+class Latest:
+    """Collects what changed (`note`) and writes it when asked (`write`). One thread."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+        self._known: dict[int, _Known] = {}
+        self._pending: dict[int, tuple[Table, list[pl.DataFrame]]] = {}
+
+    def note(self, table: Table, rows: pl.DataFrame) -> None:
+        """Rows in log order (input layout). Only each child's latest is kept until the next `write`."""
+        newest = rows.filter(pl.col("_op") != 1)
+        if newest.is_empty():
+            return
+        newest = newest.group_by("tbname", maintain_order=False).agg(pl.all().sort_by(table.time_column).last())
+        self._pending.setdefault(table.id, (table, []))[1].append(newest)
+
+    def replace(self, table: Table, children: list[str], rows: pl.DataFrame) -> None:
+        """After a delete: `rows` are the latest rows that are left of *children*; those without one lose theirs."""
+        known = self._load(table)
+        known.last = known.last.filter(~pl.col("tbname").is_in(children))
+        key = names.last_row(table.database, table.name)
+        for start in range(0, len(children), _CHUNK):
+            self._redis.hdel(key, *children[start : start + _CHUNK])
+        self.note(table, rows)
+
+    def write(self) -> None:
+        """Bring Redis up to date. What could not be written stays pending.
+
+        Raises:
+            redis.RedisError: try again later.
+        """
+        for table_id, (table, frames) in list(self._pending.items()):
+            known = self._load(table)
+            time = table.time_column
+            rows = pl.concat(frames, how="diagonal_relaxed").group_by("tbname").agg(pl.all().sort_by(time).last())
+            newer = rows.join(known.last, on="tbname", how="left").filter(pl.col("_last").is_null() | (pl.col(time) >= pl.col("_last")))
+            self._write_rows(table, newer)
+            self._write_children(table, known, rows)
+            taken = newer.select("tbname", _last=pl.col(time))
+            known.last = pl.concat([known.last, taken]).group_by("tbname").agg(pl.col("_last").max())
+            del self._pending[table_id]
+
+    def _write_rows(self, table: Table, rows: pl.DataFrame) -> None:
+        if rows.is_empty():
+            return
+        values = [c.name for c in (*table.columns, *table.tags) if c.name in rows.columns]
+        texts = rows.select(pl.struct(_jsonable(rows, values)).struct.json_encode().alias("j"))["j"].to_list()
+        key = names.last_row(table.database, table.name)
+        pairs = list(zip(rows["tbname"].to_list(), texts, strict=True))
+        for start in range(0, len(pairs), _CHUNK):
+            self._redis.hset(key, mapping=dict(pairs[start : start + _CHUNK]))
+
+    def _write_children(self, table: Table, known: _Known, rows: pl.DataFrame) -> None:
+        if table.kind != "stable":
+            return
+        new = rows.filter(~pl.col("tbname").is_in(list(known.children))) if known.children else rows
+        if new.is_empty():
+            return
+        tags = [c.name for c in table.tags if c.name in new.columns]
+        texts = new.select(pl.struct(_jsonable(new, tags)).struct.json_encode().alias("j"))["j"].to_list() if tags else ["{}"] * new.height
+        children = new["tbname"].to_list()
+        pipe = self._redis.pipeline(transaction=False)
+        for child, text in zip(children, texts, strict=True):
+            pipe.hsetnx(names.children(table.id), child, text)
+        pipe.execute()
+        known.children.update(children)
+
+    def _load(self, table: Table) -> _Known:
+        """What Redis had when this process first met the table."""
+        known = self._known.setdefault(table.id, _Known())
+        if not known.loaded:
+            if table.kind == "stable":
+                known.children = {k.decode() for k in self._redis.hkeys(names.children(table.id))}
+            stored = self._redis.hgetall(names.last_row(table.database, table.name))
+            if stored:
+                texts = pl.DataFrame({"tbname": [k.decode() for k in stored], "j": [v.decode() for v in stored.values()]})
+                times = texts["j"].str.json_decode(pl.Struct({table.time_column: pl.Int64})).struct.field(table.time_column)
+                known.last = texts.select("tbname").with_columns(_last=times)
+            known.loaded = True
+        return known
+
+    def forget(self, table_id: int) -> None:
+        """The table was dropped."""
+        self._known.pop(table_id, None)
+        self._pending.pop(table_id, None)
+
+
+def _jsonable(rows: pl.DataFrame, columns: list[str]) -> list[pl.Expr]:
+    """JSON has no bytes and no decimals: bytes as hex, decimals as text."""
+    made = []
+    for name in columns:
+        kind = rows.schema[name]
+        if kind == pl.Binary:
+            made.append(pl.col(name).bin.encode("hex"))
+        elif isinstance(kind, pl.Decimal):
+            made.append(pl.col(name).cast(pl.String))
+        else:
+            made.append(pl.col(name))
+    return made

@@ -1,0 +1,125 @@
+"""One table as DuckDB sees it: segments and tail together, every row once, in its newest version.
+
+Most tables only grow: all their segments are fresh and the relation is a plain union, so filters reach the Parquet files. Where rows
+may replace earlier ones, only the keys found in files that are not fresh (and in the tail) are resolved; all other rows stay a plain scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from penstock import segments
+from penstock.segments import RangeDelete, Segment
+from services.store.flush import Layout, to_wire
+from services.store.tail import View
+
+_HIDDEN = ("_op", "_offset", "_row", "_part")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One source partition of a table at one moment."""
+
+    partition: int
+    found: tuple[Segment, ...]
+    frames: tuple[pl.DataFrame, ...]
+    deletes: tuple[RangeDelete, ...]
+
+
+def parts(root: str, table_id: int, views: dict[int, View]) -> list[Part]:
+    """Freeze a table's image over all its partitions."""
+    made = []
+    for partition, view in views.items():
+        found = segments.segments(segments.directory(root, table_id, partition), view.position.next)
+        deletes = tuple(d for d in view.deletes if d.table_id == table_id)
+        made.append(Part(partition, tuple(found), view.frames.get(table_id, ()), deletes))
+    return made
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Relation:
+    """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL of its live rows."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part]) -> None:
+        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL."""
+        self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
+
+    def sql(self, tables: Sequence[str] | None = None) -> str:
+        """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows to child tables."""
+        sources = [self._template()]
+        dirty: list[str] = []
+        for part in self._image:
+            for fresh in (True, False):
+                files = [s for s in part.found if s.fresh is fresh]
+                if files:
+                    listing = ", ".join(_literal(str(s.path)) for s in files)
+                    source = f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}], union_by_name=true)"
+                    sources.append(source)
+                    if not fresh:
+                        dirty.append(source)
+            if part.frames:
+                name = f"{self._prefix}_tail{part.partition}"
+                rows = pl.concat(part.frames, how="diagonal_relaxed")
+                self._con.register(name, to_wire(rows, self._layout).to_arrow())
+                sources.append(f"SELECT *, {part.partition} AS _part FROM {name}")
+                if self._may_replace(rows, part):
+                    dirty.append(f"SELECT * FROM {name}")
+        everything = " UNION ALL BY NAME ".join(sources)
+        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)])
+        only = f" WHERE tbname IN ({', '.join(_literal(t) for t in tables)})" if tables is not None else ""
+        everything = f"SELECT * FROM ({everything}){only}"
+        deletes = [(p.partition, d) for p in self._image for d in p.deletes]
+        if deletes:
+            everything = f"SELECT * FROM ({everything}) WHERE NOT ({' OR '.join(self._hit(p, d) for p, d in deletes)})"
+        if not dirty:
+            return f"SELECT {names} FROM ({everything})"
+        key = ", ".join(quote(k) for k in self._layout.keys)
+        touched = " UNION ".join(f"SELECT {key} FROM ({d})" for d in dirty)
+        same = " AND ".join(f"a.{quote(k)} = d.{quote(k)}" for k in self._layout.keys)
+        clean = f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
+        versions = f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
+        newest = f"SELECT * FROM ({self._merged(versions, key)}) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC) = 1"
+        return f"{clean} UNION ALL SELECT {names} FROM ({newest}) WHERE _op <> 1"
+
+    def _template(self) -> str:
+        """No rows, all columns: gives the union its names and types, and an empty table its shape."""
+        typed = ", ".join(f"CAST(NULL AS {t}) AS {quote(n)}" for n, t in self._columns)
+        fixed = "CAST(NULL AS VARCHAR) AS tbname, CAST(0 AS TINYINT) AS _op, CAST(0 AS BIGINT) AS _offset, CAST(0 AS UINTEGER) AS _row, 0 AS _part"
+        return f"SELECT {fixed}, {typed} WHERE false"
+
+    def _may_replace(self, rows: pl.DataFrame, part: Part) -> bool:
+        """Whether the tail holds anything but new keys. Rows above every segment's time can only collide among themselves."""
+        newest = max((s.high for s in part.found), default=None)
+        least = rows[self._layout.time_column].min()
+        if not rows["_op"].eq(0).all() or (newest is not None and least is not None and least <= newest):  # type: ignore[operator]
+            return True
+        return bool(rows.select(pl.struct(self._layout.keys).is_duplicated().any()).item())
+
+    def _hit(self, partition: int, delete: RangeDelete) -> str:
+        unit = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}[self._layout.precision]
+        low_high = f"{unit}({quote(self._layout.time_column)}) BETWEEN {delete.low} AND {delete.high}"
+        tables = "" if delete.tables is None else f" AND tbname IN ({', '.join(_literal(t) for t in delete.tables)})"
+        return f"(_part = {partition} AND _offset < {delete.offset} AND {low_high}{tables})"
+
+    def _merged(self, versions: str, key: str) -> str:
+        """Fill a merge version's NULLs from the versions since the last whole one."""
+        life = f"SELECT *, sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset, _row) AS _life FROM ({versions})"
+        fixed = {k.lower() for k in self._layout.keys}
+        values = [n for n, _ in self._columns if n.lower() not in fixed]
+        if not values:
+            return versions
+        filled = ", ".join(
+            f"last_value({quote(n)} IGNORE NULLS) OVER (PARTITION BY {key}, _life ORDER BY _offset, _row) AS {quote(n)}" for n in values
+        )
+        return f"SELECT * REPLACE ({filled}) FROM ({life})"

@@ -1,0 +1,29 @@
+"""Settings of the store."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from penstock.settings import Port, Settings
+
+
+class StoreSettings(Settings):
+    """`port` serves Arrow Flight."""
+
+    room: ClassVar[str] = "store"
+
+    port: Port = 7702
+    #: a partition is flushed when its tail has this many rows …
+    flush_rows: int = Field(default=500_000, ge=1)
+    #: … or its oldest row is this old
+    flush_seconds: float = Field(default=30.0, gt=0)
+    #: records stay in Kafka this long after they are in segments
+    log_days: float = Field(default=7.0, ge=0)
+    #: how long a query waits for the caller's own writes
+    own_writes_seconds: float = Field(default=10.0, gt=0)
+    query_memory: str = "512MB"
+    query_threads: int = Field(default=2, ge=1)
+    #: most rows a query may return
+    max_result_rows: int = Field(default=10_000_000, ge=1)

@@ -1,0 +1,136 @@
+"""The rows of one topic-partition that are not in segments yet, and what is needed to cut them off.
+
+Pure memory: no Kafka, no files. Frames are immutable, so a reader takes a `View` under the lock and works on without it.
+A flush has two halves: `freeze` sets the present tail aside (still visible), `thaw` drops it once its segments are committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from penstock.segments import Position, RangeDelete
+
+
+@dataclass(frozen=True)
+class View:
+    """One moment of a partition: segments below `position.next` plus `frames`, in log order, make the whole of a table."""
+
+    position: Position
+    next: int
+    frames: dict[int, tuple[pl.DataFrame, ...]]
+    deletes: tuple[RangeDelete, ...]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What one flush takes over: records first..next-1."""
+
+    first: int
+    next: int
+    frames: dict[int, tuple[pl.DataFrame, ...]]
+    producers: dict[str, tuple[int, int]]
+    deletes: tuple[RangeDelete, ...]
+
+
+@dataclass
+class _Rows:
+    frames: dict[int, list[pl.DataFrame]] = field(default_factory=dict)
+    rows: int = 0
+
+
+class Tail:
+    """Thread-safe. `next` is the next offset to be read; everything below is in segments, frozen or in the tail."""
+
+    def __init__(self, position: Position) -> None:
+        self._lock = threading.Condition()
+        self._position = position
+        self._next = position.next
+        self._current = _Rows()
+        self._frozen: Frozen | None = None
+        self._producers = dict(position.producers)
+        self._deletes = list(position.deletes)
+        self._since = 0.0
+
+    @property
+    def next(self) -> int:
+        return self._next
+
+    @property
+    def rows(self) -> int:
+        return self._current.rows
+
+    def oldest(self) -> float:
+        """When (clock seconds) the oldest unflushed record came; 0 = nothing to flush."""
+        return self._since
+
+    def seen(self, producer: str, offset: int, ordinal: int) -> bool:
+        """Whether a record of this producer was had already; notes it when not (readers drop repeats, architecture 6)."""
+        last = self._producers.get(producer)
+        if last is not None and (offset, ordinal) <= last:
+            return True
+        self._producers[producer] = (offset, ordinal)
+        return False
+
+    def append(self, next_offset: int, frames: dict[int, pl.DataFrame], deletes: list[RangeDelete], now: float) -> None:
+        """Take over everything decoded below *next_offset*; wakes those who wait for it."""
+        with self._lock:
+            for table, frame in frames.items():
+                self._current.frames.setdefault(table, []).append(frame)
+                self._current.rows += frame.height
+            self._deletes.extend(deletes)
+            self._next = next_offset
+            self._since = self._since or now
+            self._lock.notify_all()
+
+    def wait_for(self, offset: int, timeout: float) -> bool:
+        """Block until the record at *offset* is visible (read your own writes)."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._next > offset, timeout)
+
+    def view(self) -> View:
+        with self._lock:
+            frames = {t: tuple(f) for t, f in self._current.frames.items()}
+            for table, older in (self._frozen.frames if self._frozen else {}).items():
+                frames[table] = older + frames.get(table, ())
+            return View(self._position, self._next, frames, tuple(self._deletes))
+
+    def freeze(self) -> Frozen | None:
+        """Set the tail aside for a flush; None when one is under way or there is nothing new."""
+        with self._lock:
+            if self._frozen is not None or self._next == self._position.next:
+                return None
+            frames = {t: tuple(f) for t, f in self._current.frames.items()}
+            self._frozen = Frozen(self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes))
+            self._current = _Rows()
+            self._since = 0.0
+            return self._frozen
+
+    def thaw(self, position: Position) -> None:
+        """The frozen rows are committed in segments now: readers find them there."""
+        with self._lock:
+            self._position = position
+            self._frozen = None
+
+    def unfreeze(self) -> None:
+        """The flush failed: put the rows back in front of the tail, to be tried again."""
+        with self._lock:
+            if self._frozen is None:
+                return
+            merged = _Rows({t: list(f) for t, f in self._frozen.frames.items()})
+            for table, frames in self._current.frames.items():
+                merged.frames.setdefault(table, []).extend(frames)
+            merged.rows = sum(f.height for fs in merged.frames.values() for f in fs)
+            self._current, self._frozen = merged, None
+
+    def compact(self, table: int) -> pl.DataFrame | None:
+        """Join the small frames of one table into one (queries of a busy tail would else union thousands)."""
+        with self._lock:
+            frames = self._current.frames.get(table)
+            if not frames:
+                return None
+            if len(frames) > 1:
+                frames[:] = [pl.concat(frames, how="diagonal_relaxed")]
+            return frames[0]

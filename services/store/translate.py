@@ -1,0 +1,276 @@
+"""A query of the penstock dialect as DuckDB understands it.
+
+Pure tree rewriting: names are bound to relations by the caller (`bind`), clauses that only Penstock has are gone or refused, and functions get
+DuckDB's names. What DuckDB computes differently is written out (population variance, division by zero, time literals in the session's zone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from penstock.errors import SqlSemanticError
+from penstock.sql import nodes
+from penstock.sql.plan import Duration
+
+_UNIT = {
+    "b": "NANOSECOND", "u": "MICROSECOND", "a": "MILLISECOND", "s": "SECOND", "m": "MINUTE",
+    "h": "HOUR", "d": "DAY", "w": "WEEK", "n": "MONTH", "y": "YEAR",
+}  # fmt: skip
+#: other names of the time column that queries use
+TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A table of the query: what DuckDB calls it, its columns in order, and which are times."""
+
+    name: str
+    columns: tuple[str, ...]
+    timestamps: frozenset[str]
+    precision: str
+
+    @property
+    def time_column(self) -> str:
+        return self.columns[0]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What rewriting an expression may ask: the tables by alias, and the session's zone."""
+
+    tables: Mapping[str, Bound]
+    timezone: str
+
+    def of(self, column: exp.Column) -> Bound | None:
+        if column.table:
+            return self.tables.get(column.table.lower())
+        having = [b for b in self.tables.values() if column.name.lower() in {c.lower() for c in b.columns}]
+        return having[0] if len(having) == 1 else next(iter(self.tables.values())) if len(self.tables) == 1 else None
+
+    def is_time(self, node: exp.Expression) -> Bound | None:
+        """The table whose TIMESTAMP column *node* is."""
+        if not isinstance(node, exp.Column):
+            return None
+        bound = self.of(node)
+        if bound is not None and (node.name.lower() in bound.timestamps or node.name.lower() in TIME_ALIASES):
+            return bound
+        return None
+
+
+def query(tree: exp.Query, context: Context) -> str:
+    """DuckDB's text for a query whose tables are bound and whose window clauses have been evaluated away."""
+    return tree.transform(_select, context).transform(_rewrite, context).sql(dialect="duckdb")
+
+
+def _select(node: exp.Expression, context: Context) -> exp.Expression:
+    """PARTITION BY without a window groups; `SELECT *` leaves tbname out; `last(*)` is one last() a column."""
+    if not isinstance(node, exp.Select):
+        return node
+    partition = node.args.get("partition_by")
+    items = [_expand(e, context) for e in node.expressions]
+    node.set("expressions", [e for some in items for e in some])
+    aggregated = any(_aggregates(e) for e in node.expressions)
+    if partition is not None:
+        node.set("partition_by", None)
+        if aggregated:
+            node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
+    if aggregated and not node.args.get("group"):
+        _companions(node, context)
+    return node
+
+
+def _expand(item: exp.Expression, context: Context) -> list[exp.Expression]:
+    name = _function_name(item)
+    if isinstance(item, exp.Star):
+        item.set("except_", [exp.to_identifier("tbname")])
+        return [item]
+    if name in ("last", "last_row", "first") and any(isinstance(a, exp.Star) for a in _arguments(item)):
+        bound = next(iter(context.tables.values()))
+        return [exp.alias_(exp.Anonymous(this=name, expressions=[exp.column(c, quoted=True)]), c, quoted=True) for c in bound.columns]
+    return [item]
+
+
+_AGGREGATES = {
+    "count", "sum", "avg", "min", "max", "first", "last", "last_row", "spread", "stddev", "stddev_pop", "stddev_samp", "var_pop",
+    "var_samp", "variance", "variance_pop", "apercentile", "percentile", "hyperloglog", "mode", "group_concat", "approx_distinct", "quantile",
+}  # fmt: skip
+
+
+def _function_name(node: exp.Expression) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    found: list[exp.Expression] = []
+    for value in node.args.values():
+        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expression) else []
+    return found
+
+
+def _aggregates(node: exp.Expression) -> bool:
+    return any(
+        (isinstance(n, exp.AggFunc) or _function_name(n) in _AGGREGATES) and n.find_ancestor(exp.Subquery, exp.Window) is None
+        for n in node.walk()
+    )
+
+
+def _companions(node: exp.Select, context: Context) -> None:
+    """Plain columns beside exactly one of min, max, first, last take the values of the row it chose (stream-semantics 8)."""
+    chosen = [n for e in node.expressions for n in e.walk() if _function_name(n) in ("min", "max", "first", "last", "last_row")]
+    if len(chosen) != 1:
+        return
+    picker, argument = _function_name(chosen[0]), _arguments(chosen[0])[0]
+    bound = next(iter(context.tables.values()), None)
+    if bound is None:
+        return
+    order = argument if picker in ("min", "max") else exp.column(bound.time_column, quoted=True)
+    function = "arg_min" if picker in ("min", "first") else "arg_max"
+    made = []
+    for item in node.expressions:
+        if _aggregates(item) or not item.find(exp.Column):
+            made.append(item)
+            continue
+        value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])
+        made.append(exp.alias_(value, item.output_name or item.name, quoted=True))
+    node.set("expressions", made)
+
+
+def _rewrite(node: exp.Expression, context: Context) -> exp.Expression:
+    if isinstance(node, nodes.DurationLiteral):
+        return interval(node.duration)
+    if isinstance(node, nodes.Match):
+        return exp.Anonymous(this="regexp_matches", expressions=[node.this, node.expression])
+    if isinstance(node, nodes.TypeName):
+        return exp.DataType.build(_cast_type(node.name), dialect="duckdb", udt=True)
+    if isinstance(node, exp.Column) and node.name.lower() in TIME_ALIASES:
+        bound = context.of(node)
+        if bound is not None:
+            return exp.column(bound.time_column, table=node.table or None, quoted=True)
+    if isinstance(node, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
+        _time_sides(node, ("this", "expression"), context)
+    elif isinstance(node, exp.Between):
+        _time_sides(node, ("this", "low", "high"), context)
+    elif isinstance(node, exp.In) and (bound := context.is_time(node.this)) is not None:
+        node.set("expressions", [_time_literal(e, bound, context.timezone) for e in node.expressions])
+    name = _function_name(node)
+    if name in _FUNCTIONS and not isinstance(node, exp.Cast | exp.Case):
+        return _FUNCTIONS[name](_arguments(node), context)
+    return node
+
+
+def interval(duration: Duration) -> exp.Expression:
+    if duration.unit == "b":
+        raise SqlSemanticError("nanoseconds can't be added in a query", hint="use u or longer, or add to the column's number")
+    return exp.Interval(this=exp.Literal.string(str(duration.value)), unit=exp.var(_UNIT[duration.unit]))
+
+
+def _cast_type(text: str) -> str:
+    head = text.upper().split("(")[0].strip()
+    return {
+        "TINYINT UNSIGNED": "UTINYINT", "SMALLINT UNSIGNED": "USMALLINT", "INT UNSIGNED": "UINTEGER", "BIGINT UNSIGNED": "UBIGINT",
+        "NCHAR": "VARCHAR", "BINARY": "VARCHAR", "VARBINARY": "BLOB", "JSON": "VARCHAR", "INT": "INTEGER", "BOOL": "BOOLEAN",
+    }.get(head, text)  # fmt: skip
+
+
+def _time_sides(node: exp.Expression, sides: tuple[str, ...], context: Context) -> None:
+    bound = next((b for side in sides if (b := context.is_time(node.args[side])) is not None), None)
+    if bound is not None:
+        for side in sides:
+            node.set(side, _time_literal(node.args[side], bound, context.timezone))
+
+
+def _time_literal(node: exp.Expression, bound: Bound, timezone: str) -> exp.Expression:
+    """A number is ticks of the database, a text is a time in the session's zone unless it names its own."""
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal):
+        return node
+    if not literal.is_string:
+        ticks = int(literal.this) * (-1 if negative else 1)
+        return _moment(ticks, bound.precision)
+    try:
+        moment = datetime.fromisoformat(literal.this.strip())
+    except ValueError:
+        raise SqlSemanticError(f"'{literal.this}' is no time", hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(timezone))
+    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
+    return exp.cast(exp.Literal.string(text), exp.DataType.build("TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"))
+
+
+def _moment(ticks: int, precision: str) -> exp.Expression:
+    function = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[precision]
+    return exp.Anonymous(this=function, expressions=[exp.Literal.number(ticks)])
+
+
+_Args = list[exp.Expression]
+
+
+def _call(name: str) -> Callable[[_Args, Context], exp.Expression]:
+    return lambda args, _: exp.Anonymous(this=name, expressions=args)
+
+
+def _by_time(function: str) -> Callable[[_Args, Context], exp.Expression]:
+    """first and last in time order: `arg_min(x, ts)`; a NULL x does not count (last_row: it does)."""
+
+    def make(args: _Args, context: Context) -> exp.Expression:
+        column = args[0]
+        bound = context.of(column) if isinstance(column, exp.Column) else None
+        bound = bound or next(iter(context.tables.values()), None)
+        if bound is None:
+            raise SqlSemanticError("first and last need a table with a time column")
+        table = column.table if isinstance(column, exp.Column) else None
+        return exp.Anonymous(this=function, expressions=[column, exp.column(bound.time_column, table=table or None, quoted=True)])
+
+    return make
+
+
+def _spread(args: _Args, _: Context) -> exp.Expression:
+    return exp.Sub(this=exp.Anonymous(this="max", expressions=[args[0]]), expression=exp.Anonymous(this="min", expressions=[args[0].copy()]))
+
+
+def _apercentile(args: _Args, _: Context) -> exp.Expression:
+    share = exp.Div(this=args[1], expression=exp.Literal.number("100.0"))
+    return exp.Anonymous(this="approx_quantile", expressions=[exp.cast(args[0], "DOUBLE"), share])
+
+
+def _now(_: _Args, __: Context) -> exp.Expression:
+    return exp.cast(exp.AtTimeZone(this=exp.Anonymous(this="now"), zone=exp.Literal.string("UTC")), exp.DataType.build("TIMESTAMP"))
+
+
+def _timezone(_: _Args, context: Context) -> exp.Expression:
+    return exp.Literal.string(context.timezone)
+
+
+_FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expression]] = {
+    "first": _by_time("arg_min"),
+    "last": _by_time("arg_max"),
+    "last_row": _by_time("arg_max_null"),
+    "spread": _spread,
+    "stddev": _call("stddev_pop"),
+    "variance_pop": _call("var_pop"),
+    "apercentile": _apercentile,
+    "percentile": _apercentile,
+    "hyperloglog": _call("approx_count_distinct"),
+    "ceiling": _call("ceil"),
+    "char_length": _call("length"),
+    "ifnull": _call("coalesce"),
+    "nvl": _call("coalesce"),
+    "to_unixtimestamp": _call("epoch_ms"),
+    "current_timestamp": _now,
+    "now": _now,
+    "timezone": _timezone,
+    "server_version": lambda _, __: exp.Literal.string("3.3.6.0 (penstock)"),
+    "server_status": lambda _, __: exp.Literal.number(1),
+    "client_version": lambda _, __: exp.Literal.string("3.3.6.0 (penstock)"),
+    "database": lambda _, __: exp.Null(),
+}

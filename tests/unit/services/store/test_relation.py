@@ -1,0 +1,136 @@
+"""What SELECT sees must be the same before and after a flush, a merge and a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock import segments
+from penstock.segments import Position, RangeDelete
+from services.store.flush import Layout, Newest, flush, merge, remove_leftovers, to_ticks
+from services.store.relation import Relation, parts
+from services.store.tail import Tail
+
+COLUMNS = [("ts", "TIMESTAMP_MS"), ("v", "INTEGER"), ("w", "VARCHAR"), ("later", "DOUBLE")]
+
+
+class Bench:
+    """One partition of one table, flushed when told."""
+
+    def __init__(self, root: Path, layout: Layout) -> None:
+        self.root, self.layout, self.tail = str(root), layout, Tail(Position("in.a", 0))
+        self.newest: dict[int, Newest] = {}
+
+    def flush(self) -> None:
+        frozen = self.tail.freeze()
+        if frozen is not None:
+            self.tail.thaw(flush(self.root, "in.a", 0, frozen, {7: self.layout}, self.newest))
+
+    def table(self) -> list[tuple[object, ...]]:
+        con = duckdb.connect()
+        sql = Relation(con, "r", self.layout, COLUMNS, parts(self.root, 7, {0: self.tail.view()})).sql()
+        return con.execute(f"SELECT tbname, epoch_ms(ts), v, w, later FROM ({sql}) ORDER BY 1, 2").fetchall()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, layout: Layout) -> Bench:
+    return Bench(tmp_path, layout)
+
+
+def test_upsert_merge_delete(bench: Bench, rows: Callable[..., pl.DataFrame]) -> None:
+    bench.tail.append(3, {7: rows(("a", 1000, 1, "x", 0, 0), ("a", 2000, 2, "y", 0, 1), ("b", 1000, 3, "z", 0, 2))}, [], 1.0)
+    bench.flush()
+    bench.tail.append(6, {7: rows(("a", 1000, None, "merged", 2, 3), ("a", 3000, 5, None, 0, 4), ("b", 1000, None, None, 1, 5))}, [], 1.0)
+    expected = [("a", 1000, 1, "merged", None), ("a", 2000, 2, "y", None), ("a", 3000, 5, None, None)]
+    assert bench.table() == expected
+    bench.flush()
+    assert bench.table() == expected
+    bench.tail.append(7, {}, [RangeDelete(7, 6, ("a",), 0, 2500)], 1.0)
+    assert bench.table() == [("a", 3000, 5, None, None)]
+    bench.tail.append(8, {7: rows(("a", 1000, 9, "new", 0, 7))}, [], 1.0)
+    assert bench.table()[0] == ("a", 1000, 9, "new", None)
+
+
+def test_fresh_segments_need_no_resolution(bench: Bench, rows: Callable[..., pl.DataFrame]) -> None:
+    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
+    bench.flush()
+    bench.tail.append(2, {7: rows(("a", 2000, 1, "x", 0, 1))}, [], 1.0)
+    bench.flush()
+    found = segments.segments(segments.directory(bench.root, 7, 0))
+    assert [s.fresh for s in found] == [True, True]
+    bench.tail.append(3, {7: rows(("a", 2000, 7, "x", 0, 2))}, [], 1.0)
+    bench.flush()
+    assert [s.fresh for s in segments.segments(segments.directory(bench.root, 7, 0))] == [True, True, False]
+
+
+def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
+    for i in range(9):
+        bench.tail.append(i + 1, {7: rows(("a", 1000 + i % 3, i, "x", 0, i))}, [], 1.0)
+        bench.flush()
+    before = bench.table()
+    assert merge(bench.root, layout, 0, 9) >= 8
+    assert bench.table() == before
+    found = segments.segments(segments.directory(bench.root, 7, 0))
+    history = segments.read(found, time_column="ts")
+    assert history is not None and history.height == 9
+    as_it_was = segments.live(to_ticks(history, layout).filter(pl.col("_offset") < 4), ["tbname", "ts"])
+    assert as_it_was.sort("ts")["v"].to_list() == [3, 1, 2]
+
+
+def test_a_segment_that_was_never_committed_does_not_count(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
+    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
+    bench.flush()
+    bench.tail.append(2, {7: rows(("a", 2000, 2, "x", 0, 1))}, [], 1.0)
+    frozen = bench.tail.freeze()
+    assert frozen is not None
+    committed = Position.load(bench.root, "in.a", 0)
+    flush(bench.root, "in.a", 0, frozen, {7: layout}, bench.newest)
+    committed.save(bench.root)  # as if the crash came before the position
+    bench.tail = Tail(Position.load(bench.root, "in.a", 0))
+    assert [r[1] for r in bench.table()] == [1000]
+    remove_leftovers(bench.root, 7, committed)
+    assert len(segments.segments(segments.directory(bench.root, 7, 0))) == 1
+
+
+def test_failed_flush_loses_nothing(bench: Bench, rows: Callable[..., pl.DataFrame]) -> None:
+    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
+    assert bench.tail.freeze() is not None
+    bench.tail.append(2, {7: rows(("a", 2000, 2, "x", 0, 1))}, [], 1.0)
+    bench.tail.unfreeze()
+    bench.flush()
+    assert [r[1] for r in bench.table()] == [1000, 2000]
+
+
+def test_repeats_of_a_producer_are_dropped() -> None:
+    tail = Tail(Position("in.a", 0))
+    assert not tail.seen("s:1:in.a:0", 5, 0)
+    assert tail.seen("s:1:in.a:0", 5, 0)
+    assert not tail.seen("s:1:in.a:0", 5, 1)
+    assert tail.seen("s:1:in.a:0", 4, 9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9) | st.none(), st.sampled_from([0, 0, 0, 1, 2])), max_size=30),
+    st.sets(st.integers(0, 29)),
+)
+def test_flushing_anywhere_changes_nothing(tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, int | None, int]], cuts: set[int]) -> None:
+    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
+    schema = {"tbname": pl.String, "ts": pl.Int64, "v": pl.Int32, "w": pl.String, "_op": pl.Int8, "_offset": pl.Int64, "_row": pl.UInt32}
+    bench = Bench(tmp_path_factory.mktemp("segments"), layout)
+    model: dict[tuple[str, int], int | None] = {}
+    for i, (name, ts, value, op) in enumerate(writes):
+        bench.tail.append(i + 1, {7: pl.DataFrame([(name, ts, value, None, op, i, 0)], schema=schema, orient="row")}, [], 1.0)
+        if op == 1:
+            model.pop((name, ts), None)
+        elif op == 0 or value is not None or (name, ts) not in model:
+            model[name, ts] = value
+        if i in cuts:
+            bench.flush()
+    assert [(r[0], r[1], r[2]) for r in bench.table()] == [(n, t, v) for (n, t), v in sorted(model.items())]
