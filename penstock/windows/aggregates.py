@@ -1,0 +1,265 @@
+"""A plan's aggregates: per-row arguments, partial results that merge, final values.
+
+Owns what each function keeps and how two pieces of it become one. A *partial* is a frame with one line per key and
+one or several columns per part; parts are shared, so `count(v), avg(v), stddev(v)` keep one count of `v`.
+
+    arguments(rows)            rows + `_x0…`, the evaluated arguments
+    partial(rows, by)          one line per key
+    merge(partials, by)        lines of the same key become one; older lines must come first
+    finalise(partials, by)     `by` + `_a0…`
+    compute(rows, by)          all of it for rows that are labelled with their window already
+
+NULL and NaN arguments are skipped (`last_row` takes NULL). Ties: `first` takes the smallest (ts, composite key) and of
+equals the earliest arrived, `last` the largest and of equals the latest arrived; companions of min and max come from
+the row with the earliest ts. Refuses to know windows, groups and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from penstock.sql.plan import Aggregate
+from penstock.types import ColumnType
+from penstock.windows import sketches
+from penstock.windows.scope import Scope
+
+PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct"]
+_PICKS = ("first", "last", "last_row", "min", "max")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of partial state. `argument` is the index of `_x…` (-1: whole rows).
+
+    `columns` are its columns in a partial frame; `n`, `sum`, `min` and `max` have just one, which merges element by
+    element. A pick has value, time, [composite key], then its companions' values.
+    """
+
+    kind: PartKind
+    argument: int
+    columns: tuple[str, ...]
+    dtype: pl.DataType
+    order: str = ""
+    companions: tuple[int, ...] = ()
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether it is one machine number that merges by adding, min or max."""
+        return self.kind in ("n", "sum", "min", "max") and self.dtype.is_numeric() and not self.dtype.is_decimal()
+
+
+class Aggregates:
+    """The aggregates of one plan, compiled."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        plan = scope.plan
+        self.time = plan.source.time_column
+        self.key = plan.source.key_column
+        self.items: tuple[Aggregate, ...] = plan.aggregates
+        self._sql: list[str] = []
+        self._types: list[ColumnType] = []
+        self._exprs: list[pl.Expr] = []
+        self._parts: dict[tuple[PartKind, int, str, str], Part] = {}
+        self._final: list[pl.Expr] = []
+        for item in self.items:
+            if item.function != "companion":
+                self._add(item)
+        by_name = {e.meta.output_name(): e for e in self._final}
+        self._final = [by_name[item.name] for item in self.items]
+        self.parts: tuple[Part, ...] = tuple(self._parts.values())
+        #: whether partials depend on the order of rows by time
+        self.ordered = any(p.kind == "pick" for p in self.parts)
+        #: whether every part is one number that merges by adding, min or max
+        self.elementwise = all(p.elementwise for p in self.parts)
+        self.columns: tuple[str, ...] = tuple(c for p in self.parts for c in p.columns)
+
+    # -- building ------------------------------------------------------------------------------------------------
+
+    def _argument(self, sql: str | None) -> int:
+        """Index of the argument *sql*; equal texts share one."""
+        if sql is None:
+            return -1
+        if sql in self._sql:
+            return self._sql.index(sql)
+        compiled = self.scope.over_rows(sql)
+        expr = compiled.expr
+        if compiled.type.kind in ("FLOAT", "DOUBLE"):
+            expr = expr.fill_nan(None)
+        self._sql.append(sql)
+        self._types.append(compiled.type)
+        self._exprs.append(expr.alias(f"_x{len(self._exprs)}"))
+        return len(self._sql) - 1
+
+    def _part(self, kind: PartKind, argument: int, order: str = "", of: str = "") -> Part:
+        known = self._parts.get((kind, argument, order, of))
+        if known is not None:
+            return known
+        name = f"_p{len(self._parts)}"
+        columns: tuple[str, ...] = (name,)
+        companions: tuple[int, ...] = ()
+        dtype: pl.DataType = pl.Int64() if argument < 0 or kind == "n" else self._types[argument].polars()
+        if kind == "sum":
+            dtype = _sum_type(self._types[argument])
+        elif kind == "moments":
+            columns, dtype = (f"{name}.mean", f"{name}.m2"), pl.Float64()
+        elif kind == "digest":
+            columns = (f"{name}.m", f"{name}.w")
+        elif kind == "pick":
+            companions = tuple(self._argument(a.sql) for a in self.items if a.function == "companion" and a.of == of)
+            key = (f"{name}.k",) if self.key else ()
+            columns = (name, f"{name}.t", *key, *(f"{name}.c{i}" for i in range(len(companions))))
+        part = Part(kind, argument, columns, dtype, order, companions)
+        self._parts[kind, argument, order, of] = part
+        return part
+
+    def _add(self, item: Aggregate) -> None:
+        argument = self._argument(item.sql)
+        function = item.function
+        expr: pl.Expr
+        if function in ("first", "last", "last_row") or (function in ("min", "max") and self._has_companions(item)):
+            expr = self._add_pick(item, argument)
+        elif function == "apercentile":
+            means, weights = self._part("digest", argument).columns
+            expr = sketches.quantile(means, weights, float(item.params[0]) / 100.0)
+        elif function == "hyperloglog":
+            expr = sketches.distinct_estimate(self._part("distinct", argument).columns[0])
+        else:
+            expr = self._add_number(function, argument)
+        self._final.append(expr.cast(item.type.polars(), strict=False).alias(item.name))
+
+    def _add_pick(self, item: Aggregate, argument: int) -> pl.Expr:
+        part = self._part("pick", argument, item.function, item.name)
+        mine = [a for a in self.items if a.function == "companion" and a.of == item.name]
+        for companion, column in zip(mine, part.columns[len(part.columns) - len(mine) :], strict=True):
+            self._final.append(pl.col(column).cast(companion.type.polars(), strict=False).alias(companion.name))
+        return pl.col(part.columns[0])
+
+    def _add_number(self, function: str, argument: int) -> pl.Expr:
+        n = pl.col(self._part("n", argument).columns[0])
+        expr: pl.Expr
+        if function == "count":
+            expr = n
+        elif function in ("sum", "avg"):
+            total = pl.col(self._part("sum", argument).columns[0])
+            expr = total if function == "sum" else total.cast(pl.Float64) / n
+            expr = pl.when(n > 0).then(expr)
+        elif function in ("min", "max"):
+            expr = pl.when(n > 0).then(pl.col(self._part("min" if function == "min" else "max", argument).columns[0]))
+        elif function == "spread":
+            low, high = (pl.col(self._part(kind, argument).columns[0]).cast(pl.Float64) for kind in ("min", "max"))
+            expr = pl.when(n > 0).then(high - low)
+        elif function in ("stddev", "stddev_pop", "var_pop", "stddev_samp", "var_samp"):
+            m2 = pl.col(self._part("moments", argument).columns[1])
+            least = 2 if function.endswith("_samp") else 1
+            variance = pl.when(n >= least).then(m2 / (n - (least - 1)))
+            expr = variance if function.startswith("var") else variance.sqrt()
+        else:
+            raise ValueError(f"unknown aggregate {function}")
+        return expr
+
+    def _has_companions(self, item: Aggregate) -> bool:
+        return any(a.of == item.name for a in self.items)
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def argument_expressions(self) -> list[pl.Expr]:
+        """Expressions that make `_x0…` from source rows."""
+        return list(self._exprs)
+
+    def partial(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False) -> pl.DataFrame:
+        """Partials of *rows* (with `_x…`, time and composite-key columns), one line per value of *by*.
+
+        *ordered*: the rows of each key are in (time, composite key) order already.
+        """
+        if self.ordered and not ordered:
+            rows = rows.sort([self.time, *([self.key] if self.key else [])], maintain_order=True)
+        codes = [
+            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}")
+            for p in self.parts
+            if p.kind == "distinct"
+        ]
+        if codes:
+            rows = rows.with_columns(codes)
+        made = rows.group_by(list(by), maintain_order=True).agg([e for p in self.parts for e in self._from_rows(p)])
+        return self._compress(made)
+
+    def _from_rows(self, part: Part) -> list[pl.Expr]:
+        if part.argument < 0 and part.kind == "n":
+            return [pl.len().cast(pl.Int64).alias(part.columns[0])]
+        x = pl.col(f"_x{part.argument}")
+        if part.kind == "n":
+            return [x.count().cast(pl.Int64).alias(part.columns[0])]
+        if part.kind == "sum":
+            return [x.cast(part.dtype).sum().alias(part.columns[0])]
+        if part.kind in ("min", "max"):
+            return [(x.min() if part.kind == "min" else x.max()).alias(part.columns[0])]
+        if part.kind == "moments":
+            m2 = x.cast(pl.Float64).var(ddof=0) * x.count()
+            return [x.cast(pl.Float64).mean().fill_null(0.0).alias(part.columns[0]), m2.fill_null(0.0).alias(part.columns[1])]
+        if part.kind == "digest":
+            values = x.drop_nulls().cast(pl.Float64)
+            return [values.alias(part.columns[0]), pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1])]
+        if part.kind == "distinct":
+            return [pl.col(f"_h{part.argument}").drop_nulls().unique().alias(part.columns[0])]
+        sources = [x, pl.col(self.time), *([pl.col(self.key)] if self.key else []), *(pl.col(f"_x{c}") for c in part.companions)]
+        if part.order in ("min", "max"):
+            best = x.min() if part.order == "min" else x.max()
+            return [s.filter(x == best).first().alias(c) for s, c in zip(sources, part.columns, strict=True)]
+        if part.order != "last_row":
+            sources = [s.filter(x.is_not_null()) for s in sources]
+        return [(s.first() if part.order == "first" else s.last()).alias(c) for s, c in zip(sources, part.columns, strict=True)]
+
+    def merge(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Lines of one key become one. Of two lines that tie the upper counts as the earlier."""
+        made = partials.group_by(list(by), maintain_order=True).agg([e for p in self.parts for e in self._from_parts(p)])
+        return self._compress(made)
+
+    def _from_parts(self, part: Part) -> list[pl.Expr]:
+        columns = [pl.col(c) for c in part.columns]
+        if part.kind in ("n", "sum"):
+            return [columns[0].sum()]
+        if part.kind in ("min", "max"):
+            return [columns[0].min() if part.kind == "min" else columns[0].max()]
+        if part.kind == "moments":
+            n = pl.col(self._part("n", part.argument).columns[0])
+            mean = pl.when(n.sum() > 0).then((columns[0] * n).sum() / n.sum()).otherwise(0.0)
+            return [mean, columns[1].sum() + (n * (columns[0] - mean) ** 2).sum()]
+        if part.kind in ("digest", "distinct"):
+            return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
+        value, time = columns[0], columns[1]
+        valid = time.is_not_null()
+        order = [value, time] if part.order in ("min", "max") else columns[1 : 3 if self.key else 2]
+        keys = [o.filter(valid) for o in order]
+        descending = [part.order == "max", *(False for _ in keys[1:])]
+        ranked = [c.filter(valid).sort_by(keys, descending=descending, maintain_order=True) for c in columns]
+        return [r.last() if part.order in ("last", "last_row") else r.first() for r in ranked]
+
+    def _compress(self, partials: pl.DataFrame) -> pl.DataFrame:
+        for part in self.parts:
+            if part.kind == "digest":
+                partials = sketches.compress_digests(partials, *part.columns)
+            elif part.kind == "distinct":
+                partials = sketches.compress_registers(partials, part.columns[0])
+        return partials
+
+    def finalise(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Final values: *by* and `_a0…`."""
+        return partials.select(*by, *self._final)
+
+    def compute(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = True) -> pl.DataFrame:
+        """Final values of rows labelled with *by*; rows of one key must be in time order unless *ordered* is False."""
+        return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
+
+
+def _sum_type(argument: ColumnType) -> pl.DataType:
+    """TDengine: integers add up to BIGINT, unsigned ones to BIGINT UNSIGNED, the rest to DOUBLE."""
+    if argument.kind == "DECIMAL":
+        return pl.Decimal(38, argument.scale)
+    if argument.kind.endswith("UNSIGNED"):
+        return pl.UInt64()
+    return pl.Int64() if argument.integer or argument.kind in ("BOOL", "TIMESTAMP") else pl.Float64()

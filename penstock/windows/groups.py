@@ -1,0 +1,197 @@
+"""The partitions of a stream: PARTITION BY values → dense numbers, target child tables and their tags.
+
+`KeyIndex` numbers distinct key rows exactly and for ever (0, 1, 2 … in order of first appearance) at hash-table speed,
+without a Python loop over rows. `Groups` adds what a stream's partition means: id, target child name, tag values; there a loop runs once
+per *new* group. Refuses to forget a group: numbers index the kernels' state.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from penstock import names
+from penstock.sql.plan import StreamPlan
+from penstock.types import ColumnType
+from penstock.windows.cast import cast_expression
+from penstock.windows.scope import Scope
+
+Numbers = npt.NDArray[np.int64]
+_GROUP_ID = ColumnType("BIGINT UNSIGNED")
+
+
+class KeyIndex:
+    """Distinct rows of some columns, numbered.
+
+    Open addressing over 64-bit hashes; equal hashes of unequal keys are noticed and answered with another seed, so
+    numbers are exact.
+    """
+
+    def __init__(self, schema: dict[str, pl.DataType]) -> None:
+        self._schema = schema
+        self._seed = 0
+        self._chunks = 0
+        self.keys = pl.DataFrame(schema=schema)
+        self._hashes = np.empty(16, np.uint64)
+        self._table = np.full(64, -1, np.int32)
+
+    def __len__(self) -> int:
+        return self.keys.height
+
+    def numbers(self, keys: pl.DataFrame) -> Numbers:
+        """Number of each line of *keys*; unknown ones get the next free numbers in order of appearance."""
+        while True:
+            hashes = self._hash(keys)
+            found = self._find(hashes)
+            unknown = found < 0
+            if unknown.any():
+                if not self._append(keys.filter(pl.Series(unknown)).unique(maintain_order=True)):
+                    self._reseed()
+                    continue
+                found[unknown] = self._find(hashes[unknown])
+            if self._same(keys, found):
+                return found.astype(np.int64)
+            self._reseed()
+
+    def _hash(self, keys: pl.DataFrame) -> npt.NDArray[np.uint64]:
+        hashes = keys.to_series().hash(self._seed) if keys.width == 1 else keys.hash_rows(self._seed)
+        return hashes.to_numpy()
+
+    def _same(self, keys: pl.DataFrame, found: npt.NDArray[np.int32]) -> bool:
+        known = self.keys[found]
+        return all(a.eq_missing(b).all() for a, b in zip(keys.iter_columns(), known.iter_columns(), strict=True))
+
+    def _find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        mask = np.uint64(len(self._table) - 1)
+        places = hashes & mask
+        found: npt.NDArray[np.int32] = self._table[places]
+        wrong = np.flatnonzero((self._hashes[found] != hashes) & (found >= 0))
+        while len(wrong):
+            places[wrong] = (places[wrong] + np.uint64(1)) & mask
+            candidates = self._table[places[wrong]]
+            found[wrong] = candidates
+            wrong = wrong[(candidates >= 0) & (self._hashes[candidates] != hashes[wrong])]
+        return found
+
+    def _append(self, fresh: pl.DataFrame) -> bool:
+        """Number the *fresh* keys; False when two keys share a hash, which only another seed resolves."""
+        hashes = self._hash(fresh)
+        if len(np.unique(hashes)) < len(hashes):
+            return False
+        first, total = len(self), len(self) + fresh.height
+        if total > len(self._hashes):
+            self._hashes = np.concatenate([self._hashes[:first], np.empty(max(total, first) * 2 - first, np.uint64)])
+        self._hashes[first:total] = hashes
+        self.keys = self.keys.vstack(fresh)
+        self._chunks += 1
+        if self._chunks > 16:
+            self.keys, self._chunks = self.keys.rechunk(), 0
+        if total * 2 > len(self._table):
+            self._table = np.full(1 << (total * 3).bit_length(), -1, np.int32)
+            first = 0
+        self._insert(np.arange(first, total, dtype=np.int32))
+        return True
+
+    def _insert(self, numbers: npt.NDArray[np.int32]) -> None:
+        mask = np.uint64(len(self._table) - 1)
+        places = self._hashes[numbers] & mask
+        while len(numbers):
+            free = self._table[places] < 0
+            self._table[places[free]] = numbers[free]
+            lost = self._table[places] != numbers
+            numbers, places = numbers[lost], (places[lost] + np.uint64(1)) & mask
+
+    def _reseed(self) -> None:
+        self._seed += 1
+        self.keys = self.keys.rechunk()
+        hashes = self._hash(self.keys)
+        self._hashes[: len(hashes)] = hashes
+        self._table.fill(-1)
+        self._insert(np.arange(len(hashes), dtype=np.int32))
+
+
+class Groups:
+    """The groups of one kernel.
+
+    `expressions` make the key columns `_k0…` from source rows; `numbers(rows)` reads those. `solo`: the rows of a group
+    all come from one child table, so that a group's order in time is its table's.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        plan = scope.plan
+        self.plan: StreamPlan = plan
+        compiled = [scope.over_rows(key.sql) for key in plan.keys]
+        self.expressions = [c.expr.alias(f"_k{i}") for i, c in enumerate(compiled)]
+        self.columns = [f"_k{i}" for i in range(len(compiled))]
+        self._types = {f"_k{i}": c.type for i, c in enumerate(compiled)}
+        self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
+        self._subtable = scope.over_keys(plan.target.subtable_sql).expr if plan.target.subtable_sql else None
+        self.solo = plan.source.kind in ("child", "plain") or any(k.sql.strip('`" ').lower() == "tbname" for k in plan.keys)
+        self._tags = self._tag_expressions()
+        self._about = pl.DataFrame(schema={"tbname": pl.String, "_group": pl.UInt64, **{t.name: t.type.polars() for t in plan.target.tags}})
+        self._started = False  # without keys there is just group 0, which exists from the first row on
+        self._saved = 0
+
+    def __len__(self) -> int:
+        return len(self._index) if self.columns else int(self._started)
+
+    def numbers(self, rows: pl.DataFrame) -> Numbers:
+        """Group number of each row (rows have `_k…`); new groups are added."""
+        if not self.columns:
+            self._started = self._started or rows.height > 0
+            return np.zeros(rows.height, np.int64)
+        return self._index.numbers(rows.select(self.columns))
+
+    def _tag_expressions(self) -> list[pl.Expr]:
+        target, made = self.plan.target, []
+        for tag, origin in zip(target.tags, target.tag_of, strict=True):
+            if origin == "group_id":
+                value = cast_expression(pl.col("_group"), _GROUP_ID, tag.type, self.plan.source.precision, target.precision)
+            elif origin is None:
+                value = pl.lit(None, dtype=tag.type.polars())
+            else:
+                key = f"_k{origin}"
+                value = cast_expression(pl.col(key), self._types[key], tag.type, self.plan.source.precision, target.precision)
+            made.append(value.cast(tag.type.polars(), strict=False).alias(tag.name))
+        return made
+
+    def about(self) -> pl.DataFrame:
+        """All groups in order of number: `tbname` (target child table), `_group` (id) and the target's tags."""
+        if self._about.height < len(self):
+            self._about = self._about.vstack(self._describe(self.keys()[self._about.height :]))
+            if self._about.n_chunks() > 16:
+                self._about = self._about.rechunk()
+        return self._about
+
+    def keys(self) -> pl.DataFrame:
+        """`_k0…` of all groups in order of number."""
+        return self._index.keys if self.columns else pl.DataFrame({"_one": [0] * len(self)})
+
+    def _describe(self, keys: pl.DataFrame) -> pl.DataFrame:
+        stable = self.plan.target.table
+        values = keys.select(self.columns).rows() if self.columns else [()] * keys.height
+        ids = [names.group_id(stable, v) for v in values]
+        named: list[str | None] = [None] * len(ids)
+        if self._subtable is not None:
+            named = cast("list[str | None]", keys.with_columns(_name=self._subtable.cast(pl.String)).get_column("_name").to_list())
+        children = [names.automatic_child(stable, g) if not n else names.named_child(n, stable, g) for n, g in zip(named, ids, strict=True)]
+        frame = keys.with_columns(tbname=pl.Series(children, dtype=pl.String), _group=pl.Series(ids, dtype=pl.UInt64))
+        return frame.select("tbname", "_group", *self._tags)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def delta(self, full: bool = False) -> pl.DataFrame:
+        """Keys of the groups added since the last call (all when *full*), in order of number."""
+        start, self._saved = (0 if full else self._saved), len(self)
+        return self.keys()[start:]
+
+    def restore(self, keys: pl.DataFrame) -> None:
+        """Add groups as `delta` gave them."""
+        if self.columns:
+            self._index.numbers(keys.select(self.columns))
+        else:
+            self._started = self._started or keys.height > 0
+        self._saved = len(self)

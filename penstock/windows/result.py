@@ -1,0 +1,106 @@
+"""From finished windows to rows of the target table.
+
+Takes frames of windows (`_g` group number, `_wstart`, `_wend`, `_a0…`, optionally `_wduration` and `_now`), computes the
+select list, casts it to the target's columns and lays it out as `Emission.rows`. A value that can't be cast is NULL and
+reported with its reason; a line whose time comes out NULL can't be stored and is reported instead of published. Refuses
+to decide when a window is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from penstock.types import ColumnType
+from penstock.windows.cast import cast_expression
+from penstock.windows.groups import Groups
+from penstock.windows.kernel import DELETE, UPSERT
+from penstock.windows.scope import Scope, evaluate
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time and a `_reason`."""
+
+    rows: pl.DataFrame
+    failed: pl.DataFrame | None = None
+
+
+class Results:
+    """Lays out windows of one plan; for a stream without a window, source rows."""
+
+    def __init__(self, scope: Scope, groups: Groups, windowed: bool = True) -> None:
+        plan = scope.plan
+        self._groups = groups
+        self._target = plan.target
+        self._scope = scope
+        compiled = {o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql) for o in plan.outputs}
+        precision, wanted_precision = plan.source.precision, plan.target.precision
+        self._raw: list[pl.Expr] = []
+        self._cast: list[pl.Expr] = []
+        self._checked: list[str] = []
+        for i, (column, origin) in enumerate(zip(plan.target.columns, plan.target.column_of, strict=True)):
+            if origin is None:
+                self._raw.append(pl.lit(None, dtype=column.type.polars()).alias(f"_r{i}"))
+                self._cast.append(pl.col(f"_r{i}").alias(column.name))
+                continue
+            given: ColumnType = compiled[origin].type
+            self._raw.append(compiled[origin].expr.alias(f"_r{i}"))
+            value = cast_expression(pl.col(f"_r{i}"), given, column.type, precision, wanted_precision)
+            self._cast.append(value.cast(column.type.polars(), strict=False).alias(column.name))
+            if given.kind != column.type.kind and not column.type.sized:
+                self._checked.append(column.name)
+        self.columns = [c.name for c in plan.target.columns]
+        self.tags = [t.name for t in plan.target.tags]
+        self.time = self.columns[0]
+        self._types = scope.after if windowed else {}
+
+    def upserts(self, windows: pl.DataFrame) -> Made:
+        """Rows that put *windows*, in their order."""
+        return self._make(windows, UPSERT)
+
+    def deletes(self, windows: pl.DataFrame) -> Made:
+        """Rows that remove what *windows* had put; aggregates that *windows* lacks are taken as NULL."""
+        names = [n for n in self._types if n.startswith("_a") and n not in windows.columns]
+        return self._make(windows.with_columns(pl.lit(None, dtype=self._types[n].polars()).alias(n) for n in names), DELETE)
+
+    def empty(self) -> pl.DataFrame:
+        """No rows, in the layout."""
+        target = self._target
+        schema: dict[str, pl.DataType] = {"tbname": pl.String(), "_op": pl.Int8()}
+        return pl.DataFrame(schema=schema | {c.name: c.type.polars() for c in (*target.columns, *target.tags)})
+
+    def _make(self, windows: pl.DataFrame, op: int) -> Made:
+        if not windows.height:
+            return Made(self.empty())
+        numbers = windows.get_column("_g")
+        known = set(windows.columns)
+        more = [pl.lit(None, dtype=pl.Int64).alias("_now")] if "_now" not in known else []
+        if "_wduration" not in known and "_wend" in known:
+            more.append((pl.col("_wend") - pl.col("_wstart")).alias("_wduration"))
+        if self._groups.columns and "_k0" not in known:
+            windows = windows.hstack(self._groups.keys()[numbers])
+        about = self._groups.about()[numbers]
+        raw, failed = evaluate(windows.with_columns(more).with_columns(_tbname=about.get_column("tbname")), self._raw)
+        if failed is not None:
+            about = self._groups.about()[raw.get_column("_g")]
+            failed = failed.select(pl.col("_tbname").alias("tbname"), *(c for c in ("_wstart",) if c in failed.columns), "_reason")
+        rows = about.select("tbname", pl.lit(op, dtype=pl.Int8).alias("_op")).hstack(raw.select(self._cast)).hstack(about.select(self.tags))
+        return self._check(raw, rows, failed)
+
+    def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, failed: pl.DataFrame | None) -> Made:
+        """Report NULLs that casts made; drop lines without time."""
+        reports = [] if failed is None else [failed]
+        for name in self._checked:
+            column = rows.get_column(name)
+            given = raw.get_column(f"_r{self.columns.index(name)}")
+            if column.null_count() > given.null_count():
+                lost = column.is_null() & given.is_not_null()
+                reason = pl.format("{} does not fit column {}", given.filter(lost).cast(pl.String), pl.lit(name)).alias("_reason")
+                reports.append(rows.filter(lost).select("tbname", self.time, reason))
+        if rows.get_column(self.time).null_count():
+            timeless = rows.get_column(self.time).is_null()
+            reports.append(rows.filter(timeless).select("tbname", self.time, pl.lit("the result's time is NULL").alias("_reason")))
+            rows = rows.filter(~timeless)
+        return Made(rows, pl.concat(reports, how="diagonal") if reports else None)

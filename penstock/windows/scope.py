@@ -1,0 +1,66 @@
+"""What names mean inside a stream's expressions, and how a compiled expression is run over rows.
+
+Owns the two scopes of a plan (before and after aggregation) and the rule that a row on which an expression fails
+never takes other rows with it. Refuses to know SQL: compiling is `penstock.sql.compile`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from penstock.sql.compile import Compiled, compile_expression
+from penstock.sql.plan import StreamPlan
+from penstock.types import ColumnType
+
+TIMESTAMP = ColumnType("TIMESTAMP")
+BIGINT = ColumnType("BIGINT")
+TBNAME = ColumnType("VARCHAR", 192)
+
+
+class Scope:
+    """Compiles a plan's expressions, each with the names it may use."""
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self.plan = plan
+        source = plan.source
+        self.before: dict[str, ColumnType] = {c.name: c.type for c in (*source.columns, *source.tags)}
+        self.before |= {"tbname": TBNAME, "_now": TIMESTAMP}
+        self.keys: dict[str, ColumnType] = {f"_k{i}": key.type for i, key in enumerate(plan.keys)}
+        self.after: dict[str, ColumnType] = {a.name: a.type for a in plan.aggregates}
+        self.after |= self.keys | {"_wstart": TIMESTAMP, "_wend": TIMESTAMP, "_wduration": BIGINT, "_now": TIMESTAMP}
+
+    def over_rows(self, sql: str) -> Compiled:
+        """Compile *sql* over source columns, tags, `tbname` and `_now`."""
+        return self._compile(sql, self.before)
+
+    def over_keys(self, sql: str) -> Compiled:
+        """Compile *sql* over `_k0…`."""
+        return self._compile(sql, self.keys)
+
+    def over_windows(self, sql: str) -> Compiled:
+        """Compile *sql* over `_a*`, `_k*`, `_wstart`, `_wend` and `_wduration`."""
+        return self._compile(sql, self.after)
+
+    def _compile(self, sql: str, columns: Mapping[str, ColumnType]) -> Compiled:
+        return compile_expression(sql, columns, precision=self.plan.source.precision, timezone=self.plan.timezone)
+
+
+def evaluate(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Add *expressions* to *rows* as columns.
+
+    Rows on which one of them fails are left out and come back as the second frame with a `_reason` column (None: no
+    row failed). One bad row costs a binary search, never the batch.
+    """
+    try:
+        return rows.with_columns(expressions), None
+    except (pl.exceptions.PolarsError, OverflowError, ValueError, ArithmeticError) as error:
+        if rows.height <= 1:
+            empty = rows.clear().with_columns(expressions)
+            return empty, rows.with_columns(_reason=pl.lit(str(error).splitlines()[0] if str(error) else type(error).__name__))
+    middle = rows.height // 2
+    low, low_failed = evaluate(rows[:middle], expressions)
+    high, high_failed = evaluate(rows[middle:], expressions)
+    failed = [f for f in (low_failed, high_failed) if f is not None]
+    return pl.concat([low, high]), pl.concat(failed) if failed else None
