@@ -1,0 +1,416 @@
+"""Kafka, typed and small: the only file of the shared package that calls confluent_kafka.
+
+`Publisher` is idempotent, waits for all replicas and hands deliveries back from a thread of its own. `Reader` reads given
+partitions from given offsets; consumer groups and commits do not exist here, because positions are kept beside the state they
+belong to. `Admin` makes topics, tells where they end and deletes records. Every failure is a `BusError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from penstock import names
+from penstock.errors import BusError
+
+#: (topic, partition) → offset
+Offsets = Mapping[tuple[str, int], int]
+BEGINNING, END = -2, -1
+MAX_MESSAGE_BYTES = 8 << 20
+_WEEK_MS = 7 * 86_400_000
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a record was written. `timestamp` is milliseconds, the broker's append time where the topic says so."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive records of one partition as they were read; the four lists are of one length."""
+
+    topic: str
+    partition: int
+    offsets: npt.NDArray[np.int64]
+    timestamps: npt.NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def next_offset(self) -> int:
+        return int(self.offsets[-1]) + 1
+
+
+def _error(error: KafkaError | BaseException, message: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> BusError:
+    if isinstance(error, KafkaException) and error.args:
+        error = error.args[0]
+    if not isinstance(error, KafkaError):
+        return BusError(message, detail=str(error), topic=topic, partition=partition, offset=offset)
+    fenced = error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+    code = "E_FENCED" if fenced else "E_BUS"
+    retryable = not fenced and (error.retriable() or error.code() in _TRANSIENT)
+    return BusError(
+        message, code=code, detail=f"{error.name()}: {error.str()}", topic=topic, partition=partition, offset=offset, retryable=retryable
+    )
+
+
+_TRANSIENT = {
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError._QUEUE_FULL,
+    KafkaError._RESOLVE, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT,
+}  # fmt: skip
+
+
+class Publisher:
+    """An idempotent producer; safe to call from many threads.
+
+    Deliveries (callbacks and futures) come from the publisher's own thread: they must not block it.
+    """
+
+    def __init__(
+        self, bootstrap: str, *, client_id: str, linger_ms: float = 0.0, timeout: float = 30.0, compression: str = "lz4",
+        transactional_id: str | None = None, max_bytes: int = MAX_MESSAGE_BYTES, queue_bytes: int = 256 << 20,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            linger_ms: how long a record may wait for others to share its request.
+            timeout: seconds after which a record that is not acknowledged has failed, and how long `send` waits for room.
+            transactional_id: makes `fence` and `transaction` possible.
+            queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
+        """
+        config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
+            "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
+            "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
+            "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000,
+            "error_cb": self._on_error, "logger": _quiet(),
+        }  # fmt: skip
+        if transactional_id is not None:
+            config |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000, "delivery.timeout.ms": 10_000}
+        self._timeout = timeout
+        self._fatal: BusError | None = None
+        self._producer = Producer(config)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name=f"publisher-{client_id}", daemon=True)
+        self._thread.start()
+
+    def send(
+        self, topic: str, value: bytes | None, *, key: bytes | None = None, partition: int = -1,
+        on_delivery: Callable[[Delivery | BusError], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Queue one record; waits while the queue is full.
+
+        Args:
+            partition: -1: by murmur2 of *key*.
+            on_delivery: told in the end where the record went or why it did not.
+
+        Raises:
+            BusError: the queue stayed full, the record is too large, or the producer is dead.
+        """
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            assert on_delivery is not None
+            on_delivery(_delivery(error, message))
+
+        deadline = time.monotonic() + self._timeout
+        while True:
+            if self._fatal is not None:
+                raise self._fatal
+            try:
+                self._producer.produce(topic, value, key, partition, report if on_delivery is not None else None)
+                return
+            except BufferError as full:
+                if time.monotonic() > deadline:
+                    raise BusError("the queue to Kafka stays full", detail=str(full), topic=topic, retryable=True) from None
+                self._producer.poll(0.05)
+            except KafkaException as error:
+                raise _error(error, "Kafka refuses the record", topic=topic, partition=partition) from None
+
+    def publish(self, topic: str, value: bytes | None, *, key: bytes | None = None, partition: int = -1) -> Future[Delivery]:
+        """Like `send`, with a future that holds the delivery or raises its BusError."""
+        future: Future[Delivery] = Future()
+
+        def report(result: Delivery | BusError) -> None:
+            if isinstance(result, BusError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        self.send(topic, value, key=key, partition=partition, on_delivery=report)
+        return future
+
+    def flush(self, timeout: float = 30.0) -> None:
+        """Wait until all that was sent is acknowledged or failed.
+
+        Raises:
+            BusError: records are still under way after *timeout* seconds.
+        """
+        if left := self._producer.flush(timeout):
+            raise BusError(f"{left} records are not acknowledged after {timeout:g} s", retryable=True)
+
+    def fence(self) -> None:
+        """Shut out every earlier producer of the same transactional id."""
+        try:
+            self._producer.init_transactions(self._timeout)
+        except KafkaException as error:
+            raise _error(error, "cannot begin as a transactional producer") from None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is sent inside is readable for `committed` readers wholly or not at all.
+
+        Raises:
+            BusError: it was not committed (`E_FENCED`: another producer has taken over).
+        """
+        try:
+            self._producer.begin_transaction()
+            yield
+            self._producer.commit_transaction(self._timeout)
+        except BaseException as error:
+            with contextlib.suppress(KafkaException):
+                self._producer.abort_transaction(self._timeout)
+            if isinstance(error, KafkaException):
+                raise _error(error, "the transaction was not committed") from None
+            raise
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Send what is queued (at most *timeout* seconds) and stop."""
+        if self._closing.is_set():
+            return
+        self._producer.flush(timeout)
+        self._closing.set()
+        self._thread.join()
+        self._producer.close()
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _poll(self) -> None:
+        while not self._closing.is_set():
+            self._producer.poll(0.1)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = _error(error, "the producer cannot go on")
+
+
+def _delivery(error: KafkaError | None, message: Message) -> Delivery | BusError:
+    topic, partition = message.topic() or "", message.partition()
+    if error is not None:
+        return _error(error, "the record was not written", topic=topic, partition=-1 if partition is None else partition)
+    offset = message.offset()
+    assert partition is not None and offset is not None
+    return Delivery(topic, partition, offset, message.timestamp()[1])
+
+
+class Reader:
+    """Reads the partitions it was given, from the offsets it was given. One thread at a time."""
+
+    def __init__(
+        self, bootstrap: str, offsets: Offsets, *, client_id: str, committed: bool = False, max_wait_ms: int = 100,
+        queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            offsets: where to begin; `BEGINNING` and `END` are allowed.
+            committed: skip records of transactions that were not committed.
+            max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end the wait at once).
+        """
+        config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
+            "enable.auto.offset.store": False, "auto.offset.reset": "error", "fetch.wait.max.ms": max_wait_ms, "fetch.min.bytes": 1,
+            "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
+            "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
+            "fetch.queue.backoff.ms": 10, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "check.crcs": True,
+            "enable.partition.eof": False, "error_cb": self._on_error, "logger": _quiet(),
+        }  # fmt: skip
+        self._fatal: BusError | None = None
+        self._consumer = Consumer(config)
+        self.add(offsets)
+
+    def add(self, offsets: Offsets) -> None:
+        """Read these partitions too."""
+        if offsets:
+            self._consumer.incremental_assign([TopicPartition(t, p, o) for (t, p), o in offsets.items()])
+
+    def remove(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Read these partitions no longer."""
+        self._consumer.incremental_unassign([TopicPartition(t, p) for t, p in partitions])
+
+    def pause(self, partitions: Iterable[tuple[str, int]]) -> None:
+        self._consumer.pause([TopicPartition(t, p) for t, p in partitions])
+
+    def resume(self, partitions: Iterable[tuple[str, int]]) -> None:
+        self._consumer.resume([TopicPartition(t, p) for t, p in partitions])
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        try:
+            self._consumer.seek(TopicPartition(topic, partition, offset))
+        except KafkaException as error:
+            raise _error(error, "cannot seek", topic=topic, partition=partition, offset=offset) from None
+
+    def read(self, max_records: int = 10_000, timeout: float = 1.0) -> list[Batch]:
+        """What has arrived, one batch a partition; waits at most *timeout* seconds for the first record and never for more.
+
+        Raises:
+            BusError: `E_OFFSET_GONE` when an offset asked for no longer exists, else when a partition cannot be read.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        first = self._consumer.poll(timeout)
+        if first is None:
+            return []
+        found: dict[tuple[str, int], list[Message]] = {}
+        more = self._consumer.consume(max_records - 1, 0) if max_records > 1 else []
+        for message in (first, *more):
+            if (error := message.error()) is not None:
+                self._refuse(error, message)
+                continue
+            found.setdefault((message.topic(), message.partition()), []).append(message)  # type: ignore[arg-type]
+        return [
+            Batch(
+                topic, partition,
+                np.array([m.offset() for m in messages], dtype=np.int64),
+                np.array([m.timestamp()[1] for m in messages], dtype=np.int64),
+                [m.key() for m in messages], [m.value() for m in messages],
+            )
+            for (topic, partition), messages in found.items()
+        ]  # fmt: skip
+
+    def _refuse(self, error: KafkaError, message: Message) -> None:
+        if error.retriable() or error.code() in _TRANSIENT:
+            return  # librdkafka tries again by itself
+        where = message.topic() or "", -1 if message.partition() is None else message.partition()
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise BusError("the offset asked for is not in the log", code="E_OFFSET_GONE", detail=error.str(), topic=where[0], partition=where[1])  # type: ignore[arg-type]
+        raise _error(error, "cannot read", topic=where[0], partition=where[1])  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = _error(error, "the reader cannot go on")
+
+
+class Admin:
+    """Topics, their ends, and deletion of old records."""
+
+    def __init__(self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0) -> None:
+        config = {"bootstrap.servers": bootstrap, "client.id": client_id, "reconnect.backoff.max.ms": 1000, "logger": _quiet()}
+        self._admin, self._timeout = AdminClient(config), timeout
+
+    def topics(self) -> dict[str, int]:
+        """Every topic and its number of partitions."""
+        try:
+            found = self._admin.list_topics(timeout=self._timeout).topics
+        except KafkaException as error:
+            raise _error(error, "cannot list topics") from None
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def ensure_topics(self, topics: Mapping[str, int], replication: int = -1) -> None:
+        """Make the topics that do not exist yet, with the settings their names call for, and wait until they can be used.
+
+        Raises:
+            BusError: Kafka refuses, or one exists with another number of partitions.
+        """
+        known = self.topics()
+        missing = {t: n for t, n in topics.items() if t not in known}
+        if missing:
+            made = self._admin.create_topics(
+                [NewTopic(t, n, replication, config=topic_config(t)) for t, n in missing.items()], operation_timeout=self._timeout
+            )
+            for topic, future in made.items():
+                self._wait(future, "cannot create the topic", topic, allow=(KafkaError.TOPIC_ALREADY_EXISTS,))
+            deadline = time.monotonic() + self._timeout
+            while not set(missing) <= set(known := self.topics()):
+                if time.monotonic() > deadline:
+                    raise BusError("topics do not appear", detail=", ".join(sorted(set(missing) - set(known))), retryable=True)
+        for topic, partitions in topics.items():
+            if known[topic] != partitions:
+                raise BusError(f"topic {topic} has {known[topic]} partitions, not {partitions}", code="E_TOPIC_PARTITIONS", topic=topic)
+
+    def delete_topics(self, topics: Iterable[str]) -> None:
+        """Delete topics; one that does not exist is no error."""
+        if not (wanted := list(topics)):
+            return
+        for topic, future in self._admin.delete_topics(wanted, operation_timeout=self._timeout).items():
+            self._wait(future, "cannot delete the topic", topic, allow=(KafkaError.UNKNOWN_TOPIC_OR_PART,))
+
+    def delete_records(self, before: Offsets) -> None:
+        """Delete the records of each partition below the offset given."""
+        if not before:
+            return
+        for at, future in self._admin.delete_records([TopicPartition(t, p, o) for (t, p), o in before.items()]).items():
+            self._wait(future, "cannot delete records", at.topic, at.partition)
+
+    def end_offsets(self, partitions: Iterable[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
+        """The offset the next record of each partition gets (with *committed*, up to where transactions are decided)."""
+        return self._list(partitions, OffsetSpec.latest(), committed)
+
+    def start_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The oldest offset each partition still has."""
+        return self._list(partitions, OffsetSpec.earliest(), False)
+
+    def _list(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, committed: bool) -> dict[tuple[str, int], int]:
+        wanted = {TopicPartition(t, p): spec for t, p in partitions}
+        if not wanted:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        found = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
+        return {(a.topic, a.partition): self._wait(f, "cannot ask for offsets", a.topic, a.partition).offset for a, f in found.items()}
+
+    def _wait(self, future: Future[Any], message: str, topic: str, partition: int = -1, allow: tuple[int, ...] = ()) -> Any:
+        try:
+            return future.result(self._timeout + 5)
+        except KafkaException as error:
+            if error.args[0].code() in allow:
+                return None
+            raise _error(error, message, topic=topic, partition=partition) from None
+        except TimeoutError as error:
+            raise BusError(message, detail="no answer in time", topic=topic, retryable=True) from error
+
+
+def topic_config(topic: str) -> dict[str, str]:
+    """Settings of a topic of ours by its name. Rows are never deleted by Kafka itself: the store does it when they are safe."""
+    config = {"compression.type": "producer", "max.message.bytes": str(MAX_MESSAGE_BYTES)}
+    if topic == names.CATALOG:
+        return config | {"cleanup.policy": "compact"}
+    if names.is_ingest_topic(topic) or topic == names.EPOCHS:
+        keep = -1
+    else:
+        keep = _WEEK_MS
+    return config | {"cleanup.policy": "delete", "retention.ms": str(keep), "retention.bytes": "-1", "message.timestamp.type": "LogAppendTime"}
+
+
+def _quiet() -> Any:
+    """librdkafka's own log lines go to the standard logger instead of stderr."""
+    import logging
+
+    return logging.getLogger("penstock.kafka")

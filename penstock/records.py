@@ -1,0 +1,142 @@
+"""The built-in records: controls, exchange, events, dead letters, manifests and catalog entries, as bytes and back.
+
+Every one is framed like a row batch (zero byte, schema id), so a topic may mix them; `schemas.BUILT_IN_IDS` has the ids.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+import fastavro
+
+import schemas
+from penstock.errors import SchemaError
+
+
+@dataclass(frozen=True)
+class ControlRecord:
+    """See `schemas/control.avsc`; `time` of a tick is epoch milliseconds."""
+
+    kind: str
+    id: str = ""
+    stream: int | None = None
+    table: int | None = None
+    tables: tuple[str, ...] | None = None
+    low: int = 0
+    high: int = 0
+    time: int = 0
+    body: str = ""
+    producer: str | None = None
+    offset: int = -1
+    ordinal: int = 0
+
+
+@dataclass(frozen=True)
+class ExchangeRecord:
+    stream: int
+    producer: str
+    from_offset: int
+    offset: int
+    rows: bytes
+    ordinal: int = 0
+    last: bool = True
+
+
+@dataclass(frozen=True)
+class EventsRecord:
+    stream: int
+    stream_name: str
+    producer: str
+    from_offset: int
+    offset: int
+    events: str
+    ordinal: int = 0
+    last: bool = True
+    history: bool = False
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    topic: str
+    partition: int
+    offset: int
+    reader: str
+    code: str
+    reason: str
+    time: int
+    stream: int | None = None
+    value: bytes | None = None
+
+    MAX_VALUE = 64 << 10
+
+
+@dataclass(frozen=True)
+class Manifest:
+    query: str
+    batch: int
+    time: int
+    checkpoint: str
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CatalogRecord:
+    kind: str
+    id: int
+    name: str
+    epoch: int
+    body: str
+    version: int = 1
+
+
+Record = ControlRecord | ExchangeRecord | EventsRecord | DeadLetter | Manifest | CatalogRecord
+_T = TypeVar("_T", ControlRecord, ExchangeRecord, EventsRecord, DeadLetter, Manifest, CatalogRecord)
+
+_NAMES: dict[type[Any], str] = {
+    ControlRecord: "control", ExchangeRecord: "exchange", EventsRecord: "events",
+    DeadLetter: "dead_letter", Manifest: "manifest", CatalogRecord: "catalog_entry",
+}  # fmt: skip
+
+
+@cache
+def _parsed(name: str) -> Any:
+    return fastavro.parse_schema(schemas.load(name))
+
+
+def encode(record: Record) -> bytes:
+    """Framed Avro bytes of *record*; a dead letter's value is cut to what its schema promises."""
+    name = _NAMES[type(record)]
+    body = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    if isinstance(record, DeadLetter) and record.value is not None:
+        body["value"] = record.value[: DeadLetter.MAX_VALUE]
+    buffer = io.BytesIO()
+    buffer.write(b"\0" + schemas.BUILT_IN_IDS[name].to_bytes(4, "big"))
+    fastavro.schemaless_writer(buffer, _parsed(name), body)
+    return buffer.getvalue()
+
+
+def decode(kind: type[_T], value: bytes | None) -> _T:
+    """The record of type *kind* in *value*.
+
+    Raises:
+        SchemaError: it is not one.
+    """
+    name = _NAMES[kind]
+    expected = schemas.BUILT_IN_IDS[name]
+    if value is None or len(value) < 5 or value[0] or int.from_bytes(value[1:5], "big") != expected:
+        raise SchemaError(f"not a {name} record", detail=f"frame {value[:5].hex(' ') if value else 'missing'}")
+    try:
+        body: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), _parsed(name), None)
+    except Exception as error:
+        raise SchemaError(f"malformed {name} record", detail=str(error)) from None
+    for item in ("tables", "files"):
+        if body.get(item) is not None:
+            body[item] = tuple(body[item])
+    return kind(**body)
