@@ -1,0 +1,7 @@
+"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql.md is made from both."""
+
+from penstock.sql.functions import conditional, convert, math, text, time
+from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
+from penstock.sql.functions.base import REGISTRY
+
+__all__ = ["AGGREGATES", "FORBIDDEN", "RANDOM", "REGISTRY", "conditional", "convert", "math", "text", "time"]

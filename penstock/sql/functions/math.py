@@ -1,0 +1,139 @@
+"""Mathematical functions. All but those that keep their argument's type give DOUBLE; what mathematics does not define is NULL."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+
+import polars as pl
+
+from penstock.sql.functions.base import DOUBLE, Call, finite, same, scalar
+from penstock.types import ColumnType
+
+
+def _unary(name: str, doc: str, build: Callable[[pl.Expr], pl.Expr], *, aliases: tuple[str, ...] = ()) -> None:
+    def made(call: Call) -> pl.Expr:
+        return finite(build(call[0]))
+
+    made.__doc__ = doc
+    made.__module__ = __name__
+    scalar(name, "double", DOUBLE, aliases=aliases)(made)
+
+
+_unary("acos", "Arc cosine in radians; NULL outside -1..1.", lambda x: x.arccos())
+_unary("asin", "Arc sine in radians; NULL outside -1..1.", lambda x: x.arcsin())
+_unary("atan", "Arc tangent in radians.", lambda x: x.arctan())
+_unary("cos", "Cosine of an angle in radians.", lambda x: x.cos())
+_unary("sin", "Sine of an angle in radians.", lambda x: x.sin())
+_unary("tan", "Tangent of an angle in radians.", lambda x: x.tan())
+_unary("exp", "e raised to the argument.", lambda x: x.exp())
+_unary("ln", "Natural logarithm; NULL at 0 and below.", lambda x: x.log())
+_unary("sqrt", "Square root; NULL below 0.", lambda x: x.sqrt())
+_unary("degrees", "Radians as degrees.", lambda x: x * (180.0 / math.pi))
+_unary("radians", "Degrees as radians.", lambda x: x * (math.pi / 180.0))
+
+
+@scalar("pi", "", DOUBLE)
+def pi(call: Call) -> pl.Expr:
+    """The number π."""
+    return pl.lit(math.pi)
+
+
+@scalar("log", "double, double?", DOUBLE)
+def log(call: Call) -> pl.Expr:
+    """Logarithm to the base of the second argument, natural without one."""
+    return finite(call[0].log() / call[1].log() if len(call) > 1 else call[0].log())
+
+
+@scalar("pow", "double, double", DOUBLE, aliases=("power",))
+def power(call: Call) -> pl.Expr:
+    """First argument raised to the second."""
+    return finite(call[0].pow(call[1]))
+
+
+def remainder(left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """`left % right` of doubles as in C: the sign is that of *left*; NULL when *right* is 0."""
+    divisor = pl.when(right != 0).then(right).otherwise(None)
+    return finite(left - (left / divisor).truncate(0) * divisor)
+
+
+@scalar("mod", "double, double", DOUBLE)
+def mod(call: Call) -> pl.Expr:
+    """Remainder with the sign of the first argument; NULL when the second is 0."""
+    return remainder(call[0], call[1])
+
+
+@scalar("abs", "number", same)
+def absolute(call: Call) -> pl.Expr:
+    """Value without sign."""
+    return call[0].abs()
+
+
+@scalar("sign", "number", same)
+def sign(call: Call) -> pl.Expr:
+    """-1, 0 or 1."""
+    return call[0].sign()
+
+
+def _whole(call: Call, build: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    return call[0] if call.args[0].type.integer else build(call[0])
+
+
+@scalar("ceil", "number", same, aliases=("ceiling",))
+def ceil(call: Call) -> pl.Expr:
+    """Smallest whole number that is not less."""
+    return _whole(call, lambda x: x.ceil())
+
+
+@scalar("floor", "number", same)
+def floor(call: Call) -> pl.Expr:
+    """Largest whole number that is not greater."""
+    return _whole(call, lambda x: x.floor())
+
+
+def _half_away(x: pl.Expr) -> pl.Expr:
+    """To the nearest whole number, halves away from zero as C's round()."""
+    return x.round(0, mode="half_away_from_zero")
+
+
+def _at_digits(call: Call, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    """Apply *whole* at the digit that the second argument names (negative: left of the point)."""
+    kind = call.args[0].type
+    if len(call) < 2:
+        return call[0] if kind.integer else whole(call[0])
+    scale = pl.lit(10.0).pow(call[1].abs().cast(pl.Float64))
+    number = call[0].cast(pl.Float64)
+    right, left = whole(number * scale) / scale, whole(number / scale) * scale
+    exact = pl.when(call[1] >= 0).then(pl.when(right.is_finite()).then(right).otherwise(number)).otherwise(left)
+    exact = pl.when(call[1].is_not_null()).then(exact).otherwise(None)
+    if kind.integer:
+        rough = exact.cast(call.args[0].type.polars(), strict=False)
+        return pl.when(call[1] >= 0).then(call[0]).otherwise(rough)
+    return exact
+
+
+@scalar("round", "number, integer?", same)
+def round_(call: Call) -> pl.Expr:
+    """Nearest number with that many digits behind the point (negative: zeros before it); halves go away from zero."""
+    return _at_digits(call, _half_away)
+
+
+@scalar("truncate", "number, integer", same, aliases=("trunc",))
+def truncate(call: Call) -> pl.Expr:
+    """Cut after that many digits behind the point (negative: zeros before it)."""
+    return _at_digits(call, lambda x: x.truncate(0))
+
+
+@scalar("crc32", "any", ColumnType("INT UNSIGNED"))
+def crc32(call: Call) -> pl.Expr:
+    """CRC-32 checksum of the value written as text."""
+    text = call[0] if call.args[0].type.kind == "VARBINARY" else call[0].cast(pl.String).cast(pl.Binary)
+    return text.map_batches(_crc32, return_dtype=pl.UInt32, is_elementwise=True)
+
+
+def _crc32(values: pl.Series) -> pl.Series:
+    # Neither polars nor arrow has a CRC; each distinct value is computed once.
+    distinct = values.unique().drop_nulls()
+    table = pl.Series([zlib.crc32(v) for v in distinct], dtype=pl.UInt32)
+    return values.replace_strict(distinct, table, default=None, return_dtype=pl.UInt32)
