@@ -1,0 +1,88 @@
+"""Expression nodes that sqlglot does not have: durations, type names, window clauses, FILL and PARTITION BY.
+
+They hang in a `exp.Select` under the keys `partition_by`, `window`, `fill`, `open_windows`, `slimit` and `soffset`
+(`Select.args`), and the penstock generator writes them back.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.sql.plan import Duration
+
+UNITS = "buasmhdwny"
+
+#: Keys of our clauses in `Select.args`, in the order they are written between WHERE and GROUP BY.
+SELECT_CLAUSES = ("partition_by", "window", "fill")
+
+
+class DurationLiteral(exp.Expression, exp.Condition):
+    """`10s`: `this` is the text, lower case."""
+
+    arg_types = {"this": True}
+
+    @property
+    def duration(self) -> Duration:
+        """The value as the plan has it."""
+        text: str = self.args["this"]
+        return Duration(int(text[:-1]), text[-1])  # type: ignore[arg-type]
+
+
+class TypeName(exp.Expression):
+    """The type of a CAST, as canonical text: `VARCHAR(10)`, `BIGINT UNSIGNED`."""
+
+    arg_types = {"this": True}
+
+
+class MatchRegex(exp.Expression, exp.Binary, exp.Predicate):
+    """`this MATCH expression`: a regular expression is found in the text. NMATCH is `Not(MatchRegex)`."""
+
+
+class ContainsKey(exp.Expression, exp.Binary, exp.Predicate):
+    """`tag CONTAINS 'key'`: a JSON tag has the key."""
+
+
+class WindowClause(exp.Expression):
+    """Base of the five window clauses."""
+
+
+class IntervalWindow(WindowClause):
+    """`INTERVAL(size[, offset]) [SLIDING(sliding)]`; offset may be `exp.Var('AUTO')`."""
+
+    arg_types = {"size": True, "offset": False, "sliding": False}
+
+
+class SessionWindow(WindowClause):
+    """`SESSION(ts, tol)`."""
+
+    arg_types = {"ts": True, "tol": True}
+
+
+class StateWindow(WindowClause):
+    """`STATE_WINDOW(expr) [TRUE_FOR(d)]`."""
+
+    arg_types = {"expr": True, "true_for": False}
+
+
+class EventWindow(WindowClause):
+    """`EVENT_WINDOW START WITH start END WITH end [TRUE_FOR(d)]`."""
+
+    arg_types = {"start": True, "end": True, "true_for": False}
+
+
+class CountWindow(WindowClause):
+    """`COUNT_WINDOW(size[, sliding])`; both are `exp.Literal` numbers."""
+
+    arg_types = {"size": True, "sliding": False}
+
+
+class Fill(exp.Expression):
+    """`FILL(mode[, values…])`; `mode` is upper case text (NONE, NULL, NULL_F, VALUE, VALUE_F, PREV, NEXT, LINEAR)."""
+
+    arg_types = {"mode": True, "values": False}
+
+
+class PartitionBy(exp.Expression):
+    """`PARTITION BY item, …`; an item with a name of its own is an `exp.Alias`."""
+
+    arg_types = {"expressions": True}

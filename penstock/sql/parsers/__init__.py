@@ -1,0 +1,1 @@
+"""The grammar, one file per family of statements; all share `cursor.Cursor`."""

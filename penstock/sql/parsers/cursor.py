@@ -1,0 +1,308 @@
+"""A cursor over the tokens of one statement: matching words, names, literals, durations and types, and errors that point.
+
+All words come as VAR tokens; a word is a keyword only where the grammar asks for it. Token positions are relative to
+the statement's own slice; `base` moves them to the whole text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import NoReturn, TypeVar
+
+from sqlglot.tokens import Token, TokenType
+
+from penstock.errors import SqlSyntaxError
+from penstock.sql.nodes import UNITS
+from penstock.sql.plan import Duration
+from penstock.sql.source import Source
+from penstock.sql.statements import Name
+from penstock.sql.words import RESERVED, meant
+from penstock.types import SIZED, ColumnType
+
+T = TypeVar("T")
+
+_ALIASES = {
+    "BINARY": "VARCHAR", "INTEGER": "INT", "BOOLEAN": "BOOL", "TINYINT": "TINYINT", "NUMERIC": "DECIMAL",
+}  # fmt: skip
+_SIMPLE = ("BOOL", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "JSON")
+_UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
+#: Longest VARCHAR/VARBINARY in bytes and NCHAR in characters.
+MAX_LENGTH = 65517
+END = Token(TokenType.SENTINEL, "")
+
+
+class Cursor:
+    """Reads `tokens` from left to right. Every failure is a `SqlSyntaxError` at the token in question."""
+
+    def __init__(self, tokens: list[Token], source: Source, base: int = 0, end: int | None = None) -> None:
+        self.tokens = tokens
+        self.source = source
+        self.base = base
+        #: offset just behind the statement, where "unexpected end" points.
+        self.stop = len(source.text) if end is None else end
+        self.index = 0
+        #: what was accepted and does nothing here, one sentence each.
+        self.notices: list[str] = []
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index] if self.index < len(self.tokens) else END
+
+    def ahead(self, n: int) -> Token:
+        """The token *n* behind the current one."""
+        return self.tokens[self.index + n] if self.index + n < len(self.tokens) else END
+
+    @property
+    def at_end(self) -> bool:
+        return self.index >= len(self.tokens)
+
+    @property
+    def offset(self) -> int:
+        """Offset of the current token in the source."""
+        return self.stop if self.at_end else self.base + self.tokens[self.index].start
+
+    @property
+    def previous_end(self) -> int:
+        """Offset just behind the token read last."""
+        return self.base + self.tokens[self.index - 1].end + 1 if self.index else self.base
+
+    def word(self, n: int = 0) -> str:
+        """The word *n* tokens ahead in upper case; empty when that token is no bare word."""
+        token = self.ahead(n)
+        return token.text.upper() if token.token_type is TokenType.VAR else ""
+
+    def sees(self, *words: str) -> bool:
+        """Whether the next tokens are these words."""
+        return all(self.word(n) == w for n, w in enumerate(words))
+
+    def sees_type(self, kind: TokenType, n: int = 0) -> bool:
+        return self.ahead(n).token_type is kind
+
+    # -- taking ----------------------------------------------------------------------------------------------------
+
+    def take(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        if not self.sees(*words):
+            return False
+        self.index += len(words)
+        return True
+
+    def take_type(self, kind: TokenType) -> bool:
+        if self.token.token_type is not kind:
+            return False
+        self.index += 1
+        return True
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                self.fail(f"expected {word}")
+
+    def expect_type(self, kind: TokenType, shown: str) -> Token:
+        token = self.token
+        if token.token_type is not kind:
+            self.fail(f"expected {shown}")
+        self.index += 1
+        return token
+
+    def open(self) -> None:
+        self.expect_type(TokenType.L_PAREN, '"("')
+
+    def close(self) -> None:
+        self.expect_type(TokenType.R_PAREN, '"," or ")"')
+
+    def expect_end(self) -> None:
+        """Everything has been read."""
+        if not self.at_end:
+            self.fail("the statement should end here")
+
+    def one_of(self, words: Iterable[str], shown: str) -> str:
+        """Take one of *words*."""
+        known = tuple(words)
+        word = self.word()
+        if word not in known:
+            self.fail(f"expected {shown}", hint=meant(word or self.token.text, known))
+        self.index += 1
+        return word
+
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """`item, item, …`"""
+        items = [item()]
+        while self.take_type(TokenType.COMMA):
+            items.append(item())
+        return tuple(items)
+
+    def wrapped(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """`(item, item, …)`"""
+        self.open()
+        items = self.listed(item)
+        self.close()
+        return items
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def identifier(self, shown: str = "a name") -> str:
+        """A bare or backticked name."""
+        token = self.token
+        if token.token_type is TokenType.IDENTIFIER:
+            if not token.text:
+                self.fail("a name cannot be empty")
+        elif token.token_type is not TokenType.VAR:
+            self.fail(f"expected {shown}")
+        elif token.text.upper() in RESERVED:
+            self.fail(f"expected {shown}, found the reserved word {token.text.upper()}", hint=f"put it in backticks: `{token.text}`")
+        elif not (token.text[0].isalpha() or token.text[0] == "_") or not token.text.replace("_", "a").isalnum():
+            self.fail(f"expected {shown}", hint="put unusual names in backticks")
+        self.index += 1
+        return token.text
+
+    def name(self, shown: str = "a table name") -> Name:
+        """`[database.]name`"""
+        start = self.offset
+        first = self.identifier(shown)
+        if self.take_type(TokenType.DOT):
+            return Name(self.identifier(shown), first, start)
+        return Name(first, None, start)
+
+    def if_exists(self) -> bool:
+        return self.take("IF", "EXISTS")
+
+    def if_not_exists(self) -> bool:
+        return self.take("IF", "NOT", "EXISTS")
+
+    # -- literals --------------------------------------------------------------------------------------------------
+
+    def string(self, shown: str = "a string") -> str:
+        return self.expect_type(TokenType.STRING, shown).text
+
+    def integer(self, shown: str = "a whole number") -> int:
+        """An unsigned whole number."""
+        token = self.token
+        if token.token_type is not TokenType.NUMBER or not token.text.isdigit() or self.unit_follows() or len(token.text) > 20:
+            self.fail(f"expected {shown}")
+        self.index += 1
+        return int(token.text)
+
+    def flag(self) -> bool:
+        """`0` or `1`"""
+        token = self.token
+        if token.token_type is not TokenType.NUMBER or token.text not in ("0", "1") or self.unit_follows():
+            self.fail("expected 0 or 1")
+        self.index += 1
+        return token.text == "1"
+
+    def unit_follows(self) -> bool:
+        """Whether a word touches the number at the cursor, as in `10s`."""
+        number, word = self.token, self.ahead(1)
+        return number.token_type is TokenType.NUMBER and word.token_type is TokenType.VAR and word.start == number.end + 1
+
+    def sees_duration(self) -> bool:
+        return self.unit_follows() and self.word(1).lower() in UNITS and self.token.text.isdigit()
+
+    def duration(self, shown: str = "a length of time such as 10s") -> Duration:
+        """`10s`, also written as a string `'10s'`."""
+        token = self.token
+        if token.token_type is TokenType.STRING and token.text[:-1].isdigit() and token.text[-1].lower() in UNITS:
+            self.index += 1
+            return self._checked(Duration(int(token.text[:-1][:19]), token.text[-1].lower()))  # type: ignore[arg-type]
+        if not self.sees_duration():
+            self.fail(f"expected {shown}", hint=f"a whole number and one unit of {' '.join(UNITS)}, without a blank: 500a, 10s, 1n")
+        if len(token.text) > 19:
+            self.fail("this length of time is too long")
+        self.index += 2
+        return self._checked(Duration(int(token.text), self.tokens[self.index - 1].text.lower()))  # type: ignore[arg-type]
+
+    def _checked(self, value: Duration) -> Duration:
+        if value.value >= 2**63:
+            self.index -= 1
+            self.fail("this length of time is too long")
+        return value
+
+    def number_value(self, sign: int = 1) -> int | float | Decimal:
+        """The number at the cursor as a value: int, float, or Decimal where a float would lose digits."""
+        token = self.token
+        if token.token_type is not TokenType.NUMBER or self.unit_follows():
+            self.fail("expected a number")
+        try:
+            value = number(token.text)
+        except (ValueError, ArithmeticError):
+            self.fail("this is not a number")
+        self.index += 1
+        return sign * value
+
+    # -- types -----------------------------------------------------------------------------------------------------
+
+    def column_type(self, default_length: int | None = None) -> ColumnType:
+        """A column type; sized types need a length unless *default_length* is given (CAST)."""
+        start = self.index
+        kind = self.word()
+        if kind not in TYPE_WORDS:
+            self.fail("expected a column type", hint=meant(kind or self.token.text, TYPE_WORDS))
+        self.index += 1
+        kind = _ALIASES.get(kind, kind)
+        if kind in SIZED:
+            if not self.sees_type(TokenType.L_PAREN) and default_length is not None:
+                return ColumnType(kind, default_length)
+            self.open()
+            length = self._within(1, MAX_LENGTH, "length")
+            self.close()
+            return ColumnType(kind, length)
+        if kind == "DECIMAL":
+            precision, scale = 10, 0
+            if self.take_type(TokenType.L_PAREN):
+                precision = self._within(1, 38, "precision")
+                if self.take_type(TokenType.COMMA):
+                    scale = self._within(0, precision, "scale")
+                self.close()
+            return ColumnType(kind, precision=precision, scale=scale)
+        if self.take("UNSIGNED"):
+            if kind not in _UNSIGNED:
+                self.index = start
+                self.fail(f"{kind} has no unsigned form")
+            return ColumnType(f"{kind} UNSIGNED")
+        return ColumnType(kind)
+
+    def _within(self, low: int, high: int, what: str) -> int:
+        value = self.integer(f"the {what}")
+        if not low <= value <= high:
+            self.index -= 1
+            self.fail(f"{what} must be between {low} and {high}")
+        return value
+
+    # -- failing ---------------------------------------------------------------------------------------------------
+
+    def fail(self, message: str, *, code: str | None = None, hint: str = "", index: int | None = None) -> NoReturn:
+        """Raise at the current token (or the one at *index*)."""
+        if index is not None:
+            self.index = index
+        if self.at_end:
+            raise self.source.syntax_error(f"{message}, but the statement ends", self.stop, code=code, hint=hint)
+        token = self.token
+        shown = self.source.text[self.base + token.start : self.base + token.end + 1]
+        shown = shown if len(shown) <= 30 else shown[:30] + "…"
+        raise self.source.syntax_error(f"{message}, found {shown}" if "found" not in message else message, self.offset,
+                                       token.end + 1 - token.start, code=code, hint=hint)  # fmt: skip
+
+    def attempt(self, parse: Callable[[], T]) -> T | None:
+        """Try *parse*; on a syntax error go back and give None."""
+        start = self.index
+        try:
+            return parse()
+        except SqlSyntaxError:
+            self.index = start
+            return None
+
+
+def number(text: str) -> int | float | Decimal:
+    """The value of a number's text."""
+    if text.isdigit():
+        if len(text) > 40:
+            raise ValueError("too many digits")
+        return int(text)
+    return float(text) if len(text) <= 16 else Decimal(text)
+
+

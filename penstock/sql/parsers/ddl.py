@@ -1,0 +1,326 @@
+"""Databases and tables: CREATE, ALTER, DROP, and the column definitions streams share with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot.tokens import TokenType
+
+from penstock.sql.parsers.values import ValueParser
+from penstock.sql.plan import Duration
+from penstock.sql.statements import (
+    AlterDatabase,
+    AlterTable,
+    ChildDef,
+    ColumnDef,
+    CreateChildren,
+    CreateDatabase,
+    CreateSnode,
+    CreateStable,
+    CreateTable,
+    DatabaseOptions,
+    Drop,
+    DropKind,
+    Name,
+    Statement,
+    TableOptions,
+    UseDatabase,
+)
+
+_DATABASE_OPTIONS = ("PRECISION", "KEEP", "PARTITIONS", "MAX_AHEAD", "REPLICA")
+#: Options of TDengine databases that mean nothing here: accepted with a notice, so that its DDL scripts run.
+_IGNORED_DATABASE_OPTIONS = (
+    "BUFFER", "CACHEMODEL", "CACHESIZE", "COMP", "COMPACT_INTERVAL", "COMPACT_TIME_OFFSET", "COMPACT_TIME_RANGE", "DNODES", "DURATION",
+    "ENCRYPT_ALGORITHM", "KEEP_TIME_OFFSET", "MAXROWS", "MINROWS", "PAGES", "PAGESIZE", "RETENTIONS", "SINGLE_STABLE", "SS_CHUNKPAGES",
+    "SS_COMPACT", "SS_KEEPLOCAL", "STT_TRIGGER", "TABLE_PREFIX", "TABLE_SUFFIX", "TSDB_PAGESIZE", "VGROUPS", "WAL_FSYNC_PERIOD",
+    "WAL_LEVEL", "WAL_RETENTION_PERIOD", "WAL_RETENTION_SIZE", "WAL_ROLL_PERIOD", "WAL_SEGMENT_SIZE",
+)  # fmt: skip
+_IGNORED_TABLE_OPTIONS = ("ROLLUP", "SMA", "TTL", "WATERMARK", "MAX_DELAY", "DELETE_MARK")
+_IGNORED_COLUMN_OPTIONS = ("ENCODE", "COMPRESS", "LEVEL")
+
+
+class DdlParser(ValueParser):
+    """Statements that change the catalog, streams apart."""
+
+    # -- databases -------------------------------------------------------------------------------------------------
+
+    def create_database(self) -> Statement:
+        if_not_exists = self.if_not_exists()
+        name = self.identifier("a database name")
+        return CreateDatabase(name=name, if_not_exists=if_not_exists, options=self._database_options())
+
+    def alter_database(self) -> Statement:
+        name = self.identifier("a database name")
+        if self.at_end:
+            self.fail("expected a database option")
+        return AlterDatabase(name=name, options=self._database_options())
+
+    def use(self) -> Statement:
+        self.take("DATABASE")
+        return UseDatabase(name=self.identifier("a database name"))
+
+    def _database_options(self) -> DatabaseOptions:
+        given: dict[str, Any] = {}
+        ignored: set[str] = set()
+        while not self.at_end:
+            word = self.one_of((*_DATABASE_OPTIONS, *_IGNORED_DATABASE_OPTIONS), "a database option")
+            if word.lower() in given or word in ignored:
+                self.fail(f"{word} is given twice", code="E_OPTION_TWICE", index=self.index - 1)
+            if word in _IGNORED_DATABASE_OPTIONS:
+                ignored.add(word)
+                self._skip_option(word)
+            elif word == "PRECISION":
+                text = self.string().lower() if self.sees_type(TokenType.STRING) else self.identifier("a precision").lower()
+                if text not in ("ms", "us", "ns"):
+                    self.fail("expected 'ms', 'us' or 'ns'", index=self.index - 1)
+                given["precision"] = text
+            elif word == "KEEP":
+                given["keep"] = self._keep()
+            elif word == "MAX_AHEAD":
+                given["max_ahead"] = self.duration()
+            else:
+                given[word.lower()] = self._counted(word)
+        return DatabaseOptions(**given)
+
+    def _counted(self, word: str) -> int:
+        value = self.integer()
+        if not 1 <= value <= 1024:
+            self.fail(f"{word} must be between 1 and 1024", index=self.index - 1)
+        return value
+
+    def _keep(self) -> Duration:
+        """Days, or a duration; of TDengine's list of up to three (for storage tiers) the longest counts."""
+        kept = self.listed(self._days)
+        if len(kept) > 1:
+            self.notices.append("KEEP: storage tiers are not used, the longest time counts")
+        return max(kept, key=lambda d: d.ticks("ms"))
+
+    def _days(self) -> Duration:
+        if self.sees_type(TokenType.NUMBER) and not self.unit_follows():
+            return Duration(self.integer(), "d")
+        return self.duration()
+
+    def _skip_option(self, word: str) -> None:
+        """Step over the values of an ignored option: literals, words and durations joined by commas and colons."""
+        self.notices.append(f"{word} has no meaning here and is ignored")
+        while True:
+            self.take_type(TokenType.DASH)
+            kind = self.token.token_type
+            if kind is TokenType.L_PAREN:
+                self.wrapped(self.identifier)
+            elif kind in (TokenType.NUMBER, TokenType.STRING, TokenType.VAR):
+                self.index += 2 if self.unit_follows() else 1
+            else:
+                self.fail(f"expected a value for {word}")
+            if not (self.take_type(TokenType.COMMA) or self.take_type(TokenType.COLON)):
+                return
+
+    # -- columns and table options ---------------------------------------------------------------------------------
+
+    def columns(self) -> tuple[ColumnDef, ...]:
+        """`(name type …, …)`; the first must be a TIMESTAMP, names differ."""
+        columns = self.wrapped(self._column_def)
+        if columns[0].type.kind != "TIMESTAMP":
+            first = columns[0]
+            raise self.source.syntax_error(f"the first column must be a TIMESTAMP, {first.name} is {first.type}", first.offset, len(first.name))
+        self.distinct(columns)
+        return columns
+
+    def distinct(self, columns: tuple[ColumnDef, ...]) -> None:
+        """Refuse two columns of one name."""
+        seen: set[str] = set()
+        for column in columns:
+            if column.name.lower() in seen:
+                raise self.source.syntax_error(f'"{column.name}" is defined twice', column.offset, len(column.name))
+            seen.add(column.name.lower())
+
+    def _column_def(self) -> ColumnDef:
+        offset = self.offset
+        name = self.identifier("a column name")
+        kind = self.column_type()
+        composite, comment, origin = False, None, None
+        while not self.at_end:
+            if self._composite_key():
+                composite = True
+            elif self.take("COMMENT"):
+                comment = self.string()
+            elif self.take("FROM"):
+                origin = self._origin()
+            elif (word := self.word()) in _IGNORED_COLUMN_OPTIONS:
+                self.index += 1
+                self._skip_option_value(word)
+            else:
+                break
+        return ColumnDef(name, kind, composite, comment, origin, offset)
+
+    def _skip_option_value(self, word: str) -> None:
+        self.notices.append(f"{word} has no meaning here and is ignored")
+        self.string()
+
+    def _composite_key(self) -> bool:
+        return self.take("COMPOSITE", "KEY") or self.take("PRIMARY", "KEY")
+
+    def _origin(self) -> tuple[Name, str]:
+        """`[db.]table.column`"""
+        start = self.offset
+        parts = [self.identifier("a table name")]
+        while len(parts) < 3 and self.take_type(TokenType.DOT):
+            parts.append(self.identifier("a column name"))
+        if len(parts) < 2:
+            self.fail('expected ".column"')
+        return Name(parts[-2], parts[0] if len(parts) == 3 else None, start), parts[-1]
+
+    def table_options(self) -> TableOptions:
+        """COMMENT, KEEP, WITH (topic='own', partitions=n); TDengine's others are ignored with a notice."""
+        given: dict[str, Any] = {}
+        while not self.at_end and not self.sees_type(TokenType.COMMA):
+            if self.take("COMMENT"):
+                given["comment"] = self.string()
+            elif self.take("KEEP"):
+                given["keep"] = self._days()
+            elif self.take("WITH"):
+                given.update(self._with())
+            else:
+                known = ("COMMENT", "KEEP", "WITH", *_IGNORED_TABLE_OPTIONS)
+                self._skip_option(self.one_of(known, "a table option"))
+        return TableOptions(**given)
+
+    def _with(self) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+
+        def item() -> None:
+            word = self.one_of(("TOPIC", "PARTITIONS"), "topic or partitions")
+            self.expect_type(TokenType.EQ, '"="')
+            if word == "PARTITIONS":
+                given["partitions"] = self._counted(word)
+            elif self.string().lower() == "own":
+                given["own_topic"] = True
+            else:
+                self.fail("topic can only be 'own'", index=self.index - 1)
+
+        self.wrapped(item)
+        if "partitions" in given and "own_topic" not in given:
+            self.fail("partitions needs topic='own'", index=self.index - 1, hint="a shared topic has the partitions of its database")
+        return given
+
+    # -- CREATE TABLE ----------------------------------------------------------------------------------------------
+
+    def create_stable(self, virtual: bool = False) -> Statement:
+        if_not_exists = self.if_not_exists()
+        table = self.name()
+        columns = self.columns()
+        if not self.sees("TAGS"):
+            self.fail("expected TAGS", hint="a supertable has tags; a table without tags is CREATE TABLE")
+        return self._stable(table, columns, if_not_exists, virtual)
+
+    def _stable(self, table: Name, columns: tuple[ColumnDef, ...], if_not_exists: bool, virtual: bool) -> Statement:
+        self.expect("TAGS")
+        tags = self.wrapped(self._column_def)
+        self.distinct((*columns, *tags))
+        if self.take("VIRTUAL"):
+            virtual = self.flag()
+        return CreateStable(
+            table=table, columns=columns, tags=tags, if_not_exists=if_not_exists, options=self.table_options(), virtual=virtual
+        )
+
+    def create_table(self, virtual: bool = False) -> Statement:
+        """A plain table, a supertable (with TAGS), or one or several child tables (USING)."""
+        if_not_exists = self.if_not_exists()
+        table = self.name()
+        if self.sees("USING"):
+            return self._children(table, if_not_exists, virtual)
+        if virtual and self.sees_type(TokenType.L_PAREN) and self.word(2) == "FROM":
+            origins = self.wrapped(self._child_origin)
+            return CreateChildren(children=(self._child(table, if_not_exists, origins),), virtual=True)
+        columns = self.columns()
+        if self.sees("TAGS"):
+            return self._stable(table, columns, if_not_exists, virtual)
+        return CreateTable(table=table, columns=columns, if_not_exists=if_not_exists, options=self.table_options(), virtual=virtual)
+
+    def _child_origin(self) -> tuple[str, tuple[Name, str]]:
+        name = self.identifier("a column name")
+        self.expect("FROM")
+        return name, self._origin()
+
+    def _children(self, table: Name, if_not_exists: bool, virtual: bool) -> Statement:
+        children = [self._child(table, if_not_exists)]
+        while not self.at_end:
+            self.take_type(TokenType.COMMA)
+            if_not_exists = self.if_not_exists()
+            children.append(self._child(self.name(), if_not_exists))
+        return CreateChildren(children=tuple(children), virtual=virtual)
+
+    def _child(self, table: Name, if_not_exists: bool, origins: tuple[tuple[str, tuple[Name, str]], ...] = ()) -> ChildDef:
+        self.expect("USING")
+        stable = self.name("a supertable name")
+        names = self.wrapped(self.identifier) if self.sees_type(TokenType.L_PAREN) else None
+        self.expect("TAGS")
+        at = self.index
+        values = self.wrapped(self.value)
+        if names is not None and len(names) != len(values):
+            self.fail(f"found {len(values)} tag values for {len(names)} tag names", index=at)
+        while self.word() in ("TTL", "COMMENT"):
+            self._skip_option(self.one_of(("TTL", "COMMENT"), "an option"))
+        return ChildDef(table, stable, names, values, if_not_exists, origins)
+
+    def create_snode(self) -> Statement:
+        self.expect("ON", "DNODE")
+        return CreateSnode(dnode=self.integer())
+
+    # -- ALTER and DROP --------------------------------------------------------------------------------------------
+
+    def alter_table(self, stable: bool) -> Statement:
+        table = self.name()
+        word = self.one_of(("ADD", "DROP", "MODIFY", "RENAME", "SET", "KEEP", "COMMENT"), "what to alter")
+        if word in ("KEEP", "COMMENT"):
+            self.index -= 1
+            return AlterTable(table=table, action="options", stable=stable, options=self.table_options())
+        if word == "SET":
+            self.expect("TAG")
+            return AlterTable(table=table, action="set_tag", stable=stable, values=self.listed(self._assignment))
+        what = self.one_of(("TAG",) if word == "RENAME" else ("COLUMN", "TAG"), "TAG" if word == "RENAME" else "COLUMN or TAG").lower()
+        action: Any = f"{word.lower()}_{what}"
+        if word in ("ADD", "MODIFY"):
+            return AlterTable(table=table, action=action, stable=stable, column=self._column_def())
+        name = self.identifier(f"a {what} name")
+        new_name = self.identifier("the new name") if word == "RENAME" else None
+        return AlterTable(table=table, action=action, stable=stable, name=name, new_name=new_name)
+
+    def _assignment(self) -> tuple[str, Any]:
+        name = self.identifier("a tag name")
+        self.expect_type(TokenType.EQ, '"="')
+        return name, self.value()
+
+    def drop(self) -> Statement:
+        kinds: dict[str, DropKind] = {
+            "DATABASE": "database", "TABLE": "table", "STABLE": "stable", "STREAM": "stream", "VTABLE": "table",
+            "SNODE": "snode", "FUNCTION": "function",
+        }  # fmt: skip
+        kind = kinds[self.one_of(kinds, "what to drop")]
+        if kind == "snode":
+            self.expect("ON", "DNODE")
+            return Drop(kind=kind, names=(Name(str(self.integer())),), if_exists=(False,))
+
+        def item() -> tuple[bool, Name]:
+            if_exists = self.if_exists()
+            if kind in ("database", "function"):
+                offset = self.offset
+                return if_exists, Name(self.identifier(f"a {kind} name"), None, offset)
+            return if_exists, self.name(f"a {kind} name")
+
+        items = self.listed(item) if kind == "table" else (item(),)
+        return Drop(kind=kind, names=tuple(n for _, n in items), if_exists=tuple(e for e, _ in items))
+
+    def create(self) -> Statement:
+        """Behind CREATE, streams apart (see `parser.py`)."""
+        virtual = self.take("VIRTUAL")
+        word = self.one_of(("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "SNODE"), "what to create")
+        if word == "DATABASE":
+            return self.create_database()
+        if word == "STABLE":
+            return self.create_stable(virtual)
+        if word == "SNODE":
+            return self.create_snode()
+        return self.create_table(virtual or word == "VTABLE")
+
+

@@ -1,0 +1,49 @@
+"""SHOW, DESCRIBE and DELETE."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlglot.tokens import TokenType
+
+from penstock.sql.parsers.stream import StreamParser
+from penstock.sql.statements import Delete, Describe, Show, ShowCreate, Statement
+
+_SHOWN = (
+    "APPS", "CLUSTER", "CONNECTIONS", "CONSUMERS", "DATABASES", "DNODES", "EXTERNAL STREAMS", "FUNCTIONS", "GRANTS", "LICENCES", "MNODES",
+    "QNODES", "QUERIES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES", "VGROUPS", "VIEWS",
+    "VTABLES",
+)  # fmt: skip
+_CREATED: dict[str, Literal["database", "stable", "table", "stream"]] = {
+    "DATABASE": "database", "STABLE": "stable", "TABLE": "table", "STREAM": "stream", "VTABLE": "table",
+}  # fmt: skip
+
+
+class ShowParser(StreamParser):
+    """Statements that inform, and DELETE."""
+
+    def describe(self) -> Statement:
+        return Describe(table=self.name())
+
+    def show(self) -> Statement:
+        """`SHOW CREATE kind name`, `SHOW [db.]what [FROM db] [LIKE 'pattern']`."""
+        if self.take("CREATE"):
+            kind = _CREATED[self.one_of(_CREATED, "DATABASE, STABLE, TABLE or STREAM")]
+            return ShowCreate(kind=kind, name=self.name(f"a {kind} name"))
+        database = None
+        if self.sees_type(TokenType.DOT, 1):
+            database = self.identifier("a database name")
+            self.index += 1
+        if self.take("EXTERNAL", "STREAMS"):
+            what = "EXTERNAL STREAMS"
+        else:
+            what = self.one_of([s for s in _SHOWN if " " not in s], "what to show")
+        if database is None and self.take("FROM"):
+            database = self.identifier("a database name")
+        return Show(what=what, database=database, like=self.string() if self.take("LIKE") else None)
+
+    def delete(self) -> Statement:
+        """`DELETE FROM table [WHERE condition]`; the gateway takes the time range out of the condition."""
+        self.expect("FROM")
+        table = self.name()
+        return Delete(table=table, where=self.condition() if self.take("WHERE") else None)

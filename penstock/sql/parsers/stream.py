@@ -1,0 +1,198 @@
+"""CREATE STREAM and what manages streams."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from penstock.sql.parsers.ddl import DdlParser
+from penstock.sql.plan import Duration, Trigger, TriggerKind
+from penstock.sql.statements import (
+    AlterStream,
+    CreateStream,
+    CreateTable,
+    FlushStream,
+    Name,
+    NotifyClause,
+    PauseStream,
+    RecalculateStream,
+    ResumeStream,
+    Statement,
+    StreamOptions,
+    TargetColumn,
+    TargetTag,
+)
+from penstock.sql.words import meant
+
+_TRIGGERS: dict[str, TriggerKind] = {
+    "AT_ONCE": "at_once",
+    "WINDOW_CLOSE": "window_close",
+    "MAX_DELAY": "max_delay",
+    "FORCE_WINDOW_CLOSE": "force_window_close",
+    "CONTINUOUS_WINDOW_CLOSE": "continuous_window_close",
+}
+_OPTIONS = ("TRIGGER", "WATERMARK", "IGNORE", "DELETE_MARK", "FILL_HISTORY", "IDLE_TIMEOUT", "ON_ERROR")
+
+
+class StreamParser(DdlParser):
+    """Statements about streams."""
+
+    def create_stream(self, or_replace: bool) -> Statement:
+        """Behind `CREATE [OR REPLACE] STREAM`."""
+        if_not_exists = self.if_not_exists()
+        stream = self.name("a stream name")
+        if self.sees_type(TokenType.L_PAREN) and not or_replace:
+            columns = self.columns()
+            return CreateTable(table=stream, columns=columns, if_not_exists=if_not_exists, options=self.table_options(), stream=True)
+        positions: dict[str, int] = {}
+        options = self._options(positions)
+        positions["into"] = self.offset
+        if not self.take("INTO"):
+            self.fail("expected a stream option or INTO", hint=meant(self.word() or self.token.text, (*_OPTIONS, "INTO")))
+        target = self.name()
+        columns_at = self.offset
+        target_columns = self.wrapped(self._target_column) if self.sees_type(TokenType.L_PAREN) else None
+        if target_columns is not None:
+            positions["columns"] = columns_at
+        tags: tuple[TargetTag, ...] | None = None
+        subtable: exp.Expr | None = None
+        while self.word() in ("TAGS", "SUBTABLE"):
+            if self._once("TAGS" if self.sees("TAGS") else "SUBTABLE", positions) == "TAGS":
+                tags = self.wrapped(self._target_tag)
+            else:
+                self.open()
+                subtable = self.condition()
+                self.close()
+        positions["as"] = self.offset
+        self.expect("AS")
+        query = self.query()
+        notify = self._notify(positions) if self.sees("NOTIFY") else None
+        return CreateStream(
+            stream=stream, target=target, query=query, if_not_exists=if_not_exists, or_replace=or_replace, options=options,
+            target_columns=target_columns, tags=tags, subtable=subtable, notify=notify, positions=positions,
+        )  # fmt: skip
+
+    def _once(self, word: str, positions: dict[str, int], key: str = "") -> str:
+        """Take *word*, which may come only once; note where."""
+        key = key or word.lower()
+        if key in positions:
+            shown = key.upper().replace("IGNORE_", "IGNORE ")
+            self.fail(f"{shown} is given twice (first found in line {self.source.locate(positions[key])[0]})", code="E_OPTION_TWICE",
+                      hint="keep one of them")  # fmt: skip
+        positions[key] = self.offset
+        self.index += 1
+        return word
+
+    def _options(self, positions: dict[str, int]) -> StreamOptions:
+        """Options in any order, each once."""
+        given: dict[str, Any] = {}
+        while (word := self.word()) in _OPTIONS:
+            if word == "IGNORE":
+                if self.word(1) not in ("EXPIRED", "UPDATE"):
+                    self.fail("expected IGNORE EXPIRED or IGNORE UPDATE", index=self.index + 1)
+                key = f"ignore_{self.word(1).lower()}"
+                self._once(word, positions, key)
+                self.index += 1
+                given[key] = self.flag()
+                continue
+            self._once(word, positions)
+            if word == "TRIGGER":
+                given["trigger"] = self._trigger()
+            elif word == "FILL_HISTORY":
+                given["fill_history"] = self.flag()
+                given["fill_history_async"] = self.take("ASYNC")
+            elif word == "ON_ERROR":
+                given["on_error"] = self.one_of(("DROP", "STOP"), "DROP or STOP").lower()
+            else:
+                given[word.lower()] = self._time()
+        return StreamOptions(**given)
+
+    def _time(self) -> Duration:
+        """A duration; a bare 0 counts as no time at all."""
+        if self.sees_type(TokenType.NUMBER) and self.token.text == "0" and not self.unit_follows():
+            self.index += 1
+            return Duration(0, "a")
+        return self.duration()
+
+    def _trigger(self) -> Trigger:
+        kind = _TRIGGERS[self.one_of(_TRIGGERS, "a trigger")]
+        if kind == "max_delay":
+            return Trigger(kind, self._time())
+        if kind == "continuous_window_close" and self.take("RECALCULATE"):
+            return Trigger(kind, self._time())
+        return Trigger(kind)
+
+    def _target_column(self) -> TargetColumn:
+        offset = self.offset
+        return TargetColumn(self.identifier("a column name"), self._composite_key(), offset)
+
+    def _target_tag(self) -> TargetTag:
+        offset = self.offset
+        name = self.identifier("a tag name")
+        if self.sees_type(TokenType.COMMA) or self.sees_type(TokenType.R_PAREN):
+            return TargetTag(name, offset=offset)
+        kind = self.column_type()
+        return TargetTag(name, kind, self.string() if self.take("COMMENT") else None, offset)
+
+    def _notify(self, positions: dict[str, int]) -> NotifyClause:
+        """`NOTIFY [('url', …)] ON ('event', …) [NOTIFY_HISTORY 0|1] [ON_FAILURE DROP|PAUSE]`"""
+        self._once("NOTIFY", positions)
+        urls = self.wrapped(self._placed_string) if self.sees_type(TokenType.L_PAREN) else ()
+        self.expect("ON")
+        events = self.wrapped(self._placed_string)
+        history: bool | None = None
+        failure: Literal["drop", "pause"] | None = None
+        while self.word() in ("NOTIFY_HISTORY", "ON_FAILURE"):
+            if self._once(self.word(), positions) == "NOTIFY_HISTORY":
+                history = self.flag()
+            else:
+                failure = "drop" if self.one_of(("DROP", "PAUSE"), "DROP or PAUSE") == "DROP" else "pause"
+        return NotifyClause(
+            tuple(u for u, _ in urls), tuple(e.upper() for e, _ in events), history, failure,
+            tuple(o for _, o in urls), tuple(o for _, o in events),
+        )  # fmt: skip
+
+    def _placed_string(self) -> tuple[str, int]:
+        offset = self.offset
+        return self.string(), offset
+
+    # -- managing --------------------------------------------------------------------------------------------------
+
+    def _stream_if_exists(self) -> tuple[Name, bool]:
+        """`STREAM [IF EXISTS] name`"""
+        self.expect("STREAM")
+        if_exists = self.if_exists()
+        return self.name("a stream name"), if_exists
+
+    def pause(self) -> Statement:
+        stream, if_exists = self._stream_if_exists()
+        return PauseStream(stream=stream, if_exists=if_exists)
+
+    def resume(self) -> Statement:
+        """`RESUME STREAM [IF EXISTS] [IGNORE UNTREATED] name`; IGNORE UNTREATED may also follow the name."""
+        self.expect("STREAM")
+        if_exists = self.if_exists()
+        ignore = self.take("IGNORE", "UNTREATED")
+        stream = self.name("a stream name")
+        return ResumeStream(stream=stream, if_exists=if_exists, ignore_untreated=self.take("IGNORE", "UNTREATED") or ignore)
+
+    def flush(self) -> Statement:
+        stream, if_exists = self._stream_if_exists()
+        return FlushStream(stream=stream, if_exists=if_exists)
+
+    def recalculate(self) -> Statement:
+        self.expect("STREAM")
+        stream = self.name("a stream name")
+        self.expect("FROM")
+        begin = self.value()
+        return RecalculateStream(stream=stream, begin=begin, until=self.value() if self.take("TO") else None)
+
+    def alter_stream(self) -> Statement:
+        stream = self.name("a stream name")
+        positions: dict[str, int] = {}
+        options = self._options(positions)
+        if not positions:
+            self.fail("expected a stream option", hint=meant(self.word() or self.token.text, _OPTIONS))
+        return AlterStream(stream=stream, options=options)
