@@ -55,6 +55,21 @@ def children(table_id: int) -> str:
     return f"penstock:children:{table_id}"
 
 
+def query_heartbeat(topic: str) -> str:
+    """Redis key that lives while a query reads *topic*; set by spark_jobs, asked by CREATE DATABASE."""
+    return f"penstock:query:{topic}"
+
+
+def gateway_heartbeat(gateway: str) -> str:
+    """Redis key that lives while the gateway process called *gateway* does."""
+    return f"penstock:gateway:{gateway}"
+
+
+def idempotency(key: str) -> str:
+    """Redis key: what became of the write under a client's idempotency key, as JSON."""
+    return f"penstock:idempotency:{key}"
+
+
 def stream_producer(stream_id: int, topic: str, partition: int) -> str:
     """Producer id in the results of a stream: one per source partition."""
     return f"s:{stream_id}:{topic}:{partition}"
