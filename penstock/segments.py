@@ -19,6 +19,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -53,6 +54,8 @@ class Position:
     #: highest (offset, ordinal) per producer among them, for readers that go on from here
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
     deletes: tuple[RangeDelete, ...] = ()
+    #: tags set after rows were written: table id → child table → tag → value; they count for all rows of the child
+    tags: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
     version: int = FORMAT_VERSION
 
     def save(self, root: str) -> None:
@@ -81,7 +84,8 @@ class Position:
             for d in raw["deletes"]
         )
         producers = {k: (v[0], v[1]) for k, v in raw["producers"].items()}
-        return cls(topic, partition, raw["next"], producers, deletes, raw["version"])
+        tags = {int(table): children for table, children in raw.get("tags", {}).items()}
+        return cls(topic, partition, raw["next"], producers, deletes, tags, raw["version"])
 
 
 def _position_path(root: str, topic: str, partition: int) -> Path:

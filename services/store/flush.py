@@ -77,7 +77,7 @@ def flush(root: str, topic: str, partition: int, frozen: Frozen, layouts: dict[i
         low, high = int(times.min() or 0), int(times.max() or 0)  # type: ignore[call-overload]
         segments.write(where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high)
         seen.add(rows, layout.time_column)
-    position = Position(topic, partition, frozen.next, frozen.producers, frozen.deletes)
+    position = Position(topic, partition, frozen.next, frozen.producers, frozen.deletes, frozen.tags)
     position.save(root)
     return position
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -28,6 +29,8 @@ class Part:
     found: tuple[Segment, ...]
     frames: tuple[pl.DataFrame, ...]
     deletes: tuple[RangeDelete, ...]
+    #: child table → tag → value where ALTER TABLE … SET TAG changed it
+    tags: dict[str, dict[str, Any]]
 
 
 def parts(root: str, table_id: int, views: dict[int, View]) -> list[Part]:
@@ -36,7 +39,7 @@ def parts(root: str, table_id: int, views: dict[int, View]) -> list[Part]:
     for partition, view in views.items():
         found = segments.segments(segments.directory(root, table_id, partition), view.position.next)
         deletes = tuple(d for d in view.deletes if d.table_id == table_id)
-        made.append(Part(partition, tuple(found), view.frames.get(table_id, ()), deletes))
+        made.append(Part(partition, tuple(found), view.frames.get(table_id, ()), deletes, view.tags.get(table_id, {})))
     return made
 
 
@@ -44,7 +47,7 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -57,13 +60,32 @@ class Relation:
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
         """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows to child tables."""
+        return self._with_tags(self._rows(tables))
+
+    def _with_tags(self, rows: str) -> str:
+        """Tags that were set later count for all rows of their child table."""
+        changed = {child: tags for part in self._image for child, tags in part.tags.items()}
+        if not changed:
+            return rows
+        named = sorted({tag for tags in changed.values() for tag in tags} & {n for n, _ in self._columns})
+        lines = [{"tbname": c, **{t: tags.get(t) for t in named}, **{f"{t}?": t in tags for t in named}} for c, tags in changed.items()]
+        name = f"{self._prefix}_tags"
+        self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
+        types = dict(self._columns)
+        shown = ", ".join(
+            f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE r.{quote(n)} END AS {quote(n)}" if n in named else f"r.{quote(n)}"
+            for n, _ in self._columns
+        )
+        return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
+
+    def _rows(self, tables: Sequence[str] | None) -> str:
         sources = [self._template()]
         dirty: list[str] = []
         for part in self._image:
             for fresh in (True, False):
                 files = [s for s in part.found if s.fresh is fresh]
                 if files:
-                    listing = ", ".join(_literal(str(s.path)) for s in files)
+                    listing = ", ".join(literal(str(s.path)) for s in files)
                     source = f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}], union_by_name=true)"
                     sources.append(source)
                     if not fresh:
@@ -77,7 +99,7 @@ class Relation:
                     dirty.append(f"SELECT * FROM {name}")
         everything = " UNION ALL BY NAME ".join(sources)
         names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)])
-        only = f" WHERE tbname IN ({', '.join(_literal(t) for t in tables)})" if tables is not None else ""
+        only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})" if tables is not None else ""
         everything = f"SELECT * FROM ({everything}){only}"
         deletes = [(p.partition, d) for p in self._image for d in p.deletes]
         if deletes:
@@ -109,7 +131,7 @@ class Relation:
     def _hit(self, partition: int, delete: RangeDelete) -> str:
         unit = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}[self._layout.precision]
         low_high = f"{unit}({quote(self._layout.time_column)}) BETWEEN {delete.low} AND {delete.high}"
-        tables = "" if delete.tables is None else f" AND tbname IN ({', '.join(_literal(t) for t in delete.tables)})"
+        tables = "" if delete.tables is None else f" AND tbname IN ({', '.join(literal(t) for t in delete.tables)})"
         return f"(_part = {partition} AND _offset < {delete.offset} AND {low_high}{tables})"
 
     def _merged(self, versions: str, key: str) -> str:

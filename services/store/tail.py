@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
 from penstock.segments import Position, RangeDelete
+
+#: table id → child table → tag → value, as ALTER TABLE … SET TAG left them
+Tags = dict[int, dict[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class View:
     next: int
     frames: dict[int, tuple[pl.DataFrame, ...]]
     deletes: tuple[RangeDelete, ...]
+    tags: Tags
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Frozen:
     frames: dict[int, tuple[pl.DataFrame, ...]]
     producers: dict[str, tuple[int, int]]
     deletes: tuple[RangeDelete, ...]
+    tags: Tags
 
 
 @dataclass
@@ -52,6 +58,7 @@ class Tail:
         self._frozen: Frozen | None = None
         self._producers = dict(position.producers)
         self._deletes = list(position.deletes)
+        self._tags: Tags = {t: dict(c) for t, c in position.tags.items()}
         self._since = 0.0
 
     @property
@@ -85,6 +92,13 @@ class Tail:
             self._since = self._since or now
             self._lock.notify_all()
 
+    def set_tags(self, table_id: int, child: str, tags: dict[str, Any]) -> None:
+        """ALTER TABLE … SET TAG: counts for the child's earlier rows as well."""
+        with self._lock:
+            children = dict(self._tags.get(table_id, {}))
+            children[child] = {**children.get(child, {}), **tags}
+            self._tags = {**self._tags, table_id: children}
+
     def wait_for(self, offset: int, timeout: float) -> bool:
         """Block until the record at *offset* is visible (read your own writes)."""
         with self._lock:
@@ -95,7 +109,7 @@ class Tail:
             frames = {t: tuple(f) for t, f in self._current.frames.items()}
             for table, older in (self._frozen.frames if self._frozen else {}).items():
                 frames[table] = older + frames.get(table, ())
-            return View(self._position, self._next, frames, tuple(self._deletes))
+            return View(self._position, self._next, frames, tuple(self._deletes), self._tags)
 
     def freeze(self) -> Frozen | None:
         """Set the tail aside for a flush; None when one is under way or there is nothing new."""
@@ -103,7 +117,7 @@ class Tail:
             if self._frozen is not None or self._next == self._position.next:
                 return None
             frames = {t: tuple(f) for t, f in self._current.frames.items()}
-            self._frozen = Frozen(self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes))
+            self._frozen = Frozen(self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes), self._tags)
             self._current = _Rows()
             self._since = 0.0
             return self._frozen

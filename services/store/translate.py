@@ -72,7 +72,7 @@ def _select(node: exp.Expression, context: Context) -> exp.Expression:
     if not isinstance(node, exp.Select):
         return node
     partition = node.args.get("partition_by")
-    items = [_expand(e, context) for e in node.expressions]
+    items = [_expand(_named(e), context) for e in node.expressions]
     node.set("expressions", [e for some in items for e in some])
     aggregated = any(_aggregates(e) for e in node.expressions)
     if partition is not None:
@@ -82,6 +82,15 @@ def _select(node: exp.Expression, context: Context) -> exp.Expression:
     if aggregated and not node.args.get("group"):
         _companions(node, context)
     return node
+
+
+def _named(item: exp.Expression) -> exp.Expression:
+    """A column without a name of its own is called as it was written: `count(*)`."""
+    if isinstance(item, exp.Alias | exp.Column | exp.Star) or not item.meta.get("sql"):
+        return item
+    if any(isinstance(a, exp.Star) for a in _arguments(item)) and _function_name(item) in ("first", "last", "last_row"):
+        return item
+    return exp.alias_(item, str(item.meta["sql"]), quoted=True)
 
 
 def _expand(item: exp.Expression, context: Context) -> list[exp.Expression]:
@@ -147,7 +156,7 @@ def _companions(node: exp.Select, context: Context) -> None:
 def _rewrite(node: exp.Expression, context: Context) -> exp.Expression:
     if isinstance(node, nodes.DurationLiteral):
         return interval(node.duration)
-    if isinstance(node, nodes.Match):
+    if isinstance(node, nodes.MatchRegex):
         return exp.Anonymous(this="regexp_matches", expressions=[node.this, node.expression])
     if isinstance(node, nodes.TypeName):
         return exp.DataType.build(_cast_type(node.name), dialect="duckdb", udt=True)
@@ -161,10 +170,20 @@ def _rewrite(node: exp.Expression, context: Context) -> exp.Expression:
         _time_sides(node, ("this", "low", "high"), context)
     elif isinstance(node, exp.In) and (bound := context.is_time(node.this)) is not None:
         node.set("expressions", [_time_literal(e, bound, context.timezone) for e in node.expressions])
+    elif isinstance(node, exp.Add | exp.Sub | exp.Mul) and not _is_time_arithmetic(node, context):
+        node.set("this", exp.cast(node.this, "DOUBLE"))  # arithmetic gives DOUBLE, as in streams
     name = _function_name(node)
     if name in _FUNCTIONS and not isinstance(node, exp.Cast | exp.Case):
-        return _FUNCTIONS[name](_arguments(node), context)
+        # what is replaced is not descended into, so its arguments are rewritten here
+        return _FUNCTIONS[name]([a.transform(_rewrite, context) for a in _arguments(node)], context)
     return node
+
+
+def _is_time_arithmetic(node: exp.Expression, context: Context) -> bool:
+    return any(
+        isinstance(n, nodes.DurationLiteral | exp.Interval) or context.is_time(n) is not None or _function_name(n) in _TIME_FUNCTIONS
+        for n in node.walk()
+    )
 
 
 def interval(duration: Duration) -> exp.Expression:
@@ -239,8 +258,26 @@ def _spread(args: _Args, _: Context) -> exp.Expression:
 
 
 def _apercentile(args: _Args, _: Context) -> exp.Expression:
-    share = exp.Div(this=args[1], expression=exp.Literal.number("100.0"))
+    if not isinstance(args[1], exp.Literal) or args[1].is_string or not 0 <= float(args[1].this) <= 100:
+        raise SqlSemanticError("a percentile is a number from 0 to 100", code="E_FUNCTION_ARGUMENT")
+    share = exp.Literal.number(float(args[1].this) / 100)
     return exp.Anonymous(this="approx_quantile", expressions=[exp.cast(args[0], "DOUBLE"), share])
+
+
+def _truncate(args: _Args, _: Context) -> exp.Expression:
+    origin = exp.cast(exp.Literal.string("1970-01-01"), "TIMESTAMP")
+    return exp.Anonymous(this="time_bucket", expressions=[args[1], args[0], origin])
+
+
+def _difference(args: _Args, _: Context) -> exp.Expression:
+    """timediff(a, b[, unit]): whole units between two times, 1 ms where none is given."""
+    micros = [exp.Anonymous(this="epoch_us", expressions=[exp.cast(a, "TIMESTAMP")]) for a in args[:2]]
+    unit = exp.Anonymous(this="epoch_us", expressions=[args[2]]) if len(args) > 2 else exp.Literal.number(1000)
+    return exp.IntDiv(this=exp.Paren(this=exp.Sub(this=micros[0], expression=micros[1])), expression=unit)
+
+
+def _iso(args: _Args, context: Context) -> exp.Expression:
+    return exp.Anonymous(this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%dT%H:%M:%S.%g+0000")])
 
 
 def _now(_: _Args, __: Context) -> exp.Expression:
@@ -251,6 +288,7 @@ def _timezone(_: _Args, context: Context) -> exp.Expression:
     return exp.Literal.string(context.timezone)
 
 
+_TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
 _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expression]] = {
     "first": _by_time("arg_min"),
     "last": _by_time("arg_max"),
@@ -265,6 +303,9 @@ _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expression]] = {
     "char_length": _call("length"),
     "ifnull": _call("coalesce"),
     "nvl": _call("coalesce"),
+    "timetruncate": _truncate,
+    "timediff": _difference,
+    "to_iso8601": _iso,
     "to_unixtimestamp": _call("epoch_ms"),
     "current_timestamp": _now,
     "now": _now,

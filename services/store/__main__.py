@@ -1,0 +1,11 @@
+"""`python -m services.store`."""
+
+from __future__ import annotations
+
+import sys
+
+from services.store.app import run
+from services.store.settings import StoreSettings
+
+if __name__ == "__main__":
+    sys.exit(run(StoreSettings.from_command_line()))

@@ -1,0 +1,67 @@
+"""Wiring of the store: catalog, intake, Flight, health."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import FrameType
+
+import redis
+from prometheus_client import Counter, Gauge
+
+from penstock.catalog.reader import CatalogReader
+from penstock.health import Health
+from penstock.log import configure, get
+from services.store.flight import StoreServer
+from services.store.intake import Intake
+from services.store.query import Limits, Queries
+from services.store.resolve import Resolver
+from services.store.settings import StoreSettings
+from services.store.shelf import Shelf
+
+log = get(__name__)
+
+
+def run(settings: StoreSettings) -> int:
+    """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts anew)."""
+    configure("store", settings.log_level)
+    health = Health("store", settings.health_port, host=settings.host, wait_for=("catalog", "topics", "flight"))
+    rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
+    lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
+    tail = Gauge("penstock_store_tail_rows", "Rows not in segments yet", registry=health.registry)
+    stop = threading.Event()
+
+    def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, ask_to_stop)
+    signal.signal(signal.SIGINT, ask_to_stop)
+
+    def on_read(count: int, stamp: float) -> None:
+        rows.inc(count)
+        lag.set(max(time.time() - stamp / 1000, 0.0))
+
+    client = redis.from_url(settings.redis_dsn)
+    shelf = Shelf(settings.segments_dir)
+    tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
+    with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
+        catalog.wait_ready()
+        health.ready("catalog")
+        intake = Intake(settings, catalog, shelf, client, on_read)
+        intake.start()
+        queries = Queries(shelf, Resolver(catalog, client), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows))
+        server = StoreServer(
+            f"grpc://{settings.host}:{settings.port}", queries, shelf,
+            user=settings.user, password=settings.root_password, own_writes_seconds=settings.own_writes_seconds,
+        )  # fmt: skip
+        threading.Thread(target=server.serve, name="flight", daemon=True).start()
+        health.ready("flight")
+        while not stop.wait(0.2):
+            health.ready("topics", intake.caught_up.is_set(), "topics are not being read yet")
+            if intake.failed is not None:
+                return 1
+        server.shutdown()
+        intake.stop()
+    health.close()
+    return 0

@@ -1,0 +1,283 @@
+"""From the log to the tails: one thread that reads every ingestion topic, decodes, and cuts tails into segments in time.
+
+Reads from where the segments end, so a restart repeats nothing that is durable and loses nothing that is not. A record that cannot be
+used is a dead letter and the next one goes on. Flushing works beside the reading (one at a time), so a slow disk delays nobody's rows.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+import redis
+
+from penstock import names, segments
+from penstock.bus import Admin, Batch, Publisher, Reader
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.codec import Decoded, TableCodec, schema_ids
+from penstock.errors import BusError, PenstockError
+from penstock.log import get
+from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.segments import Position, RangeDelete
+from services.store import flush
+from services.store.latest import Latest
+from services.store.settings import StoreSettings
+from services.store.shelf import Shelf, layout_of
+from services.store.tail import Frozen, Tail
+
+log = get(__name__)
+
+#: how long a record may wait for its table's definition to arrive from the catalog
+SCHEMA_PATIENCE = 5.0
+#: how often latest rows go to Redis
+LATEST_SECONDS = 0.5
+_READER = "store"
+
+
+class Intake(threading.Thread):
+    """Runs until `stop`; `failed` holds what ended it early."""
+
+    def __init__(self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, on_read: Callable[[int, float], None]) -> None:
+        super().__init__(name="intake", daemon=True)
+        self._settings, self._catalog, self._shelf, self._redis, self._on_read = settings, catalog, shelf, client, on_read
+        self._latest = Latest(client)
+        self._codecs: dict[int, TableCodec] = {}
+        self._halt = threading.Event()
+        self._flusher = ThreadPoolExecutor(1, "flush")
+        self._flushing: dict[tuple[str, int], Future[Position]] = {}
+        self._latest_at = 0.0
+        self._dead = Publisher(settings.kafka_bootstrap, client_id="store-deadletter")
+        self._admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
+        self.caught_up = threading.Event()
+        self.failed: BaseException | None = None
+
+    def stop(self) -> None:
+        """Flush what is there, then end."""
+        self._halt.set()
+        self.join(timeout=30)
+
+    def run(self) -> None:
+        try:
+            with Reader(self._settings.kafka_bootstrap, {}, client_id="store") as reader:
+                topics: set[tuple[str, int]] = set()
+                while not self._halt.is_set():
+                    topics = self._follow(reader, topics)
+                    for batch in reader.read(20_000, 0.05):
+                        self._take(batch)
+                    self._housekeep()
+                self._flush_all()
+        except BaseException as error:  # noqa: B036  the room must see it and end
+            log.exception("intake ended")
+            self.failed = error
+
+    # -- following topics ---------------------------------------------------------------------------------------------
+
+    def _follow(self, reader: Reader, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Begin with partitions that are new in the catalog, leave those that are gone."""
+        wanted = self._catalog.catalog.ingest_partitions()
+        if wanted == known:
+            return known
+        there = self._admin.topics()
+        wanted = {(t, p) for t, p in wanted if p < there.get(t, 0)}
+        for topic, partition in wanted - known:
+            tail = self._shelf.open(topic, partition)
+            self._remove_leftovers(topic, Position.load(self._shelf.root, topic, partition))
+            start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
+            if start > tail.next:
+                log.error("records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start)
+            reader.add({(topic, partition): start})
+        gone = known - wanted
+        if gone:
+            reader.remove(gone)
+            for topic in {t for t, _ in gone}:
+                self._shelf.close(topic)
+        self.caught_up.set()
+        return wanted
+
+    def _remove_leftovers(self, topic: str, position: Position) -> None:
+        for table in self._catalog.catalog.tables_of_topic(topic):
+            flush.remove_leftovers(self._shelf.root, table.id, position)
+
+    # -- taking records -----------------------------------------------------------------------------------------------
+
+    def _take(self, batch: Batch) -> None:
+        """Append one partition's records to its tail, whole and in order."""
+        tail = self._shelf.open(batch.topic, batch.partition)
+        ids = schema_ids(batch.values)
+        frames: dict[int, list[pl.DataFrame]] = {}
+        deletes: list[RangeDelete] = []
+        after: list[Callable[[], None]] = []
+        cuts = np.flatnonzero(np.diff(ids)) + 1
+        for low, high in zip([0, *cuts], [*cuts, len(ids)], strict=True):
+            schema_id = int(ids[low])
+            if schema_id == names.CONTROL_SCHEMA_ID:
+                self._controls(batch, tail, range(low, high), deletes, after)
+                continue
+            codec = self._codec(schema_id)
+            if codec is None:
+                for i in range(low, high):
+                    self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
+                continue
+            rows = self._rows(batch, tail, codec, low, high)
+            if rows.height:
+                frames.setdefault(codec.table.id, []).append(rows)
+                self._latest.note(codec.table, rows)
+        joined = {table: pl.concat(parts, how="diagonal_relaxed") for table, parts in frames.items()}
+        tail.append(batch.next_offset, joined, deletes, time.monotonic())
+        for action in after:
+            action()
+        self._on_read(sum(f.height for f in joined.values()), float(batch.timestamps[-1]))
+
+    def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, low: int, high: int) -> pl.DataFrame:
+        decoded = codec.decode(batch.values[low:high])
+        for index, reason in decoded.bad:
+            self._bury(batch, low + index, "E_MALFORMED", reason)
+        rows = decoded.rows
+        repeated = self._repeats(tail, decoded)
+        if repeated:
+            rows = rows.filter(~pl.col("_record").is_in(repeated))
+        record = rows["_record"].to_numpy()
+        starts = np.flatnonzero(np.diff(record, prepend=-1))
+        place = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))
+        return rows.drop("_record", "_write").with_columns(
+            _offset=pl.Series(batch.offsets[low:high][record]), _row=pl.Series(place.astype(np.uint32))
+        )
+
+    def _repeats(self, tail: Tail, decoded: Decoded) -> list[int]:
+        """Records of producers (streams) that were had already: a restarted operator may publish them again."""
+        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
+        return [r for r, producer, offset, ordinal in stamped.iter_rows() if tail.seen(producer, offset, ordinal)]
+
+    def _codec(self, schema_id: int) -> TableCodec | None:
+        codec = self._codecs.get(schema_id)
+        table = self._catalog.catalog.table_of_schema(schema_id)
+        if table is None and codec is None and schema_id >= names.FIRST_TABLE_SCHEMA_ID:
+            self._catalog.wait_for(lambda c: c.table_of_schema(schema_id) is not None, SCHEMA_PATIENCE)
+            table = self._catalog.catalog.table_of_schema(schema_id)
+        if table is None:
+            return codec
+        if codec is None or codec.table != table:
+            codec = self._codecs[schema_id] = TableCodec(table, schema_id)
+        return codec
+
+    def _controls(self, batch: Batch, tail: Tail, indexes: Iterable[int], deletes: list[RangeDelete], after: list[Callable[[], None]]) -> None:
+        for i in indexes:
+            offset = int(batch.offsets[i])
+            try:
+                control = decode(ControlRecord, batch.values[i])
+            except PenstockError as error:
+                self._bury(batch, i, error.code, str(error))
+                continue
+            if control.kind == "delete" and control.table is not None:
+                deletes.append(RangeDelete(control.table, offset, control.tables, control.low, control.high))
+                after.append(lambda c=control: self._refresh_latest(c, batch.topic))  # type: ignore[misc]
+            elif control.kind == "tag" and control.table is not None:
+                for child in control.tables or ():
+                    tail.set_tags(control.table, child, json.loads(control.body))
+            elif control.kind == "barrier":
+                after.append(lambda c=control, o=offset: self._echo(c.id, batch, o))  # type: ignore[misc]
+
+    def _echo(self, barrier: str, batch: Batch, offset: int) -> None:
+        key = names.barrier(barrier)
+        self._redis.hset(key, f"{_READER}:{batch.topic}:{batch.partition}", offset)
+        self._redis.expire(key, 3600)
+
+    def _refresh_latest(self, control: ControlRecord, topic: str) -> None:
+        """LAST_ROW after a delete is the latest of what is left."""
+        table = self._catalog.catalog.table_by_id(control.table or 0)
+        if table is None:
+            return
+        left = self.live(table, control.tables)
+        children = list(control.tables) if control.tables is not None else self._children(table)
+        self._latest.replace(table, children, left)
+
+    def _children(self, table: Table) -> list[str]:
+        return [k.decode() for k in self._redis.hkeys(names.last_row(table.database, table.name))]
+
+    def live(self, table: Table, children: tuple[str, ...] | None) -> pl.DataFrame:
+        """The live rows of a table, in ticks; for corrections, not for queries."""
+        layout, parts = layout_of(table), []
+        for partition, view in self._shelf.views(table.topic).items():
+            found = segments.segments(segments.directory(self._shelf.root, table.id, partition), view.position.next)
+            stored = segments.read(found, time_column=table.time_column, tables=children)
+            some = [flush.to_ticks(stored, layout)] if stored is not None else []
+            some += [f if children is None else f.filter(pl.col("tbname").is_in(list(children))) for f in view.frames.get(table.id, ())]
+            if some:
+                deletes = [d for d in view.deletes if d.table_id == table.id]
+                parts.append(segments.live(pl.concat(some, how="diagonal_relaxed"), layout.keys, deletes))
+        schema = {"tbname": pl.String, table.time_column: pl.Int64, "_op": pl.Int8}
+        return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=schema)
+
+    def _bury(self, batch: Batch, index: int, code: str, reason: str) -> None:
+        letter = DeadLetter(batch.topic, batch.partition, int(batch.offsets[index]), _READER, code, reason, int(time.time() * 1000), value=batch.values[index])
+        log.warning("dead letter", topic=batch.topic, partition=batch.partition, offset=letter.offset, reason=reason)
+        self._dead.send(names.DEAD_LETTER, encode(letter))
+
+    # -- flushing -----------------------------------------------------------------------------------------------------
+
+    def _housekeep(self) -> None:
+        now = time.monotonic()
+        if now - self._latest_at >= LATEST_SECONDS:
+            self._latest_at = now
+            try:
+                self._latest.write()
+            except redis.RedisError as error:
+                log.warning("latest rows wait for redis", error=str(error))
+        for key, tail in self._shelf.tails().items():
+            old = tail.oldest() and now - tail.oldest() >= self._settings.flush_seconds
+            if (old or tail.rows >= self._settings.flush_rows) and key not in self._flushing:
+                self._begin_flush(key, tail)
+        for key in [k for k, f in self._flushing.items() if f.done()]:
+            self._end_flush(key, self._flushing.pop(key))
+
+    def _begin_flush(self, key: tuple[str, int], tail: Tail) -> None:
+        frozen = tail.freeze()
+        if frozen is not None:
+            self._flushing[key] = self._flusher.submit(self._flush, key, frozen)
+
+    def _flush(self, key: tuple[str, int], frozen: Frozen) -> Position:
+        topic, partition = key
+        tables = {t.id: t for t in self._catalog.catalog.tables_of_topic(topic)}
+        layouts = {i: layout_of(t) for i, t in tables.items()}
+        position = flush.flush(self._shelf.root, topic, partition, frozen, layouts, self._shelf.newest[key])
+        for table_id in frozen.frames:
+            if table_id in layouts:
+                flush.merge(self._shelf.root, layouts[table_id], partition, position.next)
+        return position
+
+    def _end_flush(self, key: tuple[str, int], done: Future[Position]) -> None:
+        tail = self._shelf.open(*key)
+        error = done.exception()
+        if error is not None:
+            log.error("flush failed; the rows stay in memory and in kafka, and it is tried again", topic=key[0], partition=key[1], error=str(error))
+            tail.unfreeze()
+        else:
+            tail.thaw(done.result())
+
+    def _flush_all(self) -> None:
+        for key, flushing in list(self._flushing.items()):
+            self._end_flush(key, _finished(flushing))
+        for key, tail in self._shelf.tails().items():
+            frozen = tail.freeze()
+            if frozen is not None:
+                self._end_flush(key, _finished(self._flusher.submit(self._flush, key, frozen)))
+        try:
+            self._latest.write()
+        except redis.RedisError as error:
+            log.warning("latest rows were not written", error=str(error))
+        self._flusher.shutdown()
+        try:
+            self._dead.close()
+        except BusError as error:
+            log.warning("dead letters were not sent", error=str(error))
+
+
+def _finished(future: Future[Position]) -> Future[Position]:
+    future.exception()
+    return future

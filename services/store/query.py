@@ -1,0 +1,192 @@
+"""One SELECT: names bound to relations, window clauses computed by the same kernels that streams use, the rest by DuckDB.
+
+A window select over a table is planned as a stream would be and fed the table's rows once (`Kernel.load_history`), so a query and a
+stream can't disagree. Refused: writing anything, and functions that reach files or the network (external access is off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.errors import PenstockError, SqlSemanticError
+from penstock.sql import parse
+from penstock.sql.statements import Query
+from services.store.relation import Part, Relation, literal, parts, quote
+from services.store.resolve import Resolved, Resolver
+from services.store.shelf import Shelf, layout_of
+from services.store.translate import Bound, Context, query
+from services.store.windowed import evaluate
+
+_DUCK = {
+    "BOOL": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INTEGER", "BIGINT": "BIGINT", "TINYINT UNSIGNED": "UTINYINT",
+    "SMALLINT UNSIGNED": "USMALLINT", "INT UNSIGNED": "UINTEGER", "BIGINT UNSIGNED": "UBIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
+    "VARCHAR": "VARCHAR", "NCHAR": "VARCHAR", "JSON": "VARCHAR", "VARBINARY": "BLOB",
+}  # fmt: skip
+_TIMES = {"ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    memory: str
+    threads: int
+    max_rows: int
+
+
+class Queries:
+    """Thread-safe: every query has a connection of its own."""
+
+    def __init__(self, shelf: Shelf, resolver: Resolver, limits: Limits) -> None:
+        self._shelf, self._resolver, self._limits = shelf, resolver, limits
+
+    def run(self, sql: str, database: str, timezone: str = "UTC") -> pa.Table:
+        """Execute one SELECT.
+
+        Returns:
+            A table whose fields carry Penstock's column type in their metadata under `type` where it is known.
+
+        Raises:
+            SqlError: not one SELECT, unknown names, wrong types.
+        """
+        statements = parse(sql)
+        if len(statements) != 1 or not isinstance(statements[0], Query):
+            raise SqlSemanticError("the store answers one SELECT at a time", hint="send other statements to the gateway")
+        con = duckdb.connect(config={"memory_limit": self._limits.memory, "threads": self._limits.threads})
+        try:
+            self._confine(con)
+            return _Run(self, con, statements[0], database, timezone).result()
+        except duckdb.Error as error:
+            raise _sql_error(error) from None
+        finally:
+            con.close()
+
+    def _confine(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Division by zero gives NULL as in the dialect, and nothing outside the segments can be read."""
+        con.execute("SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'")
+        con.execute(f"SET allowed_directories=[{literal(self._shelf.root)}]; SET enable_external_access=false; SET lock_configuration=true")
+
+    def image(self, found: Resolved) -> list[Part]:
+        return parts(self._shelf.root, found.table.id, self._shelf.views(found.table.topic))
+
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
+        """SQL of the live rows of a table or child table."""
+        table = found.table
+        columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
+        relation = Relation(con, prefix, layout_of(table), columns, self.image(found))
+        return relation.sql(None if found.child is None else [found.child])
+
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved:
+        found = self._resolver.find(table.db or database, table.name)
+        if found is None:
+            hint = self._resolver.suggestion(table.db or database, table.name)
+            raise statement.error(f'table "{table.db or database}.{table.name}" does not exist', table, code="E_TABLE_NOT_EXIST", hint=hint)
+        return found
+
+    @property
+    def max_rows(self) -> int:
+        return self._limits.max_rows
+
+
+def duck_type(kind: str, precision: str, text: str) -> str:
+    return _TIMES[precision] if kind == "TIMESTAMP" else text if kind == "DECIMAL" else _DUCK[kind]
+
+
+class _Run:
+    """State of one query."""
+
+    def __init__(self, queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query, database: str, timezone: str) -> None:
+        self._queries, self._con, self._statement, self._database, self._timezone = queries, con, statement, database, timezone
+        self._tables: dict[str, Bound] = {}
+        self._types: dict[str, str] = {}
+        self._count = 0
+
+    def result(self) -> pa.Table:
+        tree = self._statement.query.copy()
+        for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
+            if select.args.get("window") is not None:
+                tree = self._windowed(tree, select)
+        for table in list(tree.find_all(exp.Table)):
+            self._bind(table)
+        context = Context(self._tables, self._timezone)
+        text = query(tree, context)
+        arrow = self._con.sql(f"SELECT * FROM ({text}) LIMIT {self._queries.max_rows + 1}" if _unordered(tree) else text).to_arrow_table()
+        if arrow.num_rows > self._queries.max_rows:
+            raise PenstockError(f"more than {self._queries.max_rows} rows", code="E_RESULT_TOO_LARGE", hint="narrow the query, or use `penstock export`")
+        return arrow.cast(pa.schema([self._typed(f) for f in arrow.schema]))
+
+    def _typed(self, field: pa.Field) -> pa.Field:
+        known = self._types.get(field.name.lower())
+        return field.with_metadata({"type": known}) if known else field
+
+    def _bind(self, table: exp.Table) -> None:
+        """Make *table* a temporary view and let the tree name it; its alias stays what the query calls it."""
+        if table.name.startswith("_penstock_"):
+            return
+        alias = (table.alias or table.name).lower()
+        found = self._queries.resolve(self._database, table, self._statement)
+        name = self._name()
+        self._con.execute(f"CREATE TEMP VIEW {name} AS {self._queries.relation(self._con, name, found)}")
+        columns = (*found.table.columns, *found.table.tags)
+        times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
+        self._tables[alias] = Bound(name, tuple(c.name for c in columns), times, found.table.precision)
+        for column in columns:
+            text = str(column.type)
+            known = self._types.setdefault(column.name.lower(), text)
+            if known != text:
+                self._types[column.name.lower()] = ""
+        table.set("db", None)
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(name))
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"_penstock_{self._count}"
+
+    def _windowed(self, tree: exp.Query, select: exp.Select) -> exp.Query:
+        """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay outside."""
+        rows = evaluate(self._queries, self._con, self._statement, select, self._database, self._timezone)
+        name = self._name()
+        self._con.register(name, rows.frame.to_arrow())
+        outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
+        for key in ("order", "limit", "offset", "distinct"):
+            if select.args.get(key) is not None:
+                outer.set(key, select.args[key].copy())
+        if outer.args.get("order") is not None:
+            outer.set("order", outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}))
+        self._types.update({c.lower(): t for c, t in rows.types.items()})
+        if select is tree or select.parent is None:
+            return outer
+        select.replace(outer)
+        return tree
+
+
+def _by_output(node: exp.Expression, outputs: Mapping[str, str]) -> exp.Expression:
+    """ORDER BY count(*) means the output column called so."""
+    text = node.meta.get("sql") or (node.sql(dialect="penstock") if isinstance(node, exp.Anonymous) else "")
+    name = outputs.get(str(text).lower())
+    return exp.column(name, quoted=True) if name else node
+
+
+def _unordered(tree: exp.Query) -> bool:
+    return tree.args.get("order") is None and tree.args.get("limit") is None
+
+
+def _sql_error(error: duckdb.Error) -> SqlSemanticError:
+    """DuckDB's first line says what is wrong in the names the query used; the rest shows our rewritten text."""
+    line = str(error).splitlines()[0]
+    return SqlSemanticError(line.split(": ", 1)[-1][:500], code="E_QUERY", detail=type(error).__name__)
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, relation: str, condition: str | None, columns: Sequence[str]) -> pl.DataFrame:
+    """Rows of a relation as a polars frame."""
+    where = f" WHERE {condition}" if condition else ""
+    listed = ", ".join(quote(c) for c in columns)
+    made: Any = pl.from_arrow(con.sql(f"SELECT {listed} FROM ({relation}){where}").to_arrow_table())
+    return made if isinstance(made, pl.DataFrame) else made.to_frame()
