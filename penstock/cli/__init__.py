@@ -1,0 +1,31 @@
+"""The `penstock` command. Each subject has a file that adds its commands to `app`; errors end in one place, without a traceback."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.settings import EXIT_CONFIG
+
+app = typer.Typer(
+    name="penstock",
+    help="Windows over Kafka in SQL: a mesh of small services on one machine or many.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run one command line; exit status 78 for a wrong configuration, 1 for any other error."""
+    from penstock.cli import mesh  # noqa: F401 - importing adds its commands
+
+    try:
+        app()
+    except PenstockError as wrong:
+        Console(stderr=True, highlight=False).print(str(wrong), markup=False, soft_wrap=True)
+        sys.exit(EXIT_CONFIG if isinstance(wrong, ConfigError) else 1)

@@ -1,0 +1,58 @@
+"""What a person sees of a mesh: one table of its rooms."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from penstock.mesh.process import proportional_memory
+
+_STYLE = {
+    "ready": "green",
+    "starting": "yellow",
+    "waiting": "dim",
+    "unready": "yellow",
+    "backoff": "red",
+    "failed": "bold red",
+    "stopped": "dim",
+}
+_PORTS = {"kafka": ("kafka",), "redis": ("redis",), "gateway": ("gateway",), "store": ("store",), "notifier": ("notifier",), "spark": ()}
+
+
+def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
+    """Rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment to read."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("room", "state", "pid", "port", "health", "up", "restarts", *(("PSS MB",) if memory else ()), ""):
+        table.add_column(heading, justify="right" if heading in ("pid", "port", "health", "up", "restarts", "PSS MB") else "left")
+    total = 0
+    for name, room in state["rooms"].items():
+        ports = state["ports"]
+        row = [
+            name,
+            Text(room["state"], _STYLE.get(room["state"], "")),
+            str(room["pid"] or ""),
+            " ".join(str(ports[port]) for port in _PORTS.get(name, ())),
+            str(ports.get(f"{name}-health", "")),
+            _duration(time.time() - room["started"]) if room["started"] else "",
+            str(room["restarts"]),
+        ]
+        if memory:
+            size = proportional_memory(room["pid"]) if room["pid"] else 0
+            total += size
+            row.append(f"{size / 1e6:.0f}")
+        table.add_row(*row, Text(room["why"], "dim"))
+    if memory:
+        size = proportional_memory(state["supervisor"], children=False)
+        table.add_row("supervisor", "", str(state["supervisor"]), "", "", "", "", f"{size / 1e6:.0f}", "")
+        table.add_row("sum", "", "", "", "", "", "", f"{(total + size) / 1e6:.0f}", "")
+    return table
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

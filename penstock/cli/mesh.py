@@ -1,0 +1,184 @@
+"""penstock up, down, status, logs, restart, setup: the embedded mesh from the command line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from penstock import log
+from penstock.cli import app
+from penstock.cli.display import rooms_table
+from penstock.errors import ConfigError
+from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
+from penstock.mesh.process import members
+from penstock.mesh.rooms import ALL_ROOMS, Options, check_rooms
+from penstock.mesh.running import RunningMesh, launch, wait_for_start
+from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
+from penstock.setup.jars import fetch
+from penstock.setup.java import find_java
+from penstock.setup.redis_server import find_redis_server
+
+DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
+RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
+_DATA_DIR = Path(".penstock")
+_console = Console(stderr=True, highlight=False)
+
+
+@app.command()
+def up(
+    data_dir: DataDir = _DATA_DIR,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="leave it running in the background")] = False,
+    rooms: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(ALL_ROOMS),
+    port_base: Annotated[str, typer.Option(envvar="PENSTOCK_PORT_BASE", help="first port of the mesh, or `auto` for free ones")] = str(
+        DEFAULT_PORT_BASE
+    ),
+    port: Annotated[list[str] | None, typer.Option(help="one port by name: NAME=NUMBER; may be repeated")] = None,
+    clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
+    plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
+) -> None:
+    """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
+    if clock not in ("system", "manual"):
+        raise ConfigError(f"no such clock: {clock}", hint="system or manual")
+    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock))
+    check_rooms(options.rooms)
+    fetch_all(options.rooms)
+    layout = Layout(data_dir.expanduser().absolute())
+    if detach:
+        _up_detached(layout, options, port_base, port or [])
+        return
+    supervisor = Supervisor(layout, _ports(port_base, port or []), options)
+    if plain:
+        log.configure("supervisor")
+        supervisor.run(lambda _state: None)
+        return
+    log.configure("supervisor", "ERROR")
+    with Live(console=_console, auto_refresh=False) as live:
+        announced = False
+
+        def show(state: dict[str, Any]) -> None:
+            nonlocal announced
+            live.update(rooms_table(state), refresh=True)
+            if state["ready"] and not announced:
+                announced = True
+                _announce(layout, state, live.console)
+
+        supervisor.run(show)
+
+
+@app.command()
+def down(data_dir: DataDir = _DATA_DIR) -> None:
+    """Stop what was started in the data directory, also what a killed supervisor left behind."""
+    layout = Layout(data_dir.expanduser().absolute())
+    ended = stop_mesh(layout)
+    _console.print(f"stopped: {ended} processes" if ended else "nothing was running")
+
+
+@app.command()
+def status(data_dir: DataDir = _DATA_DIR) -> None:
+    """Health, ports, memory (PSS) and restarts of each room; exit status 1 unless all are ready."""
+    layout = Layout(data_dir.expanduser().absolute())
+    state = read_state(layout)
+    if state is None:
+        left = members(layout.root)
+        _console.print(f"no mesh runs in {layout.root}" + (f"; {len(left)} processes are left: `penstock down`" if left else ""))
+        raise typer.Exit(1)
+    Console(highlight=False).print(rooms_table(state, memory=True))
+    raise typer.Exit(0 if state["ready"] else 1)
+
+
+@app.command()
+def logs(
+    room: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor")],
+    data_dir: DataDir = _DATA_DIR,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as it grows")] = False,
+) -> None:
+    """Show the log of one room."""
+    path = Layout(data_dir.expanduser().absolute()).log(room)
+    if not path.exists():
+        raise ConfigError(f"no log of {room}", detail=str(path), hint=f"logs are kept for {', '.join(ALL_ROOMS)}, supervisor")
+    command = ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
+    try:
+        raise typer.Exit(subprocess.run(command).returncode)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+@app.command()
+def restart(room: RoomName, data_dir: DataDir = _DATA_DIR) -> None:
+    """Stop one room and wait until its successor is ready."""
+    mesh = RunningMesh.attach(data_dir.expanduser())
+    if mesh is None:
+        raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
+    if room not in mesh.state()["rooms"]:
+        raise ConfigError(f"no such room: {room}", hint=f"it runs {', '.join(mesh.state()['rooms'])}")
+    began = time.monotonic()
+    pid = mesh.kill(room, signal.SIGTERM)
+    mesh.wait_ready(room, not_pid=pid)
+    _console.print(f"{room}: ready again after {time.monotonic() - began:.1f} s")
+
+
+@app.command()
+def setup() -> None:
+    """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are there."""
+    fetch_all(ALL_ROOMS)
+
+
+def fetch_all(rooms: tuple[str, ...]) -> None:
+    """Whatever *rooms* need and this machine does not have yet."""
+    if "redis" in rooms:
+        find_redis_server()
+    if "kafka" in rooms:
+        find_java()
+        fetch("broker", _console)
+    if "spark" in rooms:
+        find_java()
+        fetch("spark", _console)
+
+
+def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str]) -> None:
+    if read_state(layout) is not None:
+        _console.print(f"a mesh runs already in {layout.root}")
+        return
+    supervisor = launch(
+        layout.root,
+        rooms=options.rooms,
+        clock=options.clock,
+        port_base=port_base,
+        ports=tuple(own),
+        tied=False,
+    )
+    state: dict[str, Any] = {}
+    with Live(console=_console, auto_refresh=False) as live:
+        for state in wait_for_start(supervisor, layout):
+            live.update(rooms_table(state), refresh=True)
+    _announce(layout, state, _console)
+
+
+def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
+    if "gateway" in state["rooms"]:
+        console.print(f"\n  Penstock is up: {state['settings']['PENSTOCK_GATEWAY_URL']}", markup=False)
+        console.print(f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}", markup=False)
+        console.print(f"  (kept in {layout.secret('root')})\n", markup=False, soft_wrap=True)
+
+
+def _ports(port_base: str, own: list[str]) -> Ports:
+    chosen: dict[str, int] = {}
+    for item in own:
+        name, _, number = item.partition("=")
+        if not number.isdigit():
+            raise ConfigError(f"not NAME=NUMBER: {item}")
+        chosen[name] = int(number)
+    if port_base == "auto":
+        picked = dict(free_ports().by_name)
+        return fixed_ports(own=picked | chosen)
+    if not port_base.isdigit():
+        raise ConfigError(f"not a port: {port_base}", hint="a number, or auto")
+    return fixed_ports(int(port_base), chosen)

@@ -1,0 +1,162 @@
+"""The embedded broker: one KRaft node that is its own controller, sized for one machine.
+
+Its settings differ from Kafka's defaults where those are made for clusters or would expire rows: retention is off, topics are made by name
+only, internal topics have few partitions and one replica, and the log cleaner's buffer fits a small heap.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from penstock import names
+from penstock.errors import BusError, StateError
+from penstock.mesh.layout import Layout, Ports
+from penstock.setup.jars import paths
+from penstock.setup.java import find_java
+
+MAX_MESSAGE_BYTES = 32 << 20
+_LOGGING = """\
+Configuration:
+  Appenders:
+    Console:
+      name: STDOUT
+      PatternLayout:
+        pattern: "%d{ISO8601} %p %m (%c)%n"
+  Loggers:
+    Root:
+      level: WARN
+      AppenderRef:
+        - ref: STDOUT
+    Logger:
+      - name: kafka.server.KafkaRaftServer
+        level: INFO
+"""
+
+
+def prepare(layout: Layout, ports: Ports) -> None:
+    """Write the broker's configuration, and format its storage when it is new.
+
+    Raises:
+        StateError: the storage tool refuses the directory.
+    """
+    (layout.kafka / "log4j2.yaml").write_text(_LOGGING, encoding="utf-8")
+    config = layout.kafka / "server.properties"
+    config.write_text("".join(f"{key}={value}\n" for key, value in _properties(layout, ports).items()), encoding="utf-8")
+    if (layout.kafka / "log" / "meta.properties").exists():
+        return
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # a leading dash would look like an option
+    cluster = f"P{cluster[1:]}" if cluster.startswith("-") else cluster
+    done = subprocess.run(
+        [*_java(layout, "64m", quick=True), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if done.returncode:
+        raise StateError(f"could not format Kafka's storage in {layout.kafka}", detail=(done.stderr or done.stdout)[-2000:])
+
+
+def command(layout: Layout) -> list[str]:
+    return [*_java(layout, "320m"), "kafka.Kafka", str(layout.kafka / "server.properties")]
+
+
+def is_ready(bootstrap: str) -> bool:
+    """True when the broker answers a metadata request."""
+    try:
+        return bool(_admin(bootstrap).list_topics(timeout=1).brokers)
+    except KafkaException:
+        return False
+
+
+def create_built_in_topics(bootstrap: str) -> None:
+    """Make the topics every mesh has; those that exist stay as they are.
+
+    Raises:
+        BusError: the broker refuses.
+    """
+    topics = [
+        NewTopic(topic, num_partitions=partitions, replication_factor=1, config=_topic_options(topic))
+        for topic, partitions in names.BUILT_IN_TOPICS.items()
+    ]
+    for topic, made in _admin(bootstrap).create_topics(topics, operation_timeout=30).items():
+        try:
+            made.result()
+        except KafkaException as wrong:
+            if wrong.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BusError(f"could not create topic {topic}", detail=str(wrong.args[0]), topic=topic) from wrong
+
+
+def _topic_options(topic: str) -> dict[str, str]:
+    if topic == names.CATALOG:
+        return {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5", "segment.bytes": str(16 << 20)}
+    return {"retention.ms": "-1"}
+
+
+@cache
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 200})
+
+
+def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
+    speed = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if quick else ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+    return [
+        str(find_java().executable),
+        f"-Xmx{heap}",
+        *speed,
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={layout.kafka / 'log4j2.yaml'}",
+        "-cp",
+        ":".join(str(jar) for jar in paths("broker")),
+    ]
+
+
+def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{ports['controller']}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports['kafka']},CONTROLLER://127.0.0.1:{ports['controller']}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports['kafka']}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": layout.kafka / "log",
+        # a killed broker may register again only when its old session has run out
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "auto.create.topics.enable": "false",
+        "message.max.bytes": MAX_MESSAGE_BYTES,
+        "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,
+        "log.retention.ms": -1,
+        "log.retention.bytes": -1,
+        "offsets.retention.minutes": 525600,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 4,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "log.cleaner.threads": 1,
+        "log.cleaner.dedupe.buffer.size": 16 << 20,
+        "log.index.size.max.bytes": 2 << 20,
+        "num.network.threads": 3,
+        "num.io.threads": 4,
+        "background.threads": 2,
+        "num.recovery.threads.per.data.dir": 2,
+        "socket.send.buffer.bytes": 1 << 20,
+        "socket.receive.buffer.bytes": 1 << 20,
+    }

@@ -1,0 +1,150 @@
+"""Where a mesh keeps its files and which ports it listens on.
+
+Ports are a base and fixed distances from it, so that one number moves a whole mesh; each can be set by itself; `auto` picks free ones.
+Refused: a port that is taken, before anything is started.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import ConfigError
+
+DEFAULT_PORT_BASE = 7700
+#: distance of each listener from the base
+PORT_NAMES = {
+    "gateway": 0,
+    "notifier": 1,
+    "store": 2,
+    "kafka": 3,
+    "controller": 4,
+    "redis": 5,
+    "gateway-health": 10,
+    "spark-health": 11,
+    "notifier-health": 12,
+    "store-health": 13,
+}
+#: below the range that Linux gives to outgoing connections, so nobody takes a picked port before its listener starts
+_PICK_FROM = (15000, 30000)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Port of every listener by name."""
+
+    by_name: Mapping[str, int]
+
+    def __getitem__(self, name: str) -> int:
+        return self.by_name[name]
+
+
+def fixed_ports(base: int = DEFAULT_PORT_BASE, own: Mapping[str, int] | None = None) -> Ports:
+    """*base* plus each distance; *own* replaces single ones.
+
+    Raises:
+        ConfigError: *own* has an unknown name, or a number is no port.
+    """
+    unknown = sorted(set(own or {}) - set(PORT_NAMES))
+    if unknown:
+        raise ConfigError(f"no such port: {', '.join(unknown)}", hint=f"names are {', '.join(PORT_NAMES)}")
+    numbers = {name: base + distance for name, distance in PORT_NAMES.items()} | dict(own or {})
+    wrong = [f"{name}={number}" for name, number in numbers.items() if not 0 < number < 65536]
+    if wrong:
+        raise ConfigError(f"not a port: {', '.join(wrong)}", hint="ports are 1 to 65535")
+    return Ports(numbers)
+
+
+def free_ports() -> Ports:
+    """Ports that are free now, for tests and for several meshes beside each other."""
+    chosen: dict[str, int] = {}
+    random_source = random.SystemRandom()
+    while len(chosen) < len(PORT_NAMES):
+        number = random_source.randrange(*_PICK_FROM)
+        if number not in chosen.values() and _is_free(number):
+            chosen[list(PORT_NAMES)[len(chosen)]] = number
+    return Ports(chosen)
+
+
+def require_free(ports: Ports, names: list[str]) -> None:
+    """Check that nobody listens on the ports called *names*.
+
+    Raises:
+        ConfigError: some are taken; all of them are named.
+    """
+    taken = [f"{name} {ports[name]}" for name in names if not _is_free(ports[name])]
+    if taken:
+        raise ConfigError(
+            f"port in use: {', '.join(taken)}",
+            hint="choose another base with --port-base N (or PENSTOCK_PORT_BASE), one port with --port NAME=N, or --port-base auto; "
+            "`penstock down` stops a mesh of this data directory",
+        )
+
+
+def _is_free(number: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", number))
+        except OSError:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files of one mesh; everything lies below `root`."""
+
+    root: Path
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def state_file(self) -> Path:
+        """What runs now, as JSON; written by the supervisor only."""
+        return self.run / "mesh.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets"
+
+    @property
+    def kafka(self) -> Path:
+        return self.root / "kafka"
+
+    @property
+    def redis(self) -> Path:
+        return self.root / "redis"
+
+    def log(self, room: str) -> Path:
+        return self.logs / f"{room}.log"
+
+    def make(self) -> None:
+        for directory in (self.root, self.run, self.logs, self.kafka, self.redis):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.secrets.mkdir(mode=0o700, exist_ok=True)
+
+    def secret(self, name: str) -> Path:
+        """File `<name>.password`, generated at first use and readable by its owner only."""
+        path = self.secrets / f"{name}.password"
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+                file.write(secrets.token_urlsafe(18) + "\n")
+            fresh.rename(path)
+        return path

@@ -1,0 +1,137 @@
+"""One child process: started in a session of its own, tied to its parent's life, its output in a log of bounded size.
+
+Refused here: deciding whether to start it again, which is the supervisor's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import psutil
+
+#: in the environment of every process of a mesh, also of grandchildren: the data directory it belongs to
+MESH_VARIABLE = "PENSTOCK_MESH"
+_LOG_BYTES = 32 << 20
+_LOG_GENERATIONS = 2
+_PR_SET_PDEATHSIG = 1
+
+
+class Child:
+    """A running child and its process group."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path, directory: Path) -> None:
+        self.log = log
+        self.started = time.time()
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=directory,
+                start_new_session=True,
+                preexec_fn=die_with_parent(),
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_status(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.poll()
+
+    def ask_to_stop(self) -> None:
+        _signal_process(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the whole group, at once; also what a dead leader left behind."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._process.wait()
+
+    def wait(self, seconds: float) -> bool:
+        """True when it ended in time."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> Callable[[], None] | None:
+    """For `preexec_fn`: on Linux the kernel sends the child *number* when the thread that started it ends: start it from the main one."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def tie() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:  # it died between fork and here
+            os._exit(1)
+
+    return tie
+
+
+def rotate(log: Path) -> None:
+    """Keep *log* bounded: copied aside and truncated, which its writer (in append mode) does not notice."""
+    try:
+        if log.stat().st_size < _LOG_BYTES:
+            return
+    except FileNotFoundError:
+        return
+    for generation in range(_LOG_GENERATIONS, 1, -1):
+        older = log.with_name(f"{log.name}.{generation - 1}")
+        if older.exists():
+            older.replace(log.with_name(f"{log.name}.{generation}"))
+    shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+    os.truncate(log, 0)
+
+
+def members(root: Path) -> list[psutil.Process]:
+    """Every process that was started by a mesh of the data directory *root*, whoever its parent is now."""
+    mine = str(root)
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MESH_VARIABLE) == mine and process.pid != os.getpid():
+                found.append(process)
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def proportional_memory(pid: int, *, children: bool = True) -> int:
+    """PSS in bytes of a process and, with *children*, all below it: shared pages count once in a sum."""
+    total = 0
+    try:
+        leader = psutil.Process(pid)
+        family = [leader, *(leader.children(recursive=True) if children else [])]
+    except psutil.NoSuchProcess:
+        return 0
+    for process in family:
+        try:
+            full = process.memory_full_info()
+            total += getattr(full, "pss", full.uss)
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return total
+
+
+def _signal_process(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

@@ -1,0 +1,152 @@
+"""What a mesh runs: for each process its command, its environment, what it waits for, and how it says that it is ready."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import ConfigError
+from penstock.mesh import kafka, redis_server
+from penstock.mesh.layout import Layout, Ports
+from penstock.mesh.process import MESH_VARIABLE
+from penstock.setup.java import find_java
+
+#: room → the package that `python -m` runs
+PACKAGES = {"gateway": "gateway", "store": "services.store", "spark": "spark_jobs", "notifier": "services.notifier"}
+SERVERS = ("kafka", "redis")
+ALL_ROOMS = (*SERVERS, *PACKAGES)
+_LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of one `penstock up`."""
+
+    rooms: tuple[str, ...] = ALL_ROOMS
+    clock: Literal["system", "manual"] = "system"
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Room:
+    """One process to keep running."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    needs: tuple[str, ...]
+    #: "" when ready, else what it still waits for
+    waits_for: Callable[[], str]
+    #: runs once before the first start
+    prepare: Callable[[], None] = lambda: None
+    #: runs once when it is first ready, before those that need it start
+    on_ready: Callable[[], None] = lambda: None
+
+
+def check_rooms(chosen: tuple[str, ...]) -> None:
+    """Check names, and that each room has something to run.
+
+    Raises:
+        ConfigError: all faults at once.
+    """
+    unknown = [name for name in chosen if name not in ALL_ROOMS]
+    absent = [name for name in chosen if name in PACKAGES and not _runnable(PACKAGES[name])]
+    if unknown or absent:
+        faults = [f"{name}: no such room" for name in unknown] + [f"{name}: {PACKAGES[name]} cannot be run" for name in absent]
+        raise ConfigError("cannot start these rooms", detail="; ".join(faults), hint=f"rooms are {', '.join(ALL_ROOMS)}")
+
+
+def listeners(room: str) -> list[str]:
+    """Names of the ports that *room* binds."""
+    return _LISTENERS.get(room) or [name for name in (room, f"{room}-health") if name != "spark"]
+
+
+def addresses(layout: Layout, ports: Ports) -> dict[str, str]:
+    """The shared settings that tell each room where the others are."""
+    return {
+        "PENSTOCK_KAFKA_BOOTSTRAP": f"127.0.0.1:{ports['kafka']}",
+        "PENSTOCK_REDIS_URL": f"redis://127.0.0.1:{ports['redis']}/0",
+        "PENSTOCK_REDIS_PASSWORD_FILE": str(layout.secret("redis")),
+        "PENSTOCK_GATEWAY_URL": f"http://127.0.0.1:{ports['gateway']}",
+        "PENSTOCK_NOTIFIER_URL": f"ws://127.0.0.1:{ports['notifier']}",
+        "PENSTOCK_STORE_URL": f"grpc://127.0.0.1:{ports['store']}",
+        "PENSTOCK_DATA_DIR": str(layout.root),
+        "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
+    }
+
+
+def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
+    """The rooms of *options* in the order to start them."""
+    bootstrap = f"127.0.0.1:{ports['kafka']}"
+    common = {**os.environ, **addresses(layout, ports), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
+    common |= {"PYTHONUNBUFFERED": "1", **dict(options.environment)}
+    # a password in the caller's environment is for its own mesh, and would come before the files
+    for variable in ("PENSTOCK_REDIS_PASSWORD", "PENSTOCK_PASSWORD"):
+        common.pop(variable, None)
+    servers = tuple(name for name in SERVERS if name in options.rooms)
+    found = []
+    if "kafka" in options.rooms:
+        found.append(
+            Room(
+                "kafka",
+                kafka.command(layout),
+                common,
+                needs=(),
+                waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
+                prepare=lambda: kafka.prepare(layout, ports),
+                on_ready=lambda: kafka.create_built_in_topics(bootstrap),
+            )
+        )
+    if "redis" in options.rooms:
+        found.append(
+            Room(
+                "redis",
+                redis_server.command(layout),
+                common,
+                needs=(),
+                waits_for=lambda: "" if redis_server.is_ready(layout, ports) else "PING",
+                prepare=lambda: redis_server.prepare(layout, ports),
+            )
+        )
+    found += [_python_room(name, ports, common, servers) for name in PACKAGES if name in options.rooms]
+    return found
+
+
+def _python_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
+    health = ports[f"{name}-health"]
+    own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
+    if name in ports.by_name:
+        own[f"PENSTOCK_{name.upper()}_PORT"] = str(ports[name])
+    if name == "spark":
+        own |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return Room(name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health))
+
+
+def _ask(port: int) -> str:
+    """What /readyz says is missing."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
+            return ""
+    except urllib.error.HTTPError as answer:
+        try:
+            waiting = json.loads(answer.read())["waiting"]
+        except (ValueError, KeyError, OSError):
+            return f"HTTP {answer.code}"
+        return "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
+    except (OSError, http.client.HTTPException):
+        return "its health port"
+
+
+def _runnable(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"{package}.__main__") is not None
+    except ModuleNotFoundError:
+        return False

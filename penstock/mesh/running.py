@@ -1,0 +1,208 @@
+"""A mesh to use from a program: started in a process of its own, waited for, and stopped at the end of a `with`.
+
+Tests, demo, conformance runner and bench all start their mesh through here, so they meet the same supervisor as `penstock up`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from penstock.errors import RemoteError
+from penstock.mesh.layout import Layout
+from penstock.mesh.process import die_with_parent
+from penstock.mesh.rooms import ALL_ROOMS
+from penstock.mesh.supervisor import read_state, stop_mesh, tail
+
+
+@dataclass(frozen=True)
+class RunningMesh:
+    """Addresses and handles of a mesh that is up."""
+
+    layout: Layout
+    settings: Mapping[str, str]
+
+    @classmethod
+    def attach(cls, data_dir: Path) -> RunningMesh | None:
+        """The mesh that runs in *data_dir* already, whoever started it."""
+        layout = Layout(data_dir.absolute())
+        state = read_state(layout)
+        return cls(layout, state["settings"]) if state is not None else None
+
+    @property
+    def kafka_bootstrap(self) -> str:
+        return self.settings["PENSTOCK_KAFKA_BOOTSTRAP"]
+
+    @property
+    def gateway_url(self) -> str:
+        return self.settings["PENSTOCK_GATEWAY_URL"]
+
+    @property
+    def notifier_url(self) -> str:
+        return self.settings["PENSTOCK_NOTIFIER_URL"]
+
+    @property
+    def store_url(self) -> str:
+        return self.settings["PENSTOCK_STORE_URL"]
+
+    @property
+    def redis_url(self) -> str:
+        """With its password."""
+        password = self.layout.secret("redis").read_text(encoding="utf-8").strip()
+        return self.settings["PENSTOCK_REDIS_URL"].replace("redis://", f"redis://:{password}@", 1)
+
+    @property
+    def user(self) -> str:
+        return "root"
+
+    @property
+    def password(self) -> str:
+        return self.layout.secret("root").read_text(encoding="utf-8").strip()
+
+    def state(self) -> dict[str, Any]:
+        """What the supervisor knows now.
+
+        Raises:
+            RemoteError: it is gone.
+        """
+        state = read_state(self.layout)
+        if state is None:
+            raise RemoteError("the mesh is down", detail=tail(self.layout, "supervisor"))
+        return state
+
+    def pid(self, room: str) -> int:
+        """Process id of the room's first process, which leads a group of its own.
+
+        Raises:
+            RemoteError: it does not run at the moment.
+        """
+        pid = self.state()["rooms"][room]["pid"]
+        if pid is None:
+            raise RemoteError(f"{room} does not run")
+        return int(pid)
+
+    def kill(self, room: str, number: int = signal.SIGKILL) -> int:
+        """Send a signal to the room's first process only; its process id."""
+        pid = self.pid(room)
+        os.kill(pid, number)
+        return pid
+
+    def processes(self, room: str) -> list[psutil.Process]:
+        """The room's first process and all below it."""
+        first = psutil.Process(self.pid(room))
+        return [first, *first.children(recursive=True)]
+
+    def wait_ready(self, room: str | None = None, *, not_pid: int | None = None, seconds: float = 120.0) -> None:
+        """Wait until *room* (or every room) is ready, in another process than *not_pid* when that was killed.
+
+        Raises:
+            RemoteError: it is not, in that time; holds the end of the room's log.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            rooms = self.state()["rooms"]
+            chosen = {room: rooms[room]} if room else rooms
+            waiting = {name: r for name, r in chosen.items() if r["state"] != "ready" or r["pid"] == not_pid}
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
+                name, state = next(iter(waiting.items()))
+                raise RemoteError(f"{name} is {state['state']}: {state['why']}", detail=tail(self.layout, name))
+            time.sleep(0.05)
+
+    def log_tails(self, lines: int = 25) -> str:
+        """The end of every log, for a failure's report."""
+        grown = sorted(path for path in self.layout.logs.glob("*.log") if path.stat().st_size)
+        return "\n".join(f"--- {path.name}\n{tail(self.layout, path.stem, lines)}" for path in grown)
+
+
+def launch(
+    data_dir: Path,
+    *,
+    rooms: tuple[str, ...] = ALL_ROOMS,
+    clock: Literal["system", "manual"] = "system",
+    port_base: str = "auto",
+    ports: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
+    tied: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a supervisor in the background; *tied*: it ends when this process does."""
+    layout = Layout(data_dir.absolute())
+    layout.make()
+    command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
+    command += ["--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
+    with open(layout.log("supervisor"), "wb") as output:
+        return subprocess.Popen(
+            command,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM) if tied else None,
+        )
+
+
+def wait_for_start(supervisor: subprocess.Popen[bytes], layout: Layout) -> Iterator[dict[str, Any]]:
+    """Each new state while the mesh comes up; ends when all is ready.
+
+    Raises:
+        RemoteError: the supervisor gave up; holds what it said.
+    """
+    shown = ""
+    while True:
+        status = supervisor.poll()
+        if status is not None:
+            raise RemoteError("the mesh did not start", detail=tail(layout, "supervisor", 60))
+        state = read_state(layout)
+        if state is not None and state["supervisor"] == supervisor.pid:
+            text = json.dumps(state)
+            if text != shown:
+                shown = text
+                yield state
+            if state["ready"]:
+                return
+        time.sleep(0.05)
+
+
+@contextmanager
+def running_mesh(
+    data_dir: Path,
+    *,
+    rooms: tuple[str, ...] = ALL_ROOMS,
+    clock: Literal["system", "manual"] = "system",
+    environment: Mapping[str, str] | None = None,
+    port_base: str = "auto",
+) -> Iterator[RunningMesh]:
+    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room.
+
+    Raises:
+        RemoteError: it does not start.
+    """
+    layout = Layout(data_dir.absolute())
+    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment)
+    try:
+        settings: Mapping[str, str] = {}
+        for state in wait_for_start(supervisor, layout):
+            settings = state["settings"]
+        yield RunningMesh(layout, settings)
+    finally:
+        if supervisor.poll() is None:
+            supervisor.terminate()
+            try:
+                supervisor.wait(60)
+            except subprocess.TimeoutExpired:
+                supervisor.kill()
+                supervisor.wait()
+        stop_mesh(layout)

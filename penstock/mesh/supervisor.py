@@ -1,0 +1,294 @@
+"""Keeps the rooms of one data directory running: starts them in order, notices who dies, starts it again, stops all.
+
+One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`, replaced at each change, so that
+`penstock status` needs no connection to it. A room that dies is started again after 0.5 s, doubled each time up to 30 s, and forgiven
+after a minute of health; one that exits with status 78 was configured wrongly and is left alone.
+Refused: deciding what is healthy, which a room says of itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import IO, Any, Literal
+
+import psutil
+
+from penstock import log
+from penstock.errors import ConfigError, PenstockError, RemoteError
+from penstock.mesh.layout import Layout, Ports, require_free
+from penstock.mesh.process import Child, members, rotate
+from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan
+from penstock.settings import EXIT_CONFIG
+
+State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
+_BACKOFF_SECONDS = (0.5, 30.0)
+_FORGIVEN_AFTER = 60.0
+_STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
+_STOP_SECONDS_ROOM = 12.0
+#: a room that dies this often before it was ever ready will not get better by itself
+_START_ATTEMPTS = 4
+_logger = log.get("penstock.mesh")
+
+
+@dataclass
+class Kept:
+    """A room and what became of it."""
+
+    room: Room
+    state: State = "waiting"
+    why: str = ""
+    child: Child | None = None
+    restarts: int = 0
+    delay: float = 0.0
+    not_before: float = 0.0
+    ready_since: float | None = None
+    ever_ready: bool = False
+    check: Future[str] | None = field(default=None, repr=False)
+
+    def to_dict(self, layout: Layout) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "why": self.why,
+            "pid": self.child.pid if self.child else None,
+            "started": self.child.started if self.child else None,
+            "restarts": self.restarts,
+            "log": str(layout.log(self.room.name)),
+        }
+
+
+class _Wakeup:
+    """Sleep that ends as soon as a child ends or a signal comes."""
+
+    def __init__(self) -> None:
+        self._read, write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # ignored signals wake nobody
+
+    def wait(self, seconds: float) -> None:
+        if select.select([self._read], [], [], seconds)[0]:
+            os.read(self._read, 4096)
+
+
+class Supervisor:
+    """Runs in the main thread of its process, because children are tied to the thread that starts them."""
+
+    def __init__(self, layout: Layout, ports: Ports, options: Options) -> None:
+        check_rooms(options.rooms)
+        self._layout, self._ports, self._options = layout, ports, options
+        layout.make()
+        self._lock = _lock(layout)
+        _end_orphans(layout)
+        require_free(ports, [name for room in options.rooms for name in listeners(room)])
+        self._kept = {room.name: Kept(room) for room in plan(layout, ports, options)}
+        self._started = time.time()
+        self._stopping = False
+        self._checks = ThreadPoolExecutor(len(self._kept), thread_name_prefix="check")
+
+    def run(self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 180.0) -> None:
+        """Start everything and keep it running until SIGTERM or SIGINT; then stop everything.
+
+        Raises:
+            RemoteError: a room does not become ready within *start_seconds*.
+        """
+        woken = _Wakeup()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._stop_asked)
+        deadline = time.monotonic() + start_seconds
+        all_ready = False
+        shown = ""
+        try:
+            for kept in self._kept.values():
+                kept.room.prepare()
+            while not self._stopping:
+                for kept in self._kept.values():
+                    self._step(kept)
+                text = json.dumps(self.state())
+                if text != shown:
+                    shown = text
+                    self._write(text)
+                    on_change(json.loads(text))
+                all_ready = all_ready or all(kept.ever_ready for kept in self._kept.values())
+                if not all_ready:
+                    self._require_start(deadline)
+                woken.wait(0.5 if all_ready else 0.1)
+        finally:
+            self._stop()
+            on_change(self.state())
+
+    def state(self) -> dict[str, Any]:
+        """What `run/mesh.json` holds."""
+        return {
+            "supervisor": os.getpid(),
+            "started": self._started,
+            "stopping": self._stopping,
+            "ready": all(kept.state == "ready" for kept in self._kept.values()),
+            "rooms": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
+            "ports": dict(self._ports.by_name),
+            "settings": addresses(self._layout, self._ports),
+            "clock": self._options.clock,
+        }
+
+    def _step(self, kept: Kept) -> None:
+        now = time.monotonic()
+        if kept.child is None:
+            if kept.state == "failed" or now < kept.not_before:
+                return
+            missing = [name for name in kept.room.needs if not self._kept[name].ever_ready]
+            if missing:
+                kept.why = f"{', '.join(missing)} first"
+                return
+            kept.child = Child(kept.room.command, kept.room.environment, self._layout.log(kept.room.name), self._layout.root)
+            kept.state, kept.why, kept.ready_since = "starting", "", None
+            return
+        status = kept.child.exit_status()
+        if status is not None:
+            self._ended(kept, status, now)
+            return
+        rotate(self._layout.log(kept.room.name))
+        self._look(kept, now)
+
+    def _look(self, kept: Kept, now: float) -> None:
+        """Take the answer of the last question about readiness, ask the next."""
+        if kept.check is not None and kept.check.done():
+            kept.why = kept.check.result()
+            if not kept.why and not kept.ever_ready:
+                kept.room.on_ready()
+                kept.ever_ready = True
+            kept.state = "ready" if not kept.why else "unready" if kept.ready_since is not None else "starting"
+            if kept.state == "ready":
+                kept.ready_since = kept.ready_since or now
+                if now - kept.ready_since > _FORGIVEN_AFTER:
+                    kept.delay = 0.0
+            kept.check = None
+            kept.not_before = now + (1.0 if kept.state == "ready" else 0.1)
+        if kept.check is None and now >= kept.not_before:
+            kept.check = self._checks.submit(kept.room.waits_for)
+
+    def _ended(self, kept: Kept, status: int, now: float) -> None:
+        assert kept.child is not None
+        kept.child.kill()  # what it left behind in its group
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        kept.child, kept.check, kept.ready_since = None, None, None
+        if status == EXIT_CONFIG:
+            kept.state, kept.why = "failed", f"wrong configuration, see {self._layout.log(kept.room.name)}"
+            _logger.error("room is configured wrongly", child=kept.room.name)
+            return
+        first, longest = _BACKOFF_SECONDS
+        kept.delay = min(kept.delay * 2, longest) if kept.delay else first
+        kept.not_before = now + kept.delay
+        kept.restarts += 1
+        kept.state, kept.why = "backoff", f"{how}; again in {kept.delay:g} s"
+        _logger.warning("room ended", child=kept.room.name, how=how, again_in=kept.delay)
+
+    def _require_start(self, deadline: float) -> None:
+        for name, kept in self._kept.items():
+            hopeless = kept.state == "failed" or (not kept.ever_ready and kept.restarts >= _START_ATTEMPTS)
+            late = time.monotonic() > deadline and not kept.ever_ready and kept.state != "waiting"
+            if hopeless or late:
+                reason = "does not start" if hopeless else f"is not ready in time: {kept.why or 'no answer'}"
+                raise RemoteError(f"{name} {reason}", detail=tail(self._layout, name), hint=f"whole log: {self._layout.log(name)}")
+
+    def _stop_asked(self, number: int, _frame: object) -> None:
+        self._stopping = True
+        _logger.info("stopping", signal=signal.Signals(number).name)
+
+    def _stop(self) -> None:
+        """Rooms first, then what they need; each may finish, but not for ever."""
+        self._stopping = True
+        self._write(json.dumps(self.state()))
+        servers = [kept for kept in self._kept.values() if not kept.room.needs and kept.room.name in _STOP_SECONDS]
+        rooms = [kept for kept in self._kept.values() if kept not in servers]
+        for group in (rooms, servers):
+            for kept in group:
+                if kept.child:
+                    kept.child.ask_to_stop()
+            deadline = time.monotonic() + max((_STOP_SECONDS.get(k.room.name, _STOP_SECONDS_ROOM) for k in group), default=0)
+            for kept in group:
+                if kept.child:
+                    if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
+                        _logger.warning("room did not stop in time", child=kept.room.name)
+                    kept.child.kill()
+                kept.child, kept.state, kept.why = None, "stopped", ""
+        self._checks.shutdown(cancel_futures=True)
+        _end_orphans(self._layout)
+        self._layout.state_file.unlink(missing_ok=True)
+        self._lock.close()
+
+    def _write(self, text: str) -> None:
+        fresh = self._layout.state_file.with_suffix(".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(self._layout.state_file)
+
+
+def read_state(layout: Layout) -> dict[str, Any] | None:
+    """What the supervisor of *layout* says; None when none runs."""
+    try:
+        state: dict[str, Any] = json.loads(layout.state_file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return state if psutil.pid_exists(state["supervisor"]) else None
+
+
+def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
+    """Stop the mesh of *layout*, also what a killed supervisor left behind; the number of processes that were ended.
+
+    Raises:
+        PenstockError: something of it cannot be ended.
+    """
+    before = members(layout.root)
+    state = read_state(layout)
+    if state is not None:
+        supervisor = psutil.Process(state["supervisor"])
+        supervisor.terminate()
+        try:
+            supervisor.wait(seconds)
+        except psutil.TimeoutExpired:
+            supervisor.kill()
+            supervisor.wait(5)
+    _end_orphans(layout)
+    layout.state_file.unlink(missing_ok=True)
+    return len(before)
+
+
+def tail(layout: Layout, room: str, lines: int = 25) -> str:
+    """The last lines of a room's log."""
+    try:
+        with open(layout.log(room), "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(file.tell() - 64 * 1024, 0))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""
+
+
+def _end_orphans(layout: Layout) -> None:
+    left = members(layout.root)
+    for process in left:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(left, timeout=10)
+    if alive:
+        raise PenstockError(f"processes do not end: {', '.join(str(p.pid) for p in alive)}", hint="they ignore SIGKILL")
+
+
+def _lock(layout: Layout) -> IO[str]:
+    file = open(layout.lock_file, "w", encoding="utf-8")  # noqa: SIM115 - held as long as the supervisor lives
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as wrong:
+        file.close()
+        hint = "`penstock status` shows it, `penstock down` stops it; --data-dir starts another"
+        raise ConfigError(f"a mesh runs already in {layout.root}", hint=hint) from wrong
+    return file
