@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyruhvro
 
 from penstock.catalog.model import Table, TableVersion
@@ -149,15 +150,17 @@ class TableCodec:
         bad: list[tuple[int, str]] = []
         batches: list[tuple[int, pa.RecordBatch]] = []
         self._read(items, 0, batches, bad)
-        parts = [self._conform(batch, start, bad) for start, batch in batches]
-        rows = pl.concat([p[0] for p in parts]) if parts else self._conform(self._batch_schema.empty_table(), 0, bad)[0]
-        records = pl.concat([p[1] for p in parts]) if parts else self._conform(self._batch_schema.empty_table(), 0, bad)[1]
-        if len(parts) > 1:
-            step = np.concatenate([[0], np.cumsum([p[2] for p in parts])])[:-1]
-            shift = np.repeat(step, [p[0].height for p in parts]).astype(np.uint32)
-            rows = rows.with_columns(_write=pl.col("_write") + pl.Series(shift))
+        if not batches:
+            batches.append((0, pa.RecordBatch.from_pylist([], schema=self._batch_schema)))
+        rows, records, _ = self._conform(batches[0][1], batches[0][0], 0, bad)
+        if len(batches) > 1:
+            parts, step = [], 0
+            for start, batch in batches:
+                *frames, step = self._conform(batch, start, step, bad)
+                parts.append(frames)
+            rows, records = pl.concat([p[0] for p in parts]), pl.concat([p[1] for p in parts])
         if bad:
-            bad.sort()
+            bad = sorted({index: reason for index, reason in reversed(bad)}.items())
             gone = pl.Series([index for index, _ in bad], dtype=pl.UInt32).implode()
             rows, records = rows.filter(~pl.col("_record").is_in(gone)), records.filter(~pl.col("_record").is_in(gone))
         return Decoded(rows, records, bad)
@@ -194,33 +197,31 @@ class TableCodec:
             records.append(fastavro.schemaless_reader(io.BytesIO(item[5:]), self._reference, None))
         return pa.RecordBatch.from_pylist(records, schema=self._batch_schema)
 
-    def _conform(self, batch: pa.RecordBatch | pa.Table, start: int, bad: list[tuple[int, str]]) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-        """(rows, records, number of writes) of *batch* in the newest version's layout; adds to *bad* what does not fit."""
+    def _conform(self, batch: pa.RecordBatch, start: int, step: int, bad: list[tuple[int, str]]) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+        """(rows, records, next write number) of *batch* in the newest version's layout; adds to *bad* what does not fit.
+
+        Arrow all the way and one hand-over to polars: for a single record every polars call would cost more than the decoding.
+        """
         lists = batch.column("rows")
-        lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         counts = np.diff(lists.offsets.to_numpy())
-        raw = pl.DataFrame(pa.Table.from_struct_array(lists.flatten()))
-        record = np.repeat(np.arange(start, start + len(counts), dtype=np.uint32), counts)
-        writes, total, wrong = _write_numbers(batch.column("writes"), counts)
+        children = lists.flatten().flatten()
+        index = np.arange(start, start + len(counts), dtype=np.uint32)
+        record = np.repeat(index, counts)
+        writes, step, wrong = _write_numbers(batch.column("writes"), counts, step)
         bad += [(start + int(i), "writes does not add up to the number of rows") for i in wrong]
-        failed: list[tuple[str, pl.Series]] = []
-        columns = [_cast(raw["op"], pl.Int8(), "op", failed).alias("_op"), raw["tbname"]]
-        for column, source in self._sources:
-            if source is None:
-                columns.append(pl.Series(column.name, [None], dtype=column.type.polars()).new_from_index(0, raw.height))
-            else:
-                columns.append(_cast_column(raw[wire_name(source.name)], column, failed).alias(column.name))
-        size = raw["tbname"].str.len_bytes()
-        failed += [("op", ~columns[0].is_between(0, 2)), ("tbname", (size == 0) | (size > MAX_NAME_BYTES))]
+        failed: list[tuple[str, npt.NDArray[np.bool_]]] = []
+        tbname, op = children[0], _narrow(children[2], pa.int8(), "op", failed)
+        _check_length(tbname, pc.binary_length(tbname), 1, MAX_NAME_BYTES, "tbname", failed)
+        _check_length(op, op, 0, 2, "op", failed)
+        names, columns = ["_record", "_write", "_op", "tbname"], [pa.array(record), pa.array(writes), op, tbname]
+        for column, source, target in self._sources:
+            names.append(column.name)
+            columns.append(pa.nulls(len(record), target) if source is None else _conform_column(children[source], column, target, failed))
         for name, mask in failed:
-            if mask.any():
-                gone = np.unique(record[mask.fill_null(False).to_numpy()])
-                bad += [(int(i), f"value out of range in {name}") for i in gone if int(i) not in {b for b, _ in bad}]
-        rows = pl.DataFrame([pl.Series("_record", record), pl.Series("_write", writes), *columns])
-        meta = pl.DataFrame([pl.Series(name, batch.column(name)) for name in _META]).with_columns(pl.col("ordinal").cast(pl.Int32))
-        index = pl.Series("_record", np.arange(start, start + len(counts), dtype=np.uint32))
-        records = pl.DataFrame([index, pl.Series("rows", counts.astype(np.uint32)), *meta.get_columns()])
-        return rows, records, total
+            bad += [(int(i), f"value out of range in {name}") for i in np.unique(record[mask])]
+        rows = pl.DataFrame(pa.RecordBatch.from_arrays(columns, names))
+        meta = [pa.array(index), pa.array(counts.astype(np.uint32)), *(batch.column(name) for name in _META)]
+        return rows, pl.DataFrame(pa.RecordBatch.from_arrays(meta, ["_record", "rows", *_META])), step
 
     # ---------------------------------------------------------------- encode
 
@@ -264,11 +265,13 @@ class TableCodec:
         self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int
     ) -> tuple[list[bytes], list[int]]:
         """Values of each stretch ends[i]..ends[i+1] of *rows*, and the stretch each value is of."""
-        struct, size = self._struct(rows)
+        struct, fixed, texts = self._struct(rows)
         write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
         if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != rows.height):
             raise SchemaError("writes does not add up to the number of rows")
         room = max_bytes - 96 - len((meta.producer or "").encode()) - len((meta.trace or "").encode())
+        small = fixed * rows.height + sum(t.get_total_buffer_size() for t in texts) <= room
+        size = None if small else _row_sizes(fixed, texts)
         cuts: list[int] = []
         owner: list[int] = []
         ordinals: list[int] = []
@@ -276,7 +279,7 @@ class TableCodec:
         for i, (low, high) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
             if low == high:
                 continue
-            pieces = _cut(size, int(low), int(high), write_ends, room)
+            pieces = [int(low)] if size is None else _cut(size, int(low), int(high), write_ends, room)
             cuts += pieces
             owner += [i] * len(pieces)
             ordinals += range(len(pieces))
@@ -315,27 +318,26 @@ class TableCodec:
             out.append(buffer.getvalue())
         return out
 
-    def _struct(self, rows: pl.DataFrame) -> tuple[pa.StructArray, pl.Series]:
-        """The rows as the wire's struct, and an upper bound of each row's size."""
+    def _struct(self, rows: pl.DataFrame) -> tuple[pa.StructArray, int, list[pa.Array]]:
+        """The rows as the wire's struct, an upper bound of a row's size without its texts, and the texts."""
         known = {name.lower(): name for name in rows.columns}
-        fields, fixed, size = [], 8, pl.Series([0], dtype=pl.Int64)
-        for field, column in zip(self._rows_type, (None, self.version.columns[0], None, *self._columns[1:]), strict=True):
-            name = known.get("_op" if column is None and field.name == "op" else (column.name if column else "tbname").lower())
+        names = ["tbname", self._columns[0].name, "_op", *(c.name for c in self._columns[1:])]
+        fields: list[pa.Array] = []
+        texts: list[pa.Array] = []
+        fixed = 8
+        for field, wanted in zip(self._rows_type, names, strict=True):
+            name = known.get(wanted.lower())
             if name is None:
-                fields.append(pa.array(np.zeros(rows.height, dtype=np.int64)) if column is None else pa.nulls(rows.height, field.type))
+                fields.append(pa.array(np.zeros(rows.height, dtype=np.int64)) if wanted == "_op" else pa.nulls(rows.height, field.type))
                 fixed += 1
                 continue
-            series = rows[name]
+            fields.append(_to_wire(rows[name], field.type))
             if field.type in (pa.string(), pa.binary()):
-                size = size + (series.str.len_bytes() if field.type == pa.string() else series.bin.size()).fill_null(0).cast(pl.Int64)
-                fixed += 6
-            else:
-                fixed += 22 if pa.types.is_decimal(field.type) else 11
-            fields.append(_to_wire(series, field.type))
+                texts.append(fields[-1])
+            fixed += 22 if pa.types.is_decimal(field.type) else 11
         if any(fields[i].null_count for i in (0, 1)):
             raise SchemaError(f"a row of table {self.table.name} has no table name or no time", code="E_NULL_TIME")
-        size = size + fixed
-        return pa.StructArray.from_arrays(fields, fields=list(self._rows_type)), size if len(size) == rows.height else size.new_from_index(0, rows.height)
+        return pa.StructArray.from_arrays(fields, fields=list(self._rows_type)), fixed, texts
 
     def _arrow_types(self) -> tuple[pa.StructType, pa.Schema]:
         def wire(column: Column) -> pa.DataType:
@@ -382,37 +384,54 @@ def _internal(schema: dict[str, Any]) -> dict[str, Any]:
     return {**body, "fields": [{"name": _MAGIC, "type": "boolean"}, {"name": _ID, "type": "float"}, *body["fields"]]}
 
 
-def _sources(table: Table, version: TableVersion) -> list[tuple[Column, Column | None]]:
-    """For each newest column or tag, the column of *version* that holds its values: none when it was dropped in between."""
+def _sources(table: Table, version: TableVersion) -> list[tuple[Column, int | None, pa.DataType]]:
+    """For each newest column or tag: where *version*'s wire rows hold it (None: it was dropped or not made yet), and its type."""
     later = table.versions[table.versions.index(version) :]
-    pairs: list[tuple[Column, Column | None]] = []
+    wire = {c.name.lower(): i for i, c in enumerate((*version.columns, *version.tags))}
+    found: list[tuple[Column, int | None, pa.DataType]] = []
     for part in ("columns", "tags"):
-        known = [{c.name.lower(): c for c in getattr(v, part)} for v in later]
+        known = [{c.name.lower() for c in getattr(v, part)} for v in later]
         for column in getattr(table.newest, part):
-            kept = all(column.name.lower() in k for k in known)
-            pairs.append((column, known[0][column.name.lower()] if kept else None))
-    return pairs
+            name = column.name.lower()
+            at = wire[name] if all(name in k for k in known) else None
+            # on the wire: tbname, time, op, the rest
+            place = None if at is None else 1 if at == 0 else at + 2
+            found.append((column, place, pa.int64() if column.type.kind == "TIMESTAMP" else column.type.arrow()))
+    return found
 
 
-def _cast(series: pl.Series, kind: pl.DataType, name: str, failed: list[tuple[str, pl.Series]]) -> pl.Series:
-    if series.dtype == kind:
-        return series
-    out = series.cast(kind, strict=False)
-    if out.null_count() > series.null_count():
-        failed.append((name, out.is_null() & series.is_not_null()))
-    return out
+def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> pa.Array:
+    """*array* as *target*; marks as failed the values that do not fit."""
+    if array.type == target:
+        return array
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        kind = pl.Series([], dtype=pl.Int8).dtype if target == pa.int8() else pl.Series(pa.array([], target)).dtype
+        series = pl.Series(array)
+        out = series.cast(kind, strict=False)
+        failed.append((name, (out.is_null() & series.is_not_null()).to_numpy()))
+        return out.to_arrow().cast(target)
 
 
-def _cast_column(series: pl.Series, column: Column, failed: list[tuple[str, pl.Series]]) -> pl.Series:
+def _conform_column(array: pa.Array, column: Column, target: pa.DataType, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> pa.Array:
     kind = column.type
-    if kind.kind == "BIGINT UNSIGNED" and series.dtype == pl.Int64:
-        return series.reinterpret(signed=False)
-    out = _cast(series, kind.polars(), column.name, failed)
-    if kind.kind in ("VARCHAR", "VARBINARY", "NCHAR"):
-        size = out.str.len_bytes() if kind.text else out.bin.size()
-        if (size.max() or 0) > kind.length:  # type: ignore[operator]
-            failed.append((column.name, (out.str.len_chars() if kind.kind == "NCHAR" else size) > kind.length))
+    if kind.kind == "BIGINT UNSIGNED" and array.type == pa.int64():
+        return array.view(pa.uint64())
+    out = _narrow(array, target, column.name, failed)
+    if kind.sized:
+        length = pc.binary_length(out)
+        if kind.kind == "NCHAR" and (pc.max(length).as_py() or 0) > kind.length:
+            length = pc.utf8_length(out)
+        _check_length(out, length, 0, kind.length, column.name, failed)
     return out
+
+
+def _check_length(array: pa.Array, length: pa.Array, low: int, high: int, name: str, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> None:
+    ends = pc.min_max(length)
+    if len(array) > array.null_count and (ends["min"].as_py() < low or ends["max"].as_py() > high):
+        inside = pc.and_(pc.greater_equal(length, low), pc.less_equal(length, high))
+        failed.append((name, pc.invert(inside).fill_null(False).to_numpy(zero_copy_only=False)))
 
 
 def _to_wire(series: pl.Series, kind: pa.DataType) -> pa.Array:
@@ -422,29 +441,36 @@ def _to_wire(series: pl.Series, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
 
 
-def _write_numbers(lists: pa.Array | pa.ChunkedArray, counts: _Ints) -> tuple[npt.NDArray[np.uint32], int, _Ints]:
-    """(number of the write of each row, how many there are, records whose counts do not add up)."""
-    lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+def _write_numbers(lists: pa.ListArray, counts: _Ints, step: int) -> tuple[npt.NDArray[np.uint32], int, _Ints]:
+    """(number of the write of each row, from *step* on; the next number; records whose counts do not add up)."""
     sizes = np.diff(lists.offsets.to_numpy())
     values = lists.flatten().to_numpy()
+    n = len(counts)
     if not len(values):
-        return np.repeat(np.arange(len(counts), dtype=np.uint32), counts), len(counts), np.empty(0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(counts)), sizes)
-    sums = np.zeros(len(counts), dtype=np.int64)
-    np.add.at(sums, owner, np.clip(values, 0, 1 << 31))
-    negative = np.unique(owner[values < 0])
-    wrong = np.union1d(np.flatnonzero((sizes > 0) & (sums != counts)), negative)
-    whole = sizes == 0
-    whole[wrong] = True  # such a record is dropped later; its rows still need a number
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    split = [counts[i : i + 1] if whole[i] else values[first[i] : first[i + 1]] for i in range(len(counts))] if whole.any() else [values]
-    steps = np.concatenate(split)
-    return np.repeat(np.arange(len(steps), dtype=np.uint32), steps), len(steps), wrong
+        return np.repeat(np.arange(step, step + n, dtype=np.uint32), counts), step + n, np.empty(0, dtype=np.int64)
+    owner = np.repeat(np.arange(n), sizes)
+    sums = np.bincount(owner, weights=np.clip(values, 0, 1 << 40), minlength=n).astype(np.int64)
+    wrong = np.flatnonzero((sizes > 0) & (sums != counts))
+    wrong = np.union1d(wrong, owner[values < 0])
+    # a record without counts is one write; a wrong one is dropped later, but its rows still need a number
+    whole = np.union1d(np.flatnonzero(sizes == 0), wrong)
+    kept = ~np.isin(owner, wrong)
+    steps = np.concatenate([values[kept], counts[whole]])
+    steps = steps[np.argsort(np.concatenate([owner[kept], whole]), kind="stable")]
+    return np.repeat(np.arange(step, step + len(steps), dtype=np.uint32), steps), step + len(steps), wrong
 
 
-def _cut(size: pl.Series, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
+def _row_sizes(fixed: int, texts: list[pa.Array]) -> _Ints:
+    """Upper bound of each row's bytes; the same for the same rows, so that a repeat splits where the first one did."""
+    size: _Ints = np.full(len(texts[0]) if texts else 0, fixed, dtype=np.int64)
+    for text in texts:
+        size = size + pc.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
+    return size
+
+
+def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
     """Where records start in rows low..high so that each holds at most *room* bytes."""
-    sums = np.cumsum(size[low:high].to_numpy())
+    sums = np.cumsum(size[low:high])
     starts, used = [low], 0
     while sums[-1] - used > room:
         end = low + int(np.searchsorted(sums, used + room, side="right"))
