@@ -22,7 +22,7 @@ class Penstock(Dialect):
     """Backticks quote names; single and double quotes are strings, with backslash escapes."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_INSENSITIVE
-    UNESCAPED_SEQUENCES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\0": "\0"}
+    UNESCAPED_SEQUENCES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\0": "\0", "\\'": "'", '\\"': '"'}
 
     class Tokenizer(tokens.Tokenizer):
         """Words are all VAR: the grammar decides what is a keyword, so no name is lost to a keyword of another dialect."""

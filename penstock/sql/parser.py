@@ -27,11 +27,11 @@ MAX_PLAIN = 262_144
 
 #: Runs of text without anything special; strings, backticked names and comments whole (or to the end if never closed).
 _PIECE = re.compile(
-    r"""[^;'"`/\-]+ | '(?:[^'\\]|\\.|'')*(?:'|\Z) | "(?:[^"\\]|\\.|"")*(?:"|\Z) | `[^`]*(?:`|\Z) | --[^\n]*
+    r"""[^;'"`/\-]+ | '(?:[^'\\]|\\.|'')*+(?:'|\Z) | "(?:[^"\\]|\\.|"")*+(?:"|\Z) | `[^`]*(?:`|\Z) | --[^\n]*
     | /\*.*?(?:\*/|\Z) | [/\-]""",
     re.VERBOSE | re.DOTALL,
 )
-_BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_BLANK = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+", re.DOTALL)
 _FIRST = re.compile(r"[A-Za-z_]+")
 
 

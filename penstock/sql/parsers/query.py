@@ -35,6 +35,8 @@ _SUMS: dict[TokenType, type[exp.Expr]] = {TokenType.PLUS: exp.Add, TokenType.DAS
 _PRODUCTS: dict[TokenType, type[exp.Expr]] = {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod}
 T = TypeVar("T")
 _FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
+#: Kinds of joins that must not be taken for an alias; which of them exist, `_join` says.
+_JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
 #: Words that are functions of no arguments even without parentheses.
 _MOMENTS = ("NOW", "TODAY")
 
@@ -188,9 +190,8 @@ class QueryParser(Cursor):
         if self.sees_type(TokenType.IDENTIFIER):
             return self._identifier()
         word = self.word()
-        if word and word not in RESERVED and not self._sees_window() and not self.sees("OPEN", "WINDOWS"):
-            return self._identifier()
-        return None
+        clause = self._sees_window() or self.sees("OPEN", "WINDOWS") or (word in _JOINS and self.word(1) == "JOIN")
+        return self._identifier() if word and word not in RESERVED and not clause else None
 
     def _identifier(self) -> exp.Identifier:
         start = self.offset
@@ -491,7 +492,7 @@ class QueryParser(Cursor):
 
     def _atom(self) -> exp.Expr:
         kind = self.token.token_type
-        if kind is TokenType.NUMBER:
+        if kind is TokenType.NUMBER or (kind is TokenType.DOT and self.sees_type(TokenType.NUMBER, 1)):
             return self._number()
         if kind is TokenType.STRING:
             return exp.Literal.string(self.string())
@@ -526,7 +527,8 @@ class QueryParser(Cursor):
     def _number(self) -> exp.Expr:
         if self.unit_follows():
             return nodes.DurationLiteral(this=str(self.duration()))
-        text = self.token.text
+        text = "0." if self.take_type(TokenType.DOT) else ""
+        text += self.token.text
         self.number_value()
         return exp.Literal.number(text)
 
