@@ -7,12 +7,12 @@ tree (`sqlglot.exp`) and the generator; `sqlglot.parse_one(text, dialect="pensto
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlglot.parser
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql import nodes
 from penstock.sql.words import quote_name, quote_string
@@ -39,8 +39,8 @@ class Penstock(Dialect):
             "!=": TokenType.NEQ,
             "->": TokenType.ARROW,
         }
-        COMMANDS: set[TokenType] = set()
-        COMMAND_PREFIX_TOKENS: set[TokenType] = set()
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
 
     class Parser(sqlglot.parser.Parser):
         """Entry for sqlglot's own functions; the grammar is `parsers.query.QueryParser`."""

@@ -35,7 +35,7 @@ class TypeName(exp.Expression):
 
 
 class MatchRegex(exp.Expression, exp.Binary, exp.Predicate):
-    """`this MATCH expression`: a regular expression is found in the text. NMATCH is `Not(MatchRegex)`."""
+    """Operator `MATCH`: a regular expression is found in the text. NMATCH is `Not(MatchRegex)`."""
 
 
 class ContainsKey(exp.Expression, exp.Binary, exp.Predicate):

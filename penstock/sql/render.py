@@ -150,8 +150,8 @@ def _(s: st.AlterTable) -> str:
     if s.action == "set_tag":
         return f"{head} SET TAG " + ", ".join(f"{quote_name(n)} = {value(v)}" for n, v in s.values)
     head = f"{head} {s.action.replace('_', ' ').upper()}"
-    if s.column is not None:
-        return f"{head} {_column(s.column)}"
+    if s.definition is not None:
+        return f"{head} {_column(s.definition)}"
     return _words(head, quote_name(s.name or ""), quote_name(s.new_name) if s.new_name is not None else None)
 
 
@@ -308,5 +308,3 @@ def _(s: st.RecalculateStream) -> str:
 @render.register
 def _(s: st.AlterStream) -> str:
     return _words("ALTER STREAM", name(s.stream), _options(s.options))
-
-

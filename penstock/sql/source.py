@@ -37,7 +37,9 @@ class Source:
         pad = "".join(c if c == "\t" else " " for c in prefix)
         return f"{prefix}{rest}\n{pad}{'^' * max(1, min(length, right - offset))}".replace("\r", " ")
 
-    def syntax_error(self, message: str, offset: int, length: int = 1, *, code: str | None = None, detail: str = "", hint: str = "") -> SqlSyntaxError:  # noqa: E501
+    def syntax_error(
+        self, message: str, offset: int, length: int = 1, *, code: str | None = None, detail: str = "", hint: str = ""
+    ) -> SqlSyntaxError:  # noqa: E501
         """A syntax error at *offset*."""
         line, column = self.locate(offset)
         snippet = self.snippet(offset, length)

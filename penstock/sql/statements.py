@@ -175,12 +175,12 @@ AlterAction = Literal["add_column", "drop_column", "modify_column", "add_tag", "
 
 @dataclass(frozen=True, kw_only=True)
 class AlterTable(Statement):
-    """`column` for add and modify, `name` for drop and rename (with `new_name`), `values` for SET TAG, `options` for KEEP, COMMENT."""
+    """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for SET TAG, `options` for KEEP, COMMENT."""
 
     table: Name
     action: AlterAction
     stable: bool = False
-    column: ColumnDef | None = None
+    definition: ColumnDef | None = None
     name: str | None = None
     new_name: str | None = None
     values: tuple[tuple[str, Value], ...] = ()
@@ -305,7 +305,7 @@ class NotifyClause:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateStream(Statement):
-    """`positions` has the offset of each clause given: the fields of StreamOptions, `into`, `columns`, `tags`, `subtable`, `as`, `notify`."""
+    """`positions` has the offset of each clause given: fields of StreamOptions, `into`, `columns`, `tags`, `subtable`, `as`, `notify`."""
 
     stream: Name
     target: Name

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import NoReturn, TypeVar
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import SqlSyntaxError
 from penstock.sql.nodes import UNITS
@@ -304,5 +304,3 @@ def number(text: str) -> int | float | Decimal:
             raise ValueError("too many digits")
         return int(text)
     return float(text) if len(text) <= 16 else Decimal(text)
-
-

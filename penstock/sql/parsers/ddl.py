@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.values import ValueParser
 from penstock.sql.plan import Duration
@@ -122,7 +122,9 @@ class DdlParser(ValueParser):
         columns = self.wrapped(self._column_def)
         if columns[0].type.kind != "TIMESTAMP":
             first = columns[0]
-            raise self.source.syntax_error(f"the first column must be a TIMESTAMP, {first.name} is {first.type}", first.offset, len(first.name))
+            raise self.source.syntax_error(
+                f"the first column must be a TIMESTAMP, {first.name} is {first.type}", first.offset, len(first.name)
+            )
         self.distinct(columns)
         return columns
 
@@ -281,7 +283,7 @@ class DdlParser(ValueParser):
         what = self.one_of(("TAG",) if word == "RENAME" else ("COLUMN", "TAG"), "TAG" if word == "RENAME" else "COLUMN or TAG").lower()
         action: Any = f"{word.lower()}_{what}"
         if word in ("ADD", "MODIFY"):
-            return AlterTable(table=table, action=action, stable=stable, column=self._column_def())
+            return AlterTable(table=table, action=action, stable=stable, definition=self._column_def())
         name = self.identifier(f"a {what} name")
         new_name = self.identifier("the new name") if word == "RENAME" else None
         return AlterTable(table=table, action=action, stable=stable, name=name, new_name=new_name)
@@ -322,5 +324,3 @@ class DdlParser(ValueParser):
         if word == "SNODE":
             return self.create_snode()
         return self.create_table(virtual or word == "VTABLE")
-
-

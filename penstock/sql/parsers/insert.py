@@ -134,7 +134,9 @@ class _Scanner:
         """One table with its rows. Columns may stand before USING too, as TDengine has it."""
         table = self.name("a table name")
         columns = self.names("a column name") if self.peek() == "(" else None
-        stable, tag_names, tag_values = None, None, ()
+        stable: Name | None = None
+        tag_names: tuple[str, ...] | None = None
+        tag_values: tuple[Value, ...] = ()
         if self.peek() == "USING":
             self.at += len("USING")
             stable = self.name("a supertable name")
@@ -228,7 +230,9 @@ class _Scanner:
                 return _WORDS[upper]
             if upper in ("NOW", "TODAY"):
                 return RelativeTime(upper.lower())
-            self.fail("expected a value", match.start("word"), "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s")
+            self.fail(
+                "expected a value", match.start("word"), "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s"
+            )
         return _unescaped(hard1 if hard1 is not None else hard2, "'" if hard1 is not None else '"')
 
     def _real(self, text: str, at: int) -> int | float | Decimal:
@@ -285,7 +289,7 @@ class _Scanner:
 
 
 def _unescaped(text: str, quote: str) -> str:
-    """The content of a string with escapes: `\\n`, `\\'`, doubled quotes; an unknown escape keeps its backslash."""
+    r"""The content of a string with escapes: `\n`, `\'`, doubled quotes; an unknown escape keeps its backslash."""
 
     def one(match: re.Match[str]) -> str:
         if match.group(1) is None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.stream import StreamParser
 from penstock.sql.statements import Delete, Describe, Show, ShowCreate, Statement
 
 _SHOWN = (
     "APPS", "CLUSTER", "CONNECTIONS", "CONSUMERS", "DATABASES", "DNODES", "EXTERNAL STREAMS", "FUNCTIONS", "GRANTS", "LICENCES", "MNODES",
-    "QNODES", "QUERIES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES", "VGROUPS", "VIEWS",
-    "VTABLES",
+    "QNODES", "QUERIES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES", "VGROUPS",
+    "VIEWS", "VTABLES",
 )  # fmt: skip
 _CREATED: dict[str, Literal["database", "stable", "table", "stream"]] = {
     "DATABASE": "database", "STABLE": "stable", "TABLE": "table", "STREAM": "stream", "VTABLE": "table",

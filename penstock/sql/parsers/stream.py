@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.ddl import DdlParser
 from penstock.sql.plan import Duration, Trigger, TriggerKind
