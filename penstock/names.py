@@ -101,6 +101,12 @@ def automatic_child(stable: str, group: int) -> str:
     return "t_" + hashlib.md5(f"{stable}\x00{group}".encode(), usedforsecurity=False).hexdigest()
 
 
+def line_child(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
+    """Child table of a point of line protocol: `t_` and 32 hex digits over measurement and sorted tags."""
+    text = ",".join([measurement, *(f"{k}={v}" for k, v in sorted(tags))])
+    return "t_" + hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
 def _is_automatic(name: str) -> bool:
     return len(name) == 34 and name.startswith("t_") and all(c in "0123456789abcdef" for c in name[2:])
 
