@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewTopic
 
 from penstock import names
 from penstock.errors import BusError
@@ -197,7 +199,8 @@ class Publisher:
         self._producer.flush(timeout)
         self._closing.set()
         self._thread.join()
-        self._producer.close()
+        if self._fatal is None:
+            self._producer.close()
 
     def __enter__(self) -> Publisher:
         return self
@@ -207,7 +210,11 @@ class Publisher:
 
     def _poll(self) -> None:
         while not self._closing.is_set():
-            self._producer.poll(0.1)
+            try:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                self._fatal = _error(error, "the producer cannot go on")
+                return
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
@@ -227,13 +234,14 @@ class Reader:
     """Reads the partitions it was given, from the offsets it was given. One thread at a time."""
 
     def __init__(
-        self, bootstrap: str, offsets: Offsets, *, client_id: str, committed: bool = False, max_wait_ms: int = 100,
+        self, bootstrap: str, offsets: Offsets, *, client_id: str, committed: bool = False, ends: bool = False, max_wait_ms: int = 100,
         queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:  # fmt: skip
         """
         Args:
             offsets: where to begin; `BEGINNING` and `END` are allowed.
             committed: skip records of transactions that were not committed.
+            ends: keep `at_end` up to date; `read` then also returns, with nothing, when an end is reached.
             max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end the wait at once).
         """
         config: dict[str, Any] = {
@@ -242,9 +250,11 @@ class Reader:
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
             "fetch.queue.backoff.ms": 10, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "check.crcs": True,
-            "enable.partition.eof": False, "error_cb": self._on_error, "logger": _quiet(),
+            "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _quiet(),
         }  # fmt: skip
         self._fatal: BusError | None = None
+        #: partitions read to the end they had when their last record was read
+        self.at_end: set[tuple[str, int]] = set()
         self._consumer = Consumer(config)
         self.add(offsets)
 
@@ -286,6 +296,7 @@ class Reader:
             if (error := message.error()) is not None:
                 self._refuse(error, message)
                 continue
+            self.at_end.discard((message.topic(), message.partition()))  # type: ignore[arg-type]
             found.setdefault((message.topic(), message.partition()), []).append(message)  # type: ignore[arg-type]
         return [
             Batch(
@@ -298,6 +309,9 @@ class Reader:
         ]  # fmt: skip
 
     def _refuse(self, error: KafkaError, message: Message) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.at_end.add((message.topic(), message.partition()))  # type: ignore[arg-type]
+            return
         if error.retriable() or error.code() in _TRANSIENT:
             return  # librdkafka tries again by itself
         where = message.topic() or "", -1 if message.partition() is None else message.partition()
@@ -377,6 +391,10 @@ class Admin:
     def start_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The oldest offset each partition still has."""
         return self._list(partitions, OffsetSpec.earliest(), False)
+
+    def offsets_at(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[tuple[str, int], int]:
+        """The offset of the first record appended at or after *timestamp* (ms) in each partition; -1 where there is none."""
+        return self._list(partitions, OffsetSpec.for_timestamp(timestamp), False)
 
     def _list(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, committed: bool) -> dict[tuple[str, int], int]:
         wanted = {TopicPartition(t, p): spec for t, p in partitions}

@@ -1,0 +1,132 @@
+"""`CatalogReader`: a thread that follows the catalog's log and keeps one `Catalog` up to date."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from penstock import names
+from penstock.bus import BEGINNING, Batch, Reader
+from penstock.catalog import entries
+from penstock.catalog.model import Entry
+from penstock.catalog.view import Catalog
+from penstock.errors import BusError, SchemaError
+
+_log = structlog.get_logger("penstock.catalog")
+_PARTITION = (names.CATALOG, 0)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One applied change: `new` None means dropped, `old` None means created."""
+
+    old: Entry | None
+    new: Entry | None
+
+
+class CatalogReader:
+    """Follows `penstock.catalog`; only what was committed is seen. A record that cannot be read is logged and skipped."""
+
+    def __init__(self, bootstrap: str, *, client_id: str, children: bool = True) -> None:
+        """
+        Args:
+            children: keep child tables too; who does not need them saves the memory of millions.
+        """
+        self.catalog = Catalog()
+        self._bootstrap, self._client_id, self._children = bootstrap, client_id, children
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[list[Changed]], None]] = []
+        self._caught_up = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"catalog-{client_id}", daemon=True)
+
+    def start(self, timeout: float = 30.0) -> CatalogReader:
+        """Begin to follow and return when all that was there is applied.
+
+        Raises:
+            BusError: the log could not be read to its end in time.
+        """
+        self._thread.start()
+        self.wait_for(lambda _: self._caught_up, timeout)
+        return self
+
+    def listen(self, listener: Callable[[list[Changed]], None]) -> None:
+        """Have *listener* called, on the reader's thread, with every batch of changes from now on."""
+        self._listeners.append(listener)
+
+    def wait_for(self, what: int | Callable[[Catalog], bool], timeout: float = 10.0) -> Catalog:
+        """Wait until the log is applied up to a revision, or until a condition holds.
+
+        Raises:
+            BusError: it did not happen in time.
+        """
+        with self._changed:
+            done = self._changed.wait_for(lambda: self.catalog.revision >= what if isinstance(what, int) else what(self.catalog), timeout)
+        if not done:
+            raise BusError("the catalog does not get there in time", detail=f"at revision {self.catalog.revision}", retryable=True)
+        return self.catalog
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def __enter__(self) -> CatalogReader:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _follow(self) -> None:
+        with Reader(self._bootstrap, {_PARTITION: BEGINNING}, client_id=self._client_id, committed=True, ends=True) as reader:
+            while not self._stop.is_set():
+                try:
+                    batches = reader.read(timeout=0.5)
+                except BusError as error:
+                    _log.warning("catalog cannot be read for now", error=str(error))
+                    self._stop.wait(0.5)
+                    continue
+                changes = [change for batch in batches for change in self._apply(batch)]
+                with self._changed:
+                    self._caught_up = self._caught_up or _PARTITION in reader.at_end
+                    self._changed.notify_all()
+                for listener in self._listeners if changes else ():
+                    try:
+                        listener(changes)
+                    except Exception:
+                        _log.exception("a listener of the catalog failed")
+
+    def _apply(self, batch: Batch) -> list[Changed]:
+        changes = []
+        for offset, key, value in zip(batch.offsets.tolist(), batch.keys, batch.values, strict=True):
+            try:
+                change = self._apply_one(key or b"", value)
+            except SchemaError as error:
+                _log.error("a catalog record cannot be used", offset=offset, error=str(error))
+                change = None
+            if change is not None:
+                changes.append(change)
+            self.catalog.revision = offset + 1
+        return changes
+
+    def _apply_one(self, key: bytes, value: bytes | None) -> Changed | None:
+        catalog = self.catalog
+        if value is None:
+            kind, _, number = key.decode(errors="replace").partition("/")
+            old = catalog.remove(int(number)) if number.isdecimal() else None
+            return Changed(old, None) if old is not None else None
+        record = entries.read(value)
+        if record.epoch < catalog.epoch:
+            raise SchemaError(f"a leader of epoch {record.epoch} wrote after epoch {catalog.epoch}")
+        catalog.epoch = record.epoch
+        if key == entries.LEADER_KEY:
+            catalog.next_id = max(catalog.next_id, int(record.body))
+            return None
+        if record.kind == "child" and not self._children:
+            return None
+        entry = entries.from_record(record)
+        return Changed(catalog.put(entry), entry) if entry is not None else None
+

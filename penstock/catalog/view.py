@@ -1,0 +1,141 @@
+"""`Catalog`: everything the log says, looked up by name (in any case), id or schema id.
+
+One thread applies changes, any number look things up: every lookup is consistent by itself and returns frozen entries or a
+list of its own. It holds what it is given and judges nothing; rules are in `penstock.catalog.changes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table, TableVersion
+from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
+
+
+class Catalog:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        #: offset of the next record of the log; grows with every change
+        self.revision = 0
+        #: highest epoch of a catalog lease seen in the log
+        self.epoch = 0
+        #: every id below was given out at some time
+        self.next_id = FIRST_TABLE_SCHEMA_ID
+        self._databases: dict[str, Database] = {}
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._streams: dict[tuple[str, str], StreamEntry] = {}
+        #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
+        self._children: dict[str, dict[str, Child]] = {}
+        self._ids: dict[int, Entry] = {}
+        self._versions: dict[int, tuple[Table, TableVersion]] = {}
+        for entry in entries:
+            self.put(entry)
+
+    # ---------------------------------------------------------------- changes (one thread)
+
+    def put(self, entry: Entry) -> Entry | None:
+        """Add *entry* or replace the one of its id, which is returned."""
+        old = self._ids.get(entry.id)
+        if old is not None and (old.name, type(old)) != (entry.name, type(entry)):
+            self.remove(entry.id)
+        self._ids[entry.id] = entry
+        if isinstance(entry, Child):
+            self._children.setdefault(entry.database.lower(), {})[_lean_lower(entry.name)] = entry
+        elif isinstance(entry, Table):
+            self._tables[entry.database.lower(), entry.name.lower()] = entry
+            self._versions.update({v.schema_id: (entry, v) for v in entry.versions})
+        elif isinstance(entry, StreamEntry):
+            self._streams[entry.database.lower(), entry.name.lower()] = entry
+        else:
+            self._databases[entry.name.lower()] = entry
+        self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
+        return old
+
+    def remove(self, entry_id: int) -> Entry | None:
+        """Forget the entry of this id and return it."""
+        old = self._ids.pop(entry_id, None)
+        if isinstance(old, Child):
+            self._children[old.database.lower()].pop(old.name.lower(), None)
+        elif isinstance(old, Table):
+            self._tables.pop((old.database.lower(), old.name.lower()), None)
+            for version in old.versions:
+                self._versions.pop(version.schema_id, None)
+        elif isinstance(old, StreamEntry):
+            self._streams.pop((old.database.lower(), old.name.lower()), None)
+        elif old is not None:
+            self._databases.pop(old.name.lower(), None)
+        return old
+
+    # ---------------------------------------------------------------- lookups (any thread)
+
+    def by_id(self, entry_id: int) -> Entry | None:
+        return self._ids.get(entry_id)
+
+    def database(self, name: str) -> Database | None:
+        return self._databases.get(name.lower())
+
+    def databases(self) -> list[Database]:
+        return sorted(self._databases.copy().values(), key=lambda d: d.name)
+
+    def table(self, database: str, name: str) -> Table | None:
+        """The supertable or plain table *name*."""
+        return self._tables.get((database.lower(), name.lower()))
+
+    def table_by_id(self, table_id: int) -> Table | None:
+        found = self._ids.get(table_id)
+        return found if isinstance(found, Table) else None
+
+    def tables(self, database: str | None = None) -> list[Table]:
+        """Supertables and plain tables of *database* (None: of all), by name."""
+        found = self._tables.copy().values()
+        return sorted((t for t in found if database is None or t.database.lower() == database.lower()), key=lambda t: (t.database, t.name))
+
+    def tables_of_topic(self, topic: str) -> list[Table]:
+        return [t for t in self._tables.copy().values() if t.topic == topic]
+
+    def topics(self) -> dict[str, int]:
+        """Every ingestion topic that should exist, and its partitions."""
+        found = {ingest_topic(d.name): d.partitions for d in self._databases.copy().values()}
+        return found | {t.topic: t.partitions for t in self._tables.copy().values()}
+
+    def child(self, database: str, name: str) -> Child | None:
+        """The child table *name*, if it was made by CREATE TABLE (others are known to the store)."""
+        return self._children.get(database.lower(), {}).get(name.lower())
+
+    def children(self, stable_id: int) -> list[Child]:
+        table = self.table_by_id(stable_id)
+        found = self._children.get(table.database.lower(), {}).copy().values() if table else ()
+        return [c for c in found if c.stable_id == stable_id]
+
+    def stream(self, database: str, name: str) -> StreamEntry | None:
+        return self._streams.get((database.lower(), name.lower()))
+
+    def stream_by_id(self, stream_id: int) -> StreamEntry | None:
+        found = self._ids.get(stream_id)
+        return found if isinstance(found, StreamEntry) else None
+
+    def streams(self, database: str | None = None) -> list[StreamEntry]:
+        found = self._streams.copy().values()
+        return sorted((s for s in found if database is None or s.database.lower() == database.lower()), key=lambda s: s.id)
+
+    def readers_of(self, table_id: int) -> list[StreamEntry]:
+        """Streams whose source is this table (or a child of it)."""
+        return [s for s in self.streams() if s.plan.source.table_id == table_id]
+
+    def writers_of(self, table_id: int) -> list[StreamEntry]:
+        """Streams whose results go into this table."""
+        return [s for s in self.streams() if s.plan.target.table_id == table_id]
+
+    def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
+        """The table and the version whose records carry *schema_id*."""
+        return self._versions.get(schema_id)
+
+    def was_dropped(self, schema_id: int) -> bool:
+        """Whether *schema_id* was given out once and its table is gone: its records are skipped, not dead-lettered."""
+        return FIRST_TABLE_SCHEMA_ID <= schema_id < self.next_id and schema_id not in self._versions
+
+
+def _lean_lower(name: str) -> str:
+    """Lower case, sharing the string itself when it is lower case already."""
+    lower = name.lower()
+    return name if lower == name else sys.intern(lower)
