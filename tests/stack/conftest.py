@@ -1,6 +1,6 @@
 """One mesh for all tests of a session: every room as a real process, in a directory and on ports of its own.
 
-`PENSTOCK_TEST_BACKEND=local` (default) starts child processes; the tests that kill rooms or move the clock by hand ask for `own_mesh`, which
+`PENSTOCK_TEST_BACKEND=local` (default) starts child processes. Tests that kill rooms or move the clock by hand ask for `own_mesh`, which
 starts another one for them alone. A failing test carries the end of every room's log in its report.
 """
 

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.mesh.layout import PORT_NAMES, Layout, fixed_ports, free_ports, require_free
+
+
+def test_ports_follow_their_base_but_for_own_ones() -> None:
+    ports = fixed_ports(9000, {"redis": 6379})
+    assert (ports["gateway"], ports["kafka"], ports["redis"]) == (9000, 9003, 6379)
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "message"), [(9000, {"attic": 1}, "attic"), (65530, {}, "not a port"), (9000, {"kafka": 0}, "kafka=0")]
+)
+def test_ports_that_cannot_be(base: int, own: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fixed_ports(base, own)
+
+
+def test_free_ports_are_different_and_free() -> None:
+    ports = free_ports()
+    assert len(set(ports.by_name.values())) == len(PORT_NAMES)
+    require_free(ports, list(PORT_NAMES))
+
+
+def test_taken_ports_are_named_together() -> None:
+    with socket.socket() as one, socket.socket() as two:
+        for taken in (one, two):
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+        ports = fixed_ports(9000, {"kafka": one.getsockname()[1], "redis": two.getsockname()[1]})
+        with pytest.raises(ConfigError) as wrong:
+            require_free(ports, ["kafka", "redis"])
+    assert f"kafka {ports['kafka']}, redis {ports['redis']}" in wrong.value.message
+
+
+def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.make()
+    path = layout.secret("root")
+    first = path.read_text()
+    assert layout.secret("root").read_text() == first != layout.secret("redis").read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and len(first.strip()) >= 20

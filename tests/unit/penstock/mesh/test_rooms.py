@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.health import Health
+from penstock.mesh.layout import Layout, fixed_ports
+from penstock.mesh.rooms import PACKAGES, _ask, addresses, check_rooms, listeners
+
+
+def test_unknown_rooms_are_named_together() -> None:
+    with pytest.raises(ConfigError, match="attic: no such room; cellar: no such room"):
+        check_rooms(("kafka", "attic", "cellar"))
+
+
+@pytest.mark.parametrize(
+    ("room", "names"),
+    [("kafka", ["kafka", "controller"]), ("redis", ["redis"]), ("spark", ["spark-health"]), ("gateway", ["gateway", "gateway-health"])],
+)
+def test_ports_a_room_binds(room: str, names: list[str]) -> None:
+    assert listeners(room) == names
+
+
+def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.make()
+    found = addresses(layout, fixed_ports(9000))
+    assert found["PENSTOCK_KAFKA_BOOTSTRAP"] == "127.0.0.1:9003"
+    for name in ("root", "redis"):
+        assert layout.secret(name).read_text().strip() not in str(found)
+
+
+def test_what_a_room_waits_for_is_shown() -> None:
+    with Health("attic", wait_for=("catalog",)) as health:
+        assert _ask(health.port) == "catalog: not started yet"
+        health.ready("catalog")
+        assert _ask(health.port) == ""
+    assert _ask(health.port) == "its health port"
+
+
+def test_every_room_has_a_package() -> None:
+    assert list(PACKAGES) == ["gateway", "store", "spark", "notifier"]
