@@ -30,6 +30,10 @@ _UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
 #: Longest VARCHAR/VARBINARY in bytes and NCHAR in characters.
 MAX_LENGTH = 65517
+#: A length of time must fit 64 bits of nanoseconds; KEEP may be longer, nothing is computed with it in ticks.
+MAX_YEARS = 290
+MAX_KEEP_YEARS = 1000
+MAX_DIGITS = 40
 END = Token(TokenType.SENTINEL, "")
 
 
@@ -203,23 +207,24 @@ class Cursor:
     def sees_duration(self) -> bool:
         return self.unit_follows() and self.word(1).lower() in UNITS and self.token.text.isdigit()
 
-    def duration(self, shown: str = "a length of time such as 10s") -> Duration:
-        """`10s`, also written as a string `'10s'`."""
+    def duration(self, shown: str = "a length of time such as 10s", years: int = MAX_YEARS) -> Duration:
+        """`10s`, also written as a string `'10s'`; at most *years* long."""
         token = self.token
-        if token.token_type is TokenType.STRING and token.text[:-1].isdigit() and token.text[-1].lower() in UNITS:
-            self.index += 1
-            return self._checked(Duration(int(token.text[:-1][:19]), token.text[-1].lower()))  # type: ignore[arg-type]
-        if not self.sees_duration():
+        if (
+            token.token_type is TokenType.STRING
+            and token.text[:-1].isascii()
+            and token.text[:-1].isdigit()
+            and token.text[-1].lower() in UNITS
+        ):
+            digits, unit, used = token.text[:-1], token.text[-1].lower(), 1
+        elif self.sees_duration():
+            digits, unit, used = token.text, self.ahead(1).text.lower(), 2
+        else:
             self.fail(f"expected {shown}", hint=f"a whole number and one unit of {' '.join(UNITS)}, without a blank: 500a, 10s, 1n")
-        if len(token.text) > 19:
-            self.fail("this length of time is too long")
-        self.index += 2
-        return self._checked(Duration(int(token.text), self.tokens[self.index - 1].text.lower()))  # type: ignore[arg-type]
-
-    def _checked(self, value: Duration) -> Duration:
-        if value.value >= 2**63:
-            self.index -= 1
-            self.fail("this length of time is too long")
+        value = Duration(int(digits[:MAX_DIGITS]), unit)  # type: ignore[arg-type]
+        if len(digits) > MAX_DIGITS or too_long(value, years):
+            self.fail(f"a length of time may have {years} years", hint="use a shorter time")
+        self.index += used
         return value
 
     def number_value(self, sign: int = 1) -> int | float | Decimal:
@@ -300,7 +305,12 @@ class Cursor:
 def number(text: str) -> int | float | Decimal:
     """The value of a number's text."""
     if text.isdigit():
-        if len(text) > 40:
+        if len(text) > MAX_DIGITS:
             raise ValueError("too many digits")
         return int(text)
     return float(text) if len(text) <= 16 else Decimal(text)
+
+
+def too_long(length: Duration, years: int = MAX_YEARS) -> bool:
+    """Whether *length* is longer than *years*."""
+    return length.ticks("us") > Duration(years, "y").ticks("us")

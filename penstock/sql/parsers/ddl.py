@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.sql.parsers.cursor import MAX_KEEP_YEARS, too_long
 from penstock.sql.parsers.values import ValueParser
 from penstock.sql.plan import Duration
 from penstock.sql.statements import (
@@ -97,8 +98,11 @@ class DdlParser(ValueParser):
 
     def _days(self) -> Duration:
         if self.sees_type(TokenType.NUMBER) and not self.unit_follows():
-            return Duration(self.integer(), "d")
-        return self.duration()
+            days = Duration(self.integer(), "d")
+            if too_long(days, MAX_KEEP_YEARS):
+                self.fail(f"a table may be kept {MAX_KEEP_YEARS} years", index=self.index - 1)
+            return days
+        return self.duration(years=MAX_KEEP_YEARS)
 
     def _skip_option(self, word: str) -> None:
         """Step over the values of an ignored option: literals, words and durations joined by commas and colons."""

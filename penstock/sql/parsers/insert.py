@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 from penstock.sql.nodes import UNITS
+from penstock.sql.parsers.cursor import MAX_DIGITS, MAX_YEARS, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import Insert, InsertPart, Name, RelativeTime, Value
@@ -40,8 +41,6 @@ _PAREN = re.compile(rf"{_BLANK}\({_BLANK}\)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
 _WORDS: dict[str, Value] = {"NULL": None, "TRUE": True, "FALSE": False}
-#: Digits of a BIGINT UNSIGNED; longer whole numbers fit no column.
-_MAX_DIGITS = 40
 
 
 def parse_insert(source: Source, start: int, end: int) -> Insert:
@@ -238,7 +237,7 @@ class _Scanner:
     def _real(self, text: str, at: int) -> int | float | Decimal:
         digits = text.lstrip("+-")
         if digits.isdigit():
-            if len(digits) > _MAX_DIGITS:
+            if len(digits) > MAX_DIGITS:
                 self.fail("this number has too many digits", at)
             return int(text)
         if len(digits) <= 16:
@@ -278,12 +277,15 @@ class _Scanner:
         steps: list[tuple[Literal[1, -1], Duration]] = []
         while self.peek() in ("+", "-"):
             match = _STEP.match(self.text, self.at, self.end)
-            if match is None or int(match.group(2)) >= 2**63:
+            if match is None:
                 self.at += 1
                 self.skip()
                 self.fail("expected a length of time such as 10s", hint=f"a whole number and one unit of {' '.join(UNITS)}")
             unit: Any = match.group(3).lower()
-            steps.append((1 if match.group(1) == "+" else -1, Duration(int(match.group(2)), unit)))
+            length = Duration(int(match.group(2)), unit)
+            if too_long(length):
+                self.fail(f"a length of time may have {MAX_YEARS} years", match.start(2), "use a shorter time")
+            steps.append((1 if match.group(1) == "+" else -1, length))
             self.at = match.end()
         return tuple(steps)
 

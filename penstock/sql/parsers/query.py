@@ -152,7 +152,9 @@ class QueryParser(ExpressionParser):
         """`AS name`, `name`, or a name written as a string; a bare name must not look like the next clause."""
         if self.take("AS"):
             if self.sees_type(TokenType.STRING):
-                return exp.to_identifier(self.string(), quoted=True)
+                if not self.token.text:
+                    self.fail("a name cannot be empty")
+                return exp.Identifier(this=self.string(), quoted=False)
             return self._identifier()
         if self.sees_type(TokenType.IDENTIFIER):
             return self._identifier()
