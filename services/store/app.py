@@ -46,7 +46,6 @@ def run(settings: StoreSettings) -> int:
     shelf = Shelf(settings.segments_dir)
     tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
     with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
-        catalog.wait_ready()
         health.ready("catalog")
         intake = Intake(settings, catalog, shelf, client, on_read)
         intake.start()

@@ -6,6 +6,7 @@ used is a dead letter and the next one goes on. Flushing works beside the readin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -52,6 +53,8 @@ class Intake(threading.Thread):
         self._flusher = ThreadPoolExecutor(1, "flush")
         self._flushing: dict[tuple[str, int], Future[Position]] = {}
         self._latest_at = 0.0
+        #: catalog revision whose topics are all being read
+        self._followed = -1
         self._dead = Publisher(settings.kafka_bootstrap, client_id="store-deadletter")
         self._admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
         self.caught_up = threading.Event()
@@ -80,10 +83,13 @@ class Intake(threading.Thread):
 
     def _follow(self, reader: Reader, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
         """Begin with partitions that are new in the catalog, leave those that are gone."""
-        wanted = self._catalog.catalog.ingest_partitions()
-        if wanted == known:
+        revision = self._catalog.catalog.revision
+        if revision == self._followed:
             return known
+        wanted = {(t, p) for t, n in self._catalog.catalog.topics().items() for p in range(n)}
         there = self._admin.topics()
+        if all(p < there.get(t, 0) for t, p in wanted):
+            self._followed = revision
         wanted = {(t, p) for t, p in wanted if p < there.get(t, 0)}
         for topic, partition in wanted - known:
             tail = self._shelf.open(topic, partition)
@@ -121,8 +127,9 @@ class Intake(threading.Thread):
                 continue
             codec = self._codec(schema_id)
             if codec is None:
-                for i in range(low, high):
-                    self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
+                if not self._catalog.catalog.was_dropped(schema_id):
+                    for i in range(low, high):
+                        self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
                 continue
             rows = self._rows(batch, tail, codec, low, high)
             if rows.height:
@@ -155,15 +162,15 @@ class Intake(threading.Thread):
         return [r for r, producer, offset, ordinal in stamped.iter_rows() if tail.seen(producer, offset, ordinal)]
 
     def _codec(self, schema_id: int) -> TableCodec | None:
+        found = self._catalog.catalog.schema(schema_id)
+        if found is None and schema_id >= names.FIRST_TABLE_SCHEMA_ID and not self._catalog.catalog.was_dropped(schema_id):
+            with contextlib.suppress(BusError):
+                found = self._catalog.wait_for(lambda c: c.schema(schema_id) is not None, SCHEMA_PATIENCE).schema(schema_id)
+        if found is None:
+            return None
         codec = self._codecs.get(schema_id)
-        table = self._catalog.catalog.table_of_schema(schema_id)
-        if table is None and codec is None and schema_id >= names.FIRST_TABLE_SCHEMA_ID:
-            self._catalog.wait_for(lambda c: c.table_of_schema(schema_id) is not None, SCHEMA_PATIENCE)
-            table = self._catalog.catalog.table_of_schema(schema_id)
-        if table is None:
-            return codec
-        if codec is None or codec.table != table:
-            codec = self._codecs[schema_id] = TableCodec(table, schema_id)
+        if codec is None or codec.table != found[0]:
+            codec = self._codecs[schema_id] = TableCodec(found[0], schema_id)
         return codec
 
     def _controls(self, batch: Batch, tail: Tail, indexes: Iterable[int], deletes: list[RangeDelete], after: list[Callable[[], None]]) -> None:

@@ -81,6 +81,10 @@ def _select(node: exp.Expression, context: Context) -> exp.Expression:
             node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
     if aggregated and not node.args.get("group"):
         _companions(node, context)
+    elif not aggregated and node.parent is None and len(context.tables) == 1 and not any(node.args.get(k) for k in ("order", "group", "distinct")):
+        # rows come in time order unless asked otherwise, as time-series users expect
+        bound = next(iter(context.tables.values()))
+        node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
     return node
 
 

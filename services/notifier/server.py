@@ -1,0 +1,238 @@
+"""`/ws`: subscriptions over WebSocket.
+
+A client sends {"action": "subscribe", "id": "a", "stream": "db.name" | "table": "db.name", "what": "rows" | "events",
+"tables": [child, …], "from": "latest" | "earliest" | token} and gets {"id", "type": "subscribed", "token"}, then
+{"id", "type": "rows" | "events", …, "token"}. The token of the last message it has handled continues exactly behind it, on any notifier.
+{"action": "unsubscribe", "id"} ends one. Errors are {"id", "type": "error", "code", "message", …} and cost only their subscription.
+
+A slow client is waited for by its own task alone: it reads from memory or Kafka at its own pace, nothing is queued for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+from http import HTTPStatus
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from penstock import names
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import AuthError, BusError, CatalogError, PenstockError
+from penstock.health import Health
+from penstock.log import get
+from services.notifier.feed import Feed, History, Slice
+from services.notifier.settings import NotifierSettings
+from services.notifier.subscription import Cursor, EventSubscription, RowSubscription
+
+log = get(__name__)
+Subscription = RowSubscription | EventSubscription
+
+
+class BadRequest(PenstockError):
+    code = "E_REQUEST"
+
+
+class Hub:
+    """All clients of one notifier."""
+
+    def __init__(self, settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
+        self._settings, self._catalog = settings, catalog
+        self._feeds: dict[str, Feed] = {}
+        self._feeds_lock = asyncio.Lock()
+        expected = f"{settings.user}:{settings.root_password}".encode()
+        self._basic = "Basic " + base64.b64encode(expected).decode()
+        self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
+        self._sent = Counter("penstock_notifier_messages", "Messages sent to clients", ["kind"], registry=health.registry)
+
+    # -- connections --------------------------------------------------------------------------------------------------
+
+    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Before the handshake: path, origin, credentials."""
+        if request.path.partition("?")[0] != "/ws":
+            return connection.respond(HTTPStatus.NOT_FOUND, "subscriptions live at /ws\n")
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in self._settings.origins:
+            return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n")
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), self._basic.encode()):
+            response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
+            response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
+            return response
+        return None
+
+    async def serve(self, connection: ServerConnection) -> None:
+        """One client, until it leaves."""
+        tasks: dict[str, asyncio.Task[None]] = {}
+        self._clients.inc()
+        try:
+            async for text in connection:
+                await self._handle(connection, text, tasks)
+        except ConnectionClosed:
+            pass
+        finally:
+            self._clients.dec()
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _handle(self, connection: ServerConnection, text: str | bytes, tasks: dict[str, asyncio.Task[None]]) -> None:
+        request: dict[str, Any] = {}
+        try:
+            request = _request(text)
+            key = str(request.get("id", ""))
+            if request.get("action") == "unsubscribe":
+                task = tasks.pop(key, None)
+                if task is not None:
+                    task.cancel()
+                await _send(connection, {"id": key, "type": "unsubscribed"})
+                return
+            if request.get("action") != "subscribe":
+                raise BadRequest(f"no such action: {request.get('action')}", hint="subscribe or unsubscribe")
+            if key in tasks and not tasks[key].done():
+                raise BadRequest(f'subscription "{key}" exists', hint="choose another id or unsubscribe first")
+            if len(tasks) >= self._settings.max_subscriptions:
+                raise BadRequest(f"more than {self._settings.max_subscriptions} subscriptions on one connection", code="E_OVERLOAD")
+            topic, subscription = await self._prepare(request)
+            await _send(connection, {"id": key, "type": "subscribed", "token": subscription.cursor.token()})
+            tasks[key] = asyncio.create_task(self._pump(connection, key, topic, subscription))
+        except PenstockError as error:
+            await _send(connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()})
+
+    # -- subscriptions ------------------------------------------------------------------------------------------------
+
+    async def _prepare(self, request: dict[str, Any]) -> tuple[Feed, Subscription]:
+        """Resolve what is asked for and where it begins."""
+        what = request.get("what", "rows")
+        tables = request.get("tables")
+        if tables is not None and (not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)):
+            raise BadRequest("tables must be a list of child-table names")
+        if what == "events":
+            stream = self._stream(str(request.get("stream", "")))
+            if stream.plan.notify is None:
+                raise BadRequest(
+                    f'stream "{stream.name}" makes no window events', code="E_NO_EVENTS", hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
+                )
+            feed = await self._feed(names.EVENTS)
+            return feed, EventSubscription(_cursor(request, feed), stream.id, tables)
+        if what != "rows":
+            raise BadRequest(f"what is rows or events, not {what}")
+        table = self._table(request)
+        if tables is None and request.get("_child"):
+            tables = [request["_child"]]
+        feed = await self._feed(table.topic)
+        return feed, RowSubscription(_cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables)
+
+    def _stream(self, name: str) -> Any:
+        database, _, plain = name.rpartition(".")
+        entry = self._catalog.catalog.stream(database, plain)
+        if entry is None:
+            raise CatalogError(f'there is no stream "{name}"', code="E_STREAM_NOT_EXIST", hint="write database.stream; SHOW STREAMS lists them")
+        return entry
+
+    def _table(self, request: dict[str, Any]) -> Table:
+        """The table asked for: a stream's result, a supertable, a plain table or a child table."""
+        catalog = self._catalog.catalog
+        if "stream" in request:
+            target = self._stream(str(request["stream"])).plan.target
+            table = catalog.table(target.database, target.table)
+        else:
+            database, _, name = str(request.get("table", "")).rpartition(".")
+            table = catalog.table(database, name)
+            child = catalog.child(database, name) if table is None else None
+            if child is not None:
+                request["_child"] = child.name
+                table = catalog.table_by_id(child.stable_id)
+        if table is None:
+            raise CatalogError(f'there is no table "{request.get("table") or request.get("stream")}"', code="E_TABLE_NOT_EXIST", hint="write database.table")
+        return table
+
+    async def _feed(self, topic: str) -> Feed:
+        async with self._feeds_lock:
+            feed = self._feeds.get(topic)
+            if feed is None or feed.error is not None:
+                loop = asyncio.get_running_loop()
+                feed = await loop.run_in_executor(None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes))
+                feed.start()
+                self._feeds[topic] = feed
+            return feed
+
+    async def _pump(self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription) -> None:
+        """Give one subscription everything behind its cursor, for as long as it lives."""
+        histories: dict[int, History] = {}
+        try:
+            while True:
+                arrived = feed.arrival()
+                if feed.error is not None:
+                    raise BusError("the topic can't be read any more", detail=feed.error)
+                quiet = True
+                for partition, offset in list(subscription.cursor.offsets.items()):
+                    pieces = feed.since(partition, offset)
+                    if pieces is None:
+                        quiet = False
+                        if partition not in histories:
+                            histories[partition] = History(self._settings.kafka_bootstrap, feed.topic, partition, offset)
+                        pieces = await histories[partition].read()
+                    elif partition in histories:
+                        histories.pop(partition).close()
+                    for piece in pieces:
+                        await self._give(connection, key, subscription, piece)
+                if quiet:
+                    await arrived.wait()
+        except (ConnectionClosed, asyncio.CancelledError):
+            raise
+        except PenstockError as error:
+            await _send(connection, {"id": key, "type": "error", **error.to_dict()})
+        except Exception as error:
+            log.exception("subscription ended")
+            await _send(connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"})
+        finally:
+            for history in histories.values():
+                history.close()
+
+    async def _give(self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice) -> None:
+        message = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+        if message is not None:
+            head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
+            await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
+            self._sent.labels(message.kind).inc()
+
+    def close(self) -> None:
+        for feed in self._feeds.values():
+            feed.stop()
+
+
+def _cursor(request: dict[str, Any], feed: Feed) -> Cursor:
+    start = str(request.get("from", "latest"))
+    if start == "latest":
+        return Cursor(feed.ends())
+    if start == "earliest":
+        return Cursor(feed.beginnings())
+    cursor = Cursor.from_token(start)
+    missing = {p: o for p, o in feed.beginnings().items() if p not in cursor.offsets}
+    cursor.offsets.update(missing)
+    return cursor
+
+
+def _request(text: str | bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(text)
+    except ValueError as error:
+        raise BadRequest("a message must be a JSON object", detail=str(error)) from None
+    if not isinstance(request, dict):
+        raise BadRequest("a message must be a JSON object")
+    return {k: v for k, v in request.items() if not k.startswith("_")}
+
+
+async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:
+    await connection.send(json.dumps(message))
+
+
+__all__ = ["AuthError", "Hub"]

@@ -1,0 +1,49 @@
+"""Names of a query to tables: the catalog first, then child tables that were only ever seen in rows."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import redis
+
+from penstock import names
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A supertable or plain table, or one child table of it."""
+
+    table: Table
+    child: str | None = None
+
+
+class Resolver:
+    def __init__(self, catalog: CatalogReader, client: redis.Redis) -> None:
+        self._reader, self._redis = catalog, client
+
+    def find(self, database: str, name: str) -> Resolved | None:
+        catalog = self._reader.catalog
+        table = catalog.table(database, name)
+        if table is not None:
+            return Resolved(table)
+        child = catalog.child(database, name)
+        if child is not None:
+            stable = catalog.table_by_id(child.stable_id)
+            return Resolved(stable, child.name) if stable is not None else None
+        for stable in catalog.tables(database):
+            if stable.kind == "stable" and self._redis.hexists(names.children(stable.id), name):
+                return Resolved(stable, name)
+        return None
+
+    def suggestion(self, database: str, name: str) -> str:
+        """Hint for a name that does not exist."""
+        catalog = self._reader.catalog
+        if not database:
+            return "write database.table, or choose a database with USE"
+        if catalog.database(database) is None:
+            return f'there is no database "{database}"'
+        near = difflib.get_close_matches(name, [t.name for t in catalog.tables(database)], 1)
+        return f'did you mean "{near[0]}"?' if near else "SHOW STABLES and SHOW TABLES list what there is"
