@@ -8,6 +8,7 @@ belong to. `Admin` makes topics, tells where they end and deletes records. Every
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,8 @@ from penstock.errors import BusError
 Offsets = Mapping[tuple[str, int], int]
 BEGINNING, END = -2, -1
 MAX_MESSAGE_BYTES = 8 << 20
+_specs: Any = OffsetSpec  # its constructors carry no types
+_LATEST, _EARLIEST = _specs.latest(), _specs.earliest()
 _WEEK_MS = 7 * 86_400_000
 
 
@@ -66,17 +69,18 @@ def _error(error: KafkaError | BaseException, message: str, *, topic: str = "", 
         error = error.args[0]
     if not isinstance(error, KafkaError):
         return BusError(message, detail=str(error), topic=topic, partition=partition, offset=offset)
-    fenced = error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+    fenced = error.name() in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
     code = "E_FENCED" if fenced else "E_BUS"
-    retryable = not fenced and (error.retriable() or error.code() in _TRANSIENT)
+    retryable = not fenced and (error.retriable() or error.name() in _TRANSIENT)
     return BusError(
         message, code=code, detail=f"{error.name()}: {error.str()}", topic=topic, partition=partition, offset=offset, retryable=retryable
     )
 
 
+#: librdkafka's names of errors that pass
 _TRANSIENT = {
-    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError._QUEUE_FULL,
-    KafkaError._RESOLVE, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT,
+    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_QUEUE_FULL", "_RESOLVE",
+    "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT",
 }  # fmt: skip
 
 
@@ -91,7 +95,7 @@ class Publisher:
         transactional_id: str | None = None, max_bytes: int = MAX_MESSAGE_BYTES, queue_bytes: int = 256 << 20,
     ) -> None:  # fmt: skip
         """
-        Args:
+        Arguments that need a word:
             linger_ms: how long a record may wait for others to share its request.
             timeout: seconds after which a record that is not acknowledged has failed, and how long `send` waits for room.
             transactional_id: makes `fence` and `transaction` possible.
@@ -119,7 +123,7 @@ class Publisher:
     ) -> None:  # fmt: skip
         """Queue one record; waits while the queue is full.
 
-        Args:
+        Arguments that need a word:
             partition: -1: by murmur2 of *key*.
             on_delivery: told in the end where the record went or why it did not.
 
@@ -221,12 +225,17 @@ class Publisher:
             self._fatal = _error(error, "the producer cannot go on")
 
 
+def _where(message: Message) -> tuple[str, int]:
+    partition = message.partition()
+    return message.topic() or "", -1 if partition is None else partition
+
+
 def _delivery(error: KafkaError | None, message: Message) -> Delivery | BusError:
-    topic, partition = message.topic() or "", message.partition()
+    topic, partition = _where(message)
     if error is not None:
-        return _error(error, "the record was not written", topic=topic, partition=-1 if partition is None else partition)
+        return _error(error, "the record was not written", topic=topic, partition=partition)
     offset = message.offset()
-    assert partition is not None and offset is not None
+    assert offset is not None
     return Delivery(topic, partition, offset, message.timestamp()[1])
 
 
@@ -238,7 +247,7 @@ class Reader:
         queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:  # fmt: skip
         """
-        Args:
+        Arguments that need a word:
             offsets: where to begin; `BEGINNING` and `END` are allowed.
             committed: skip records of transactions that were not committed.
             ends: keep `at_end` up to date; `read` then also returns, with nothing, when an end is reached.
@@ -296,8 +305,8 @@ class Reader:
             if (error := message.error()) is not None:
                 self._refuse(error, message)
                 continue
-            self.at_end.discard((message.topic(), message.partition()))  # type: ignore[arg-type]
-            found.setdefault((message.topic(), message.partition()), []).append(message)  # type: ignore[arg-type]
+            found.setdefault(_where(message), []).append(message)
+        self.at_end -= found.keys()
         return [
             Batch(
                 topic, partition,
@@ -309,15 +318,17 @@ class Reader:
         ]  # fmt: skip
 
     def _refuse(self, error: KafkaError, message: Message) -> None:
-        if error.code() == KafkaError._PARTITION_EOF:
-            self.at_end.add((message.topic(), message.partition()))  # type: ignore[arg-type]
+        topic, partition = _where(message)
+        if error.name() == "_PARTITION_EOF":
+            self.at_end.add((topic, partition))
             return
-        if error.retriable() or error.code() in _TRANSIENT:
+        if error.retriable() or error.name() in _TRANSIENT:
             return  # librdkafka tries again by itself
-        where = message.topic() or "", -1 if message.partition() is None else message.partition()
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise BusError("the offset asked for is not in the log", code="E_OFFSET_GONE", detail=error.str(), topic=where[0], partition=where[1])  # type: ignore[arg-type]
-        raise _error(error, "cannot read", topic=where[0], partition=where[1])  # type: ignore[arg-type]
+        if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            raise BusError(
+                "the offset asked for is not in the log", code="E_OFFSET_GONE", detail=error.str(), topic=topic, partition=partition
+            )
+        raise _error(error, "cannot read", topic=topic, partition=partition)
 
     def close(self) -> None:
         self._consumer.close()
@@ -386,17 +397,17 @@ class Admin:
 
     def end_offsets(self, partitions: Iterable[tuple[str, int]], *, committed: bool = False) -> dict[tuple[str, int], int]:
         """The offset the next record of each partition gets (with *committed*, up to where transactions are decided)."""
-        return self._list(partitions, OffsetSpec.latest(), committed)
+        return self._list(partitions, _LATEST, committed)
 
     def start_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The oldest offset each partition still has."""
-        return self._list(partitions, OffsetSpec.earliest(), False)
+        return self._list(partitions, _EARLIEST, False)
 
     def offsets_at(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[tuple[str, int], int]:
         """The offset of the first record appended at or after *timestamp* (ms) in each partition; -1 where there is none."""
         return self._list(partitions, OffsetSpec.for_timestamp(timestamp), False)
 
-    def _list(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, committed: bool) -> dict[tuple[str, int], int]:
+    def _list(self, partitions: Iterable[tuple[str, int]], spec: Any, committed: bool) -> dict[tuple[str, int], int]:
         wanted = {TopicPartition(t, p): spec for t, p in partitions}
         if not wanted:
             return {}
@@ -420,15 +431,13 @@ def topic_config(topic: str) -> dict[str, str]:
     config = {"compression.type": "producer", "max.message.bytes": str(MAX_MESSAGE_BYTES)}
     if topic == names.CATALOG:
         return config | {"cleanup.policy": "compact"}
-    if names.is_ingest_topic(topic) or topic == names.EPOCHS:
-        keep = -1
-    else:
-        keep = _WEEK_MS
-    return config | {"cleanup.policy": "delete", "retention.ms": str(keep), "retention.bytes": "-1", "message.timestamp.type": "LogAppendTime"}
+    keep = -1 if names.is_ingest_topic(topic) or topic == names.EPOCHS else _WEEK_MS
+    config |= {"cleanup.policy": "delete", "retention.ms": str(keep), "retention.bytes": "-1"}
+    return config | {"message.timestamp.type": "LogAppendTime"}
 
 
 def _quiet() -> Any:
-    """librdkafka's own log lines go to the standard logger instead of stderr."""
+    """Librdkafka's own log lines go to the standard logger instead of stderr."""
     import logging
 
     return logging.getLogger("penstock.kafka")

@@ -46,6 +46,8 @@ _PLAIN = {"BOOL": "boolean", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "s
 _SIZE = {"boolean": 2, "float": 5, "double": 9, "long": 11, "int": 11}
 
 _Ints = npt.NDArray[np.int64]
+#: what did not fit: name, and which rows
+_Failed = list[tuple[str, npt.NDArray[np.bool_]]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class TableCodec:
 
     def __init__(self, table: Table, schema_id: int | None = None, precision: str | None = None) -> None:
         """
-        Args:
+        Arguments that need a word:
             table: the table with all its versions.
             schema_id: which version writes or wrote the records; None: the newest.
             precision: of its database, when it is not the table's own.
@@ -209,7 +211,7 @@ class TableCodec:
         record = np.repeat(index, counts)
         writes, step, wrong = _write_numbers(batch.column("writes"), counts, step)
         bad += [(start + int(i), "writes does not add up to the number of rows") for i in wrong]
-        failed: list[tuple[str, npt.NDArray[np.bool_]]] = []
+        failed: _Failed = []
         tbname, op = children[0], _narrow(children[2], pa.int8(), "op", failed)
         _check_length(tbname, pc.binary_length(tbname), 1, MAX_NAME_BYTES, "tbname", failed)
         _check_length(op, op, 0, 2, "op", failed)
@@ -232,7 +234,7 @@ class TableCodec:
         """Record values for *rows*, which all belong to one partition, split (at ends of writes where it can be) so that
         none is larger than *max_bytes*; ordinals count from 0 and `last` marks the final one.
 
-        Args:
+        Arguments that need a word:
             rows: `tbname`, optionally `_op`, and any of this version's columns and tags; others are NULL.
             writes: row counts of the client writes; None: every record is one write.
             producer, from_offset, offset: position stamp of results.
@@ -389,18 +391,18 @@ def _sources(table: Table, version: TableVersion) -> list[tuple[Column, int | No
     later = table.versions[table.versions.index(version) :]
     wire = {c.name.lower(): i for i, c in enumerate((*version.columns, *version.tags))}
     found: list[tuple[Column, int | None, pa.DataType]] = []
-    for part in ("columns", "tags"):
-        known = [{c.name.lower() for c in getattr(v, part)} for v in later]
-        for column in getattr(table.newest, part):
-            name = column.name.lower()
-            at = wire[name] if all(name in k for k in known) else None
-            # on the wire: tbname, time, op, the rest
-            place = None if at is None else 1 if at == 0 else at + 2
-            found.append((column, place, pa.int64() if column.type.kind == "TIMESTAMP" else column.type.arrow()))
+    for column in (*table.columns, *table.tags):
+        name: str | None = column.name.lower()
+        for before, after in zip(reversed(later[:-1]), reversed(later), strict=False):
+            name = {new.lower(): old.lower() for old, new in after.renamed}.get(name or "", name)
+            name = name if name in {c.name.lower() for c in (*before.columns, *before.tags)} else None
+        at = None if name is None else wire[name]
+        place = None if at is None else 1 if at == 0 else at + 2  # on the wire: tbname, time, op, the rest
+        found.append((column, place, pa.int64() if column.type.kind == "TIMESTAMP" else column.type.arrow()))
     return found
 
 
-def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> pa.Array:
+def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: _Failed) -> pa.Array:
     """*array* as *target*; marks as failed the values that do not fit."""
     if array.type == target:
         return array
@@ -414,7 +416,7 @@ def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: list[tuple[
         return out.to_arrow().cast(target)
 
 
-def _conform_column(array: pa.Array, column: Column, target: pa.DataType, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> pa.Array:
+def _conform_column(array: pa.Array, column: Column, target: pa.DataType, failed: _Failed) -> pa.Array:
     kind = column.type
     if kind.kind == "BIGINT UNSIGNED" and array.type == pa.int64():
         return array.view(pa.uint64())
@@ -427,7 +429,7 @@ def _conform_column(array: pa.Array, column: Column, target: pa.DataType, failed
     return out
 
 
-def _check_length(array: pa.Array, length: pa.Array, low: int, high: int, name: str, failed: list[tuple[str, npt.NDArray[np.bool_]]]) -> None:
+def _check_length(array: pa.Array, length: pa.Array, low: int, high: int, name: str, failed: _Failed) -> None:
     ends = pc.min_max(length)
     if len(array) > array.null_count and (ends["min"].as_py() < low or ends["max"].as_py() > high):
         inside = pc.and_(pc.greater_equal(length, low), pc.less_equal(length, high))

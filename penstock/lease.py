@@ -50,7 +50,7 @@ class Lease:
 
     def __init__(self, client: redis.Redis, name: str, *, ttl: float = 5.0, address: str = "", clock: Clock | None = None) -> None:
         """
-        Args:
+        Arguments that need a word:
             ttl: seconds without renewal after which others may take over.
             address: told to whoever asks `holder`.
         """
@@ -138,7 +138,7 @@ class Lease:
 
     def _call(self, script: str, keys: list[str], arguments: list[str | int]) -> int:
         try:
-            return int(self._redis.eval(script, len(keys), *keys, *arguments))  # type: ignore[arg-type]
+            return int(self._redis.eval(script, len(keys), *keys, *arguments))
         except redis.RedisError as error:
             raise _unreachable(error) from None
 

@@ -36,6 +36,8 @@ class TableVersion:
     schema_id: int
     columns: tuple[Column, ...]
     tags: tuple[Column, ...] = ()
+    #: (old, new) names of what was renamed since the version before.
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Table:
     key_column: str | None = None
     #: id of the stream whose result this table is (None: nobody's).
     result_of: int | None = None
+    #: None: what the database says.
+    keep: Duration | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -95,7 +99,9 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Child:
     """A child table made by CREATE TABLE … USING. `tags[i]` is the value of the supertable's i-th tag when it was set;
-    tags added to the supertable later are missing at the end and count as NULL."""
+    tags added to the supertable later are missing at the end and count as NULL. Values are JSON's: TIMESTAMP as ticks,
+    DECIMAL as text, VARBINARY as hex digits.
+    """
 
     id: int
     database: str

@@ -32,7 +32,7 @@ class CatalogReader:
 
     def __init__(self, bootstrap: str, *, client_id: str, children: bool = True) -> None:
         """
-        Args:
+        Arguments that need a word:
             children: keep child tables too; who does not need them saves the memory of millions.
         """
         self.catalog = Catalog()

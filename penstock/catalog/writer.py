@@ -35,7 +35,7 @@ class CatalogWriter:
         self, bootstrap: str, client: redis.Redis, reader: CatalogReader, *, address: str, clock: Clock | None = None, ttl: float = 5.0
     ) -> None:
         """
-        Args:
+        Arguments that need a word:
             reader: a started reader of the same catalog; a commit returns when it has applied it.
             address: where other gateways can forward DDL to while this one leads.
         """
