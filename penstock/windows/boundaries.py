@@ -108,14 +108,17 @@ class Grid:
     def label(self, rows: pl.DataFrame, time: str) -> pl.DataFrame:
         """*rows* once per window that holds them, with `_wstart` and `_wend` (exclusive)."""
         positions, index = self.assign(rows.get_column(time).to_numpy())
-        known, inverse = np.unique(index, return_inverse=True)
-        starts, ends = self.start(known)[inverse], self.end(known)[inverse]
+        starts, ends = self.bounds(index)
         rows = rows if self.tumbling else rows[positions]
         return rows.with_columns(pl.Series("_wstart", starts, dtype=pl.Int64), pl.Series("_wend", ends, dtype=pl.Int64))
 
-    def index_of(self, starts: Ticks) -> Ticks:
-        """Index of windows known by their start."""
-        return self.last(starts)
+    def bounds(self, index: Ticks) -> tuple[Ticks, Ticks]:
+        """First tick and first tick after each window; calendars are asked once per distinct window."""
+        if self.length:
+            start = index * self._step_ticks + self._offset_ticks
+            return start, start + self.length
+        known, inverse = np.unique(index, return_inverse=True)
+        return self.start(known)[inverse], self.end(known)[inverse]
 
     # -- units ---------------------------------------------------------------------------------------------------
 

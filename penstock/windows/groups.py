@@ -117,7 +117,7 @@ class Groups:
     """The groups of one kernel.
 
     `expressions` make the key columns `_k0…` from source rows; `numbers(rows)` reads those. `solo`: the rows of a group
-    all come from one child table, so that a group's order in time is its table's.
+    all come from one child table, so a row below its group's highest time is out of order for its table too.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -129,7 +129,14 @@ class Groups:
         self._types = {f"_k{i}": c.type for i, c in enumerate(compiled)}
         self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
         self._subtable = scope.over_keys(plan.target.subtable_sql).expr if plan.target.subtable_sql else None
-        self.solo = plan.source.kind in ("child", "plain") or any(k.sql.strip('`" ').lower() == "tbname" for k in plan.keys)
+        texts = [k.sql.strip('`" ').lower() for k in plan.keys]
+        tags = {t.name.lower() for t in plan.source.tags}
+        single = plan.source.kind in ("child", "plain")
+        #: `_k…` that holds the child table, if one does
+        self.table_column = f"_k{texts.index('tbname')}" if "tbname" in texts else None
+        self.solo = single or self.table_column is not None
+        #: whether a group is a whole table, not a part of one
+        self.whole = self.solo and all(t == "tbname" or t in tags for t in texts)
         self._tags = self._tag_expressions()
         self._about = pl.DataFrame(schema={"tbname": pl.String, "_group": pl.UInt64, **{t.name: t.type.polars() for t in plan.target.tags}})
         self._started = False  # without keys there is just group 0, which exists from the first row on

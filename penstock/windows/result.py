@@ -55,6 +55,7 @@ class Results:
         self.tags = [t.name for t in plan.target.tags]
         self.time = self.columns[0]
         self._types = scope.after if windowed else {}
+        self._reads_keys = any(name.startswith("_k") for e in self._raw for name in e.meta.root_names())
 
     def upserts(self, windows: pl.DataFrame) -> Made:
         """Rows that put *windows*, in their order."""
@@ -79,7 +80,7 @@ class Results:
         more = [pl.lit(None, dtype=pl.Int64).alias("_now")] if "_now" not in known else []
         if "_wduration" not in known and "_wend" in known:
             more.append((pl.col("_wend") - pl.col("_wstart")).alias("_wduration"))
-        if self._groups.columns and "_k0" not in known:
+        if self._reads_keys and "_k0" not in known:
             windows = windows.hstack(self._groups.keys()[numbers])
         about = self._groups.about()[numbers]
         raw, failed = evaluate(windows.with_columns(more).with_columns(_tbname=about.get_column("tbname")), self._raw)

@@ -1,0 +1,452 @@
+"""INTERVAL windows from accumulators: the fast kernel of AT_ONCE and WINDOW_CLOSE.
+
+Owns plans with IGNORE EXPIRED 1, IGNORE UPDATE 1, no FILL, no NOTIFY, over a source that is no stream's result (`supports`):
+then a row once counted stays counted, and a window is its accumulators. Only DELETE and RECALCULATE go back to the rows, through
+`History`. Everything is judged per client write: a row that comes after its window was closed by an earlier write of the same call is
+dropped exactly as if each write were a call; a call in which no row lies in a window that is over by its end skips that work.
+
+T of a group is its highest time minus the watermark, or what FLUSH and the idle time-out raised it to. A row is expired for a window
+that ends before T if it is also out of order for its own table. Where a group is one table (`solo`), a window that is
+over can never get another row and its state goes at once; otherwise it stays, for slower tables, until DELETE_MARK.
+Refuses to hold rows: late ones are handed back, not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from penstock.errors import StateError
+from penstock.sql.plan import Interval, StreamPlan
+from penstock.windows.aggregates import Aggregates
+from penstock.windows.boundaries import Grid
+from penstock.windows.groups import Groups, Numbers
+from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.result import Results
+from penstock.windows.scope import Scope, evaluate
+from penstock.windows.slots import Slots
+from penstock.windows.steps import NEVER, TableClock, Ticks, grown, previous_max
+
+_EARLIEST, _LATEST = -(1 << 62), 1 << 62
+Mask = npt.NDArray[np.bool_]
+
+
+def supports(plan: StreamPlan) -> bool:
+    """Whether *plan* is one of this kernel's."""
+    return (
+        isinstance(plan.window, Interval)
+        and plan.trigger.kind in ("at_once", "window_close")
+        and plan.ignore_expired
+        and plan.ignore_update
+        and plan.fill.mode == "none"
+        and plan.notify is None
+        and plan.source.result_of is None
+        and plan.target.key_column is None
+    )
+
+
+class IntervalKernel:
+    """One plan over one ordered input."""
+
+    def __init__(self, plan: StreamPlan, history: History | None = None) -> None:
+        assert isinstance(plan.window, Interval)
+        self.plan = plan
+        self._history = history
+        scope = Scope(plan)
+        self._time = plan.source.time_column
+        self._grid = Grid(plan.window, plan.source.precision, plan.timezone)
+        self._aggregates = Aggregates(scope)
+        self._groups = Groups(scope)
+        self._results = Results(scope, self._groups)
+        self._where = scope.over_rows(plan.where).expr if plan.where else None
+        self._expressions = [*self._groups.expressions, *self._aggregates.argument_expressions()]
+        self._slots = Slots(self._aggregates)
+        self._at_once = plan.trigger.kind == "at_once"
+        self._watermark = plan.watermark.ticks(plan.source.precision)
+        self._mark = plan.delete_mark.ticks(plan.source.precision) if plan.delete_mark else 0
+        self._idle = plan.idle_timeout.ticks(plan.source.precision) if plan.idle_timeout else 0
+        self._solo = self._groups.solo
+        self._tables = TableClock()
+        self._highest: Ticks = np.full(64, NEVER, np.int64)
+        self._lowest: Ticks = np.full(64, _LATEST, np.int64)
+        self._floor: Ticks = np.full(64, NEVER, np.int64)
+        self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the group's latest row
+        self._moved: Mask = np.zeros(64, np.bool_)
+        self._now = 0
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def apply(self, rows: pl.DataFrame) -> Emission:
+        if not rows.height:
+            return Emission()
+        removed = rows.get_column("_op") == DELETE
+        if not removed.any():
+            return self._count(rows)
+        emission = self._count(rows.filter(~removed))
+        return self._combine(emission, self._remove(rows.filter(removed), rows))
+
+    def _count(self, rows: pl.DataFrame) -> Emission:
+        """Count *rows* in their windows and publish what that changes."""
+        made, failed = self._prepare(rows)
+        if not made.height:
+            return Emission(failed=failed)
+        self._now = int(made.get_column("_now")[-1])
+        groups = self._groups.numbers(made)
+        times = made.get_column(self._time).to_numpy()
+        self._reserve()
+        before = self._highest[groups]
+        np.maximum.at(self._highest, groups, times)
+        np.minimum.at(self._lowest, groups, times)
+        self._moved[groups] = True
+        if self._idle:
+            np.maximum.at(self._heard, groups, made.get_column("_now").to_numpy())
+        positions, indexes = self._grid.assign(times)
+        whole = self._grid.tumbling  # each row is in one window, so pairs are rows
+        owners = groups if whole else groups[positions]
+        stops = self._grid.bounds(indexes)[1] - 1
+        now = self._t(groups)
+        tables = None if self._groups.whole or "_late" in made.columns else self._tables.numbers(made)
+        over = stops < (now if whole else now[positions])
+        late: pl.DataFrame | None = None
+        if over.any():
+            expired = self._expired(made, groups, times, before, tables, positions, stops, over)
+            if expired.any():
+                late = self._dropped(made, positions, expired, rows.columns)
+                kept = ~expired
+                positions, indexes, owners, stops = positions[kept], indexes[kept], owners[kept], stops[kept]
+                whole = False
+        if tables is not None:
+            self._tables.advance(tables, times)
+        slots = self._slots.locate(owners, indexes, stops)
+        touched = self._slots.touched(slots)
+        self._slots.add(slots, made if whole else made[positions])
+        due = np.unique(groups[self._slots.oldest[groups] < now])
+        rows_out, more = self._publish(touched, due)
+        return Emission(rows_out, late=late, failed=_stack(failed, more))
+
+    def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Rows that pass WHERE, with `_k…` and `_x…`; and those on which an expression fails."""
+        if self.plan.source.child is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        refused: pl.DataFrame | None = None
+        if self._where is not None:
+            rows, refused = evaluate(rows, [self._where.alias("_pass")])
+            rows = rows.filter(pl.col("_pass")).drop("_pass")
+        made, failed = evaluate(rows, self._expressions)
+        return made, _stack(refused, failed)
+
+    def _expired(
+        self, rows: pl.DataFrame, groups: Numbers, times: Ticks, before: Ticks,
+        tables: Numbers | None, positions: Numbers, stops: Ticks, over: Mask,
+    ) -> Mask:  # fmt: skip
+        """Which (row, window) pairs are dropped: the window was over before the row's write, and the row is late for its table."""
+        steps = rows.get_column("_step").to_numpy()
+        concerned = np.zeros(len(self._groups), np.bool_)
+        concerned[groups[positions[over]]] = True
+        among = np.flatnonzero(concerned[groups])
+        previous = np.full(len(groups), NEVER, np.int64)
+        previous[among] = previous_max(groups[among], times[among], steps[among], before[among])
+        overdue = over & (stops < self._t_of(previous, groups)[positions])
+        rows_overdue = np.zeros(len(groups), np.bool_)
+        rows_overdue[positions[overdue]] = True
+        if tables is not None:
+            late = self._tables.late(tables, times, steps, rows_overdue)
+        elif "_late" in rows.columns:
+            late = rows.get_column("_late").to_numpy()
+        else:
+            late = times < previous
+        return overdue & late[positions]
+
+    @staticmethod
+    def _dropped(rows: pl.DataFrame, positions: Numbers, expired: Mask, columns: list[str]) -> pl.DataFrame | None:
+        """Rows that are expired for each of their windows."""
+        counted = np.zeros(rows.height, np.bool_)
+        counted[positions[~expired]] = True
+        lost = np.zeros(rows.height, np.bool_)
+        lost[positions[expired]] = True
+        lost &= ~counted
+        return rows.filter(pl.Series(lost)).select(columns) if lost.any() else None
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def _reserve(self) -> None:
+        n = len(self._groups)
+        if n > len(self._highest):
+            self._highest = grown(self._highest, n, NEVER)  # type: ignore[assignment]
+            self._lowest = grown(self._lowest, n, _LATEST)  # type: ignore[assignment]
+            self._floor = grown(self._floor, n, NEVER)  # type: ignore[assignment]
+            self._heard = grown(self._heard, n, NEVER)  # type: ignore[assignment]
+            self._moved = grown(self._moved, n, False)  # type: ignore[assignment]
+        self._slots.reserve_groups(n)
+
+    def _t(self, groups: Numbers) -> Ticks:
+        """T of groups that have had a row."""
+        return self._t_of(self._highest[groups], groups)
+
+    def _t_of(self, highest: Ticks, groups: Numbers) -> Ticks:
+        if self._watermark:
+            highest = np.where(highest == NEVER, NEVER, highest - self._watermark)
+        return np.maximum(highest, self._floor[groups])
+
+    # -- publishing ----------------------------------------------------------------------------------------------
+
+    def _publish(self, touched: Numbers, groups: Numbers) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Publish the *touched* windows as the trigger says, and close what is over in *groups*."""
+        slots = touched if self._at_once else touched[self._slots.closed[touched]]
+        chained = self._slots.open_of(groups) if len(groups) else groups
+        over = self._slots.stop[chained] < self._t(self._slots.group[chained])
+        if not self._at_once:
+            slots = np.concatenate((slots, chained[over & ~self._slots.closed[chained]]))
+        frame = self._windows(slots) if len(slots) else None
+        if len(chained):
+            self._slots.mark_closed(chained[over])
+            if self._solo:
+                highest = self._highest[self._slots.group[chained]]
+                self._slots.retire(groups, chained, self._slots.stop[chained] < highest - self._watermark, keep=False)
+            else:
+                self._slots.retire(groups, chained, over, keep=True)
+        if frame is None:
+            return None, None
+        made = self._results.upserts(frame)
+        return (made.rows if made.rows.height else None), made.failed
+
+    def _windows(self, slots: Numbers) -> pl.DataFrame:
+        """`_g`, `_wstart`, `_wend`, `_a…` of the windows in *slots*."""
+        return self._finish(self._slots.group[slots], self._slots.index[slots], self._slots.partials(slots))
+
+    def _finish(self, groups: Numbers, indexes: Numbers, partials: pl.DataFrame) -> pl.DataFrame:
+        start, end = self._grid.bounds(indexes)
+        about = [pl.Series("_g", groups), pl.Series("_wstart", start), pl.Series("_wend", end)]
+        names = [s.name for s in about]
+        return self._aggregates.finalise(partials.with_columns(about), names).with_columns(pl.lit(self._now).alias("_now"))
+
+    def open_windows(self) -> pl.DataFrame:
+        slots = self._slots.live()
+        slots = slots[~self._slots.closed[slots]]
+        slots = slots[np.lexsort((self._slots.index[slots], self._slots.group[slots]))]
+        if not len(slots):
+            return self._results.empty().drop("_op")
+        return self._results.upserts(self._windows(slots)).rows.drop("_op")
+
+    # -- controls ------------------------------------------------------------------------------------------------
+
+    def control(self, control: Control) -> Emission:
+        if control.kind == "delete":
+            return self._recompute(control.low, control.high, control.tables, vanish=True)
+        if control.kind == "recalculate":
+            return self._recompute(control.low, control.high, None, vanish=False)
+        if control.kind == "flush":
+            return self._close_all(np.arange(len(self._groups)))
+        if control.kind == "tick" and self._idle:
+            heard = self._heard[: len(self._groups)]
+            self._now = max(self._now, control.time)
+            return self._close_all(np.flatnonzero((heard != NEVER) & (heard + self._idle <= control.time)))
+        return Emission()
+
+    def _close_all(self, groups: Numbers) -> Emission:
+        """Raise T of *groups* above their open windows."""
+        chained = self._slots.open_of(groups)
+        owners = self._slots.group[chained]
+        groups = np.unique(owners)
+        np.maximum.at(self._floor, owners, self._slots.stop[chained] + 1)
+        self._moved[groups] = True
+        rows, failed = self._publish(np.empty(0, np.int64), groups)
+        return Emission(rows, failed=failed)
+
+    def _remove(self, removed: pl.DataFrame, call: pl.DataFrame) -> Emission:
+        """Delete rows by key: recompute the windows they were in."""
+        times = removed.get_column(self._time)
+        emission = Emission()
+        for low, high in _ranges(np.unique(times.to_numpy())):
+            tables = tuple(removed.filter(times.is_between(low, high)).get_column("tbname").unique(maintain_order=True).to_list())
+            emission = self._combine(emission, self._recompute(low, high, tables, vanish=True, call=call))
+        return emission
+
+    def _recompute(
+        self, low: int, high: int, tables: tuple[str, ...] | None, vanish: bool, call: pl.DataFrame | None = None
+    ) -> Emission:
+        """Compute the windows that touch low..high again from stored rows.
+
+        *vanish*: windows that have no row any more may have been published and are removed. *call*: rows that `History`
+        may not have yet.
+        """
+        if self._history is None:
+            raise StateError("this kernel has no history to read again", hint="a kernel that gets DELETE needs a History")
+        known = len(self._groups)
+        if not known:
+            return Emission()
+        low, high = max(low, int(self._lowest[:known].min())), min(high, int(self._highest[:known].max()))
+        if low > high:
+            return Emission()
+        edges = np.array([low, high], np.int64)
+        first, last = int(self._grid.first(edges)[0]), int(self._grid.last(edges)[1])
+        start, end = self._grid.bounds(np.array([first, last], np.int64))
+        if not self._solo:
+            tables = None
+        stored = self._history.fetch(int(start[0]), int(end[1]) - 1, tables)
+        if call is not None:
+            stored = self._with_call(stored, call, int(start[0]), int(end[1]) - 1, tables)
+        made, failed = self._prepare(stored)
+        groups = self._groups.numbers(made)
+        self._reserve()
+        positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
+        inside = (indexes >= first) & (indexes <= last)
+        labelled = made[positions[inside]].with_columns(pl.Series("_g", groups[positions[inside]]), pl.Series("_i", indexes[inside]))
+        partials = self._aggregates.partial(labelled, ["_g", "_i"]).sort("_g", "_i")
+        empty = self._emptied(partials, first, last, tables, vanish)
+        rows, more = self._replace(partials, empty)
+        return Emission(rows, failed=_stack(failed, more))
+
+    def _with_call(self, stored: pl.DataFrame, call: pl.DataFrame, low: int, high: int, tables: tuple[str, ...] | None) -> pl.DataFrame:
+        time = pl.col(self._time)
+        recent = call.filter(time.is_between(low, high))
+        if tables is not None:
+            recent = recent.filter(pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in tables]))
+        key = self.plan.source.key_column
+        identity = ["tbname", self._time, *([key] if key else [])]
+        both = pl.concat([stored.select(call.columns).cast(dict(call.schema)), recent])  # type: ignore[arg-type]
+        return both.unique(identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE)
+
+    def _emptied(self, partials: pl.DataFrame, first: int, last: int, tables: tuple[str, ...] | None, vanish: bool) -> pl.DataFrame:
+        """(`_g`, `_i`) of windows in first..last that may exist and have no rows now."""
+        slots = self._slots.live()
+        slots = slots[(self._slots.index[slots] >= first) & (self._slots.index[slots] <= last)]
+        groups, indexes = self._slots.group[slots], self._slots.index[slots]
+        if self._solo:
+            owners = self._owners(tables)
+            held = np.isin(groups, owners)
+            groups, indexes = groups[held], indexes[held]
+            if vanish:
+                # what was published of closed windows is not remembered: every window of the grid that the group may have had
+                owners = owners[self._highest[owners] != NEVER]
+                begin = np.maximum(self._grid.first(self._lowest[owners]), first)
+                finish = np.minimum(self._grid.last(self._highest[owners]), last)
+                counts = np.maximum(finish - begin + 1, 0)
+                nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+                groups = np.concatenate((groups, np.repeat(owners, counts)))
+                indexes = np.concatenate((indexes, np.repeat(begin, counts) + nth))
+        maybe = pl.DataFrame({"_g": groups, "_i": indexes}, schema={"_g": pl.Int64, "_i": pl.Int64}).unique()
+        return maybe.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort("_g", "_i")
+
+    def _owners(self, tables: tuple[str, ...] | None) -> Numbers:
+        """Groups whose rows come from *tables*."""
+        column = self._groups.table_column
+        if tables is None or column is None:
+            return np.arange(len(self._groups))
+        return np.flatnonzero(self._groups.keys().get_column(column).str.to_lowercase().is_in([t.lower() for t in tables]).to_numpy())
+
+    def _replace(self, partials: pl.DataFrame, empty: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Put recomputed windows into the state, take empty ones out, publish both."""
+        groups, indexes = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
+        stops = self._grid.bounds(indexes)[1] - 1
+        closed = stops < self._t(groups)
+        held = np.ones(len(groups), np.bool_)
+        if self._solo:
+            held = stops >= self._highest[groups] - self._watermark
+        slots = self._slots.locate(groups[held], indexes[held], stops[held])
+        self._slots.put(slots, partials.filter(pl.Series(held)))
+        if not self._solo and closed.any():
+            owners = np.unique(groups[closed])
+            chained = self._slots.open_of(owners)
+            self._slots.retire(owners, chained, self._slots.stop[chained] < self._t(self._slots.group[chained]), keep=True)
+        self._slots.mark_closed(slots[closed[held]])
+        shown = np.ones(len(groups), np.bool_) if self._at_once else closed
+        upserts = self._results.upserts(self._finish(groups[shown], indexes[shown], partials.filter(pl.Series(shown))))
+        empty_groups, empty_indexes = empty.get_column("_g").to_numpy(), empty.get_column("_i").to_numpy()
+        found = self._slots.find(empty_groups, empty_indexes)
+        self._slots.drop(found[found >= 0])
+        start, end = self._grid.bounds(empty_indexes)
+        shown = np.ones(len(start), np.bool_) if self._at_once else end - 1 < self._t(empty_groups)
+        gone = pl.DataFrame({"_g": empty_groups[shown], "_wstart": start[shown], "_wend": end[shown]})
+        deletes = self._results.deletes(gone)
+        rows = pl.concat([deletes.rows, upserts.rows])
+        return (rows if rows.height else None), _stack(upserts.failed, deletes.failed)
+
+    def _combine(self, first: Emission, second: Emission) -> Emission:
+        """One emission of two: of equal keys the later line stands."""
+        rows = _stack(first.rows, second.rows)
+        if rows is not None:
+            rows = rows.unique(["tbname", self._results.time], keep="last", maintain_order=True)
+        return Emission(rows, late=_stack(first.late, second.late), failed=_stack(first.failed, second.failed))
+
+    def load_history(self) -> Emission:
+        if self._history is None:
+            return Emission()
+        stored = self._history.fetch(_EARLIEST, _LATEST)
+        made, failed = self._prepare(stored)
+        if not made.height:
+            return Emission(failed=failed)
+        groups = self._groups.numbers(made)
+        times = made.get_column(self._time).to_numpy()
+        self._reserve()
+        np.maximum.at(self._highest, groups, times)
+        np.minimum.at(self._lowest, groups, times)
+        self._moved[groups] = True
+        if not self._groups.whole and "_late" not in made.columns:
+            self._tables.advance(self._tables.numbers(made), times)
+        positions, indexes = self._grid.assign(times)
+        slots = self._slots.locate(groups[positions], indexes, self._grid.bounds(indexes)[1] - 1)
+        self._slots.add(slots, made[positions])
+        touched = self._slots.touched(slots)
+        result = self._results.upserts(self._windows(touched))
+        due = np.unique(groups)
+        chained = self._slots.open_of(due)
+        over = self._slots.stop[chained] < self._t(self._slots.group[chained])
+        self._slots.retire(due, chained, over, keep=not self._solo)  # published already: closing adds nothing
+        return Emission(result.rows, failed=_stack(failed, result.failed))
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def delta(self, full: bool = False) -> Delta:
+        self._purge()
+        n = len(self._groups)
+        moved = np.arange(n) if full else np.flatnonzero(self._moved[:n])
+        self._moved[:] = False
+        frames = {"groups": self._groups.delta(full), **self._slots.delta(full)}
+        arrays = {"highest": self._highest, "lowest": self._lowest, "floor": self._floor, "heard": self._heard}
+        frames["clock"] = pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
+        if not self._groups.whole:
+            frames["tables"] = self._tables.delta(full)
+        return Delta({name: frame for name, frame in frames.items() if frame.height}, full)
+
+    def _purge(self) -> None:
+        """Drop closed windows behind DELETE_MARK."""
+        if not self._mark or self._solo:
+            return
+        slots = self._slots.live()
+        slots = slots[self._slots.closed[slots]]
+        self._slots.free(slots[self._slots.stop[slots] < self._highest[self._slots.group[slots]] - self._mark])
+
+    def restore(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            if delta.full and len(self._groups):
+                self.__init__(self.plan, self._history)  # type: ignore[misc]
+            frames = delta.frames
+            if "groups" in frames:
+                self._groups.restore(frames["groups"])
+                self._reserve()
+            if "tables" in frames:
+                self._tables.restore(frames["tables"])
+            if "clock" in frames:
+                clock = frames["clock"]
+                moved = clock.get_column("_g").to_numpy()
+                for name, array in (("highest", self._highest), ("lowest", self._lowest), ("floor", self._floor), ("heard", self._heard)):
+                    array[moved] = clock.get_column(name).to_numpy()
+            self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
+        self._moved[:] = False
+
+
+def _ranges(times: Ticks) -> list[tuple[int, int]]:
+    """A few ranges that cover sorted *times*: near neighbours go together."""
+    if len(times) <= 16:
+        return [(int(t), int(t)) for t in times]
+    return [(int(times[0]), int(times[-1]))]
+
+
+def _stack(first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return pl.concat([first, second], how="diagonal")

@@ -1,0 +1,349 @@
+"""Accumulators of open windows in dense arrays: one slot per (group, window), found by hash, freed when the window is done.
+
+A call costs what it touches: lookup, accumulation and closing are vectorised scatters into arrays; nothing walks over all
+slots. Parts that are one machine number (counts, sums, minima, maxima) live in numpy arrays and rows are added to them one
+by one in order, so a float sum is the same to the last bit however rows were cut into calls. All other parts live in an
+append-only frame that is compacted when half of it is dead. Refuses to know time: when a window ends is told by the caller.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from penstock.windows.aggregates import Aggregates, Part
+from penstock.windows.groups import Numbers
+from penstock.windows.steps import Ticks, grown
+
+_EMPTY, _GONE = -1, -2
+_FOREVER = np.iinfo(np.int64).max
+Array = npt.NDArray[Any]
+
+
+def _identity(part: Part) -> float | int:
+    """What an elementwise part is before its first value."""
+    dtype = np.dtype(pl.Series([], dtype=part.dtype).to_numpy().dtype)
+    if part.kind not in ("min", "max"):
+        return 0
+    if dtype.kind == "f":
+        return np.inf if part.kind == "min" else -np.inf
+    info = np.iinfo(dtype)
+    return int(info.max if part.kind == "min" else info.min)
+
+
+class Slots:
+    """Windows in slots. `group`, `index`, `stop` (last tick), `closed` are read by slot number."""
+
+    def __init__(self, aggregates: Aggregates) -> None:
+        self._aggregates = aggregates
+        self.group: Numbers = np.empty(0, np.int64)
+        self.index: Numbers = np.empty(0, np.int64)
+        self.stop: Ticks = np.empty(0, np.int64)
+        self.closed: Array = np.empty(0, np.bool_)
+        self._older: Array = np.empty(0, np.int32)  # next open slot of the same group
+        self._place: Array = np.empty(0, np.int32)
+        self._live: Array = np.empty(0, np.bool_)
+        self._changed: Array = np.empty(0, np.bool_)
+        self._saved: Array = np.empty(0, np.bool_)
+        self._touch: Array = np.empty(0, np.int64)
+        self._clock = 0
+        self._free: list[Array] = []
+        self._used = 0
+        self._count = 0
+        self._head: Array = np.full(64, -1, np.int32)
+        #: last tick of each group's earliest open window
+        self.oldest: Ticks = np.full(64, _FOREVER, np.int64)
+        self._table: Array = np.full(256, _EMPTY, np.int32)
+        self._filled = 0
+        self._gone: list[pl.DataFrame] = []
+        self._parts: dict[str, Array] = {}
+        self._fills: dict[str, float | int] = {}
+        if aggregates.elementwise:
+            for part in aggregates.parts:
+                self._fills[part.columns[0]] = _identity(part)
+                self._parts[part.columns[0]] = np.empty(0, pl.Series([], dtype=part.dtype).to_numpy().dtype)
+        self._store: pl.DataFrame | None = None
+        self._line: Array = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    # -- finding -------------------------------------------------------------------------------------------------
+
+    def reserve_groups(self, count: int) -> None:
+        self._head = grown(self._head, count, -1)
+        self.oldest = grown(self.oldest, count, _FOREVER)  # type: ignore[assignment]
+
+    def locate(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
+        """Slot of each (group, window); missing ones are made."""
+        if not self._used:
+            slots = np.full(len(groups), -1, np.int64)
+        else:
+            slots = self._head[groups].astype(np.int64)
+            slots[(self.index[slots] != indexes) | (slots < 0)] = -1
+        missed = np.flatnonzero(slots < 0)
+        if len(missed):
+            g, i = groups[missed], indexes[missed]
+            found = self.find(g, i)
+            new = np.flatnonzero(found < 0)
+            if len(new):
+                order = new[np.lexsort((i[new], g[new]))]
+                fresh = np.concatenate(([True], (g[order][1:] != g[order][:-1]) | (i[order][1:] != i[order][:-1])))
+                made = self._create(g[order][fresh], i[order][fresh], stops[missed][order][fresh])
+                found[order] = made[np.cumsum(fresh) - 1]
+            slots[missed] = found
+        return slots
+
+    def find(self, groups: Numbers, indexes: Numbers) -> Numbers:
+        """Slot of each (group, window), -1 where there is none."""
+        if not self._used:
+            return np.full(len(groups), -1, np.int64)
+        mask = len(self._table) - 1
+        places = _hash(groups, indexes) & mask
+        found = self._table[places].astype(np.int64)
+        wrong = np.flatnonzero((found != _EMPTY) & ~self._is(found, groups, indexes))
+        while len(wrong):
+            places[wrong] = (places[wrong] + 1) & mask
+            candidates = self._table[places[wrong]].astype(np.int64)
+            found[wrong] = candidates
+            wrong = wrong[(candidates != _EMPTY) & ~self._is(candidates, groups[wrong], indexes[wrong])]
+        return found
+
+    def _is(self, slots: Numbers, groups: Numbers, indexes: Numbers) -> npt.NDArray[np.bool_]:
+        return (slots >= 0) & (self.group[slots] == groups) & (self.index[slots] == indexes)
+
+    def _create(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
+        """New slots for distinct windows in order of (group, window)."""
+        n = len(groups)
+        slots = self._take(n)
+        self.group[slots], self.index[slots], self.stop[slots] = groups, indexes, stops
+        self.closed[slots] = False
+        self._live[slots] = True
+        self._saved[slots] = False
+        for name, array in self._parts.items():
+            array[slots] = self._fills[name]
+        self._line[slots] = -1
+        self._count += n
+        if (self._filled + n) * 2 > len(self._table):
+            self._rehash(slots)
+        else:
+            self._insert(slots)
+        self._link(groups, slots)
+        np.minimum.at(self.oldest, groups, stops)
+        return slots
+
+    def _take(self, n: int) -> Numbers:
+        taken: list[Array] = []
+        while self._free and n:
+            piece = self._free.pop()
+            if len(piece) > n:
+                self._free.append(piece[n:])
+                piece = piece[:n]
+            taken.append(piece)
+            n -= len(piece)
+        if n:
+            taken.append(np.arange(self._used, self._used + n))
+            self._used += n
+            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_touch", "_line"):
+                setattr(self, name, grown(getattr(self, name), self._used, 0))
+            self._parts = {name: grown(array, self._used, 0) for name, array in self._parts.items()}
+        return np.concatenate(taken).astype(np.int64)
+
+    def _insert(self, slots: Numbers) -> None:
+        mask = len(self._table) - 1
+        places = _hash(self.group[slots], self.index[slots]) & mask
+        self._filled += len(slots)
+        while len(slots):
+            free = self._table[places] == _EMPTY
+            self._table[places[free]] = slots[free]
+            won = self._table[places] == slots
+            self._place[slots[won]] = places[won]
+            slots, places = slots[~won], (places[~won] + 1) & mask
+
+    def _rehash(self, more: Numbers) -> None:
+        """Lay the table out afresh, without the places of freed slots."""
+        size = 1 << (max(self._count, 128) * 3).bit_length()
+        self._table = np.full(size, _EMPTY, np.int32)
+        self._filled = 0
+        self._insert(np.flatnonzero(self._live[: self._used]))
+
+    def _link(self, groups: Numbers, slots: Numbers) -> None:
+        """Put *slots*, in order of group, on top of their groups' lists of open windows."""
+        first = np.concatenate(([True], groups[1:] != groups[:-1]))
+        self._older[slots[1:]] = slots[:-1]
+        self._older[slots[first]] = self._head[groups[first]]
+        last = np.concatenate((first[1:], [True]))
+        self._head[groups[last]] = slots[last]
+
+    def touched(self, slots: Numbers) -> Numbers:
+        """The distinct *slots*, ordered by where they come last."""
+        moments = np.arange(self._clock + 1, self._clock + 1 + len(slots))
+        self._clock += len(slots)
+        np.maximum.at(self._touch, slots, moments)
+        self._changed[slots] = True
+        return slots[self._touch[slots] == moments]
+
+    # -- closing -------------------------------------------------------------------------------------------------
+
+    def open_of(self, groups: Numbers) -> Numbers:
+        """Open windows of the given (distinct) groups, by group and window."""
+        found: list[Array] = []
+        current = self._head[groups]
+        current = current[current >= 0]
+        while len(current):
+            found.append(current)
+            current = self._older[current]
+            current = current[current >= 0]
+        slots = np.concatenate(found).astype(np.int64) if found else np.empty(0, np.int64)
+        return slots[np.lexsort((self.index[slots], self.group[slots]))]
+
+    def retire(self, groups: Numbers, open_slots: Numbers, done: npt.NDArray[np.bool_], keep: bool) -> None:
+        """Take the *done* of *open_slots* (all that `open_of(groups)` gave) off the open lists; free them unless *keep*."""
+        kept, gone = open_slots[~done], open_slots[done]
+        self._head[groups] = -1
+        self.oldest[groups] = _FOREVER
+        if len(kept):
+            self._link(self.group[kept], kept)
+            np.minimum.at(self.oldest, self.group[kept], self.stop[kept])
+        if keep:
+            self.closed[gone] = True
+            self._changed[gone] = True
+        else:
+            self.free(gone)
+
+    def mark_closed(self, slots: Numbers) -> None:
+        """Say that *slots* have been published as closed."""
+        self.closed[slots] = True
+        self._changed[slots] = True
+
+    def free(self, slots: Numbers) -> None:
+        """Forget *slots*, which must be on no open list."""
+        if not len(slots):
+            return
+        saved = slots[self._saved[slots]]
+        if len(saved):
+            self._gone.append(pl.DataFrame({"_g": self.group[saved], "_i": self.index[saved]}))
+        self._live[slots] = False
+        self._changed[slots] = False
+        self._table[self._place[slots]] = _GONE
+        self._count -= len(slots)
+        self._free.append(slots)
+
+    def drop(self, slots: Numbers) -> None:
+        """Forget *slots* wherever they are."""
+        groups = np.unique(self.group[slots])
+        chained = self.open_of(groups)
+        self.retire(groups, chained, np.isin(chained, slots), keep=True)
+        self.free(slots)
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def add(self, slots: Numbers, rows: pl.DataFrame) -> None:
+        """Add *rows* (with their arguments `_x…`) to the windows in *slots*, line by line."""
+        if not self._aggregates.elementwise:
+            self._merge(self._aggregates.partial(rows.with_columns(pl.Series("_slot", slots)), ["_slot"]))
+            return
+        counts: dict[int, Array | int] = {-1: 1}
+        for part in self._aggregates.parts:
+            array = self._parts[part.columns[0]]
+            if part.kind == "n":
+                if part.argument not in counts:
+                    x = rows.get_column(f"_x{part.argument}")
+                    counts[part.argument] = x.is_not_null().cast(pl.Int64).to_numpy() if x.null_count() else 1
+                np.add.at(array, slots, counts[part.argument])
+                continue
+            x = rows.get_column(f"_x{part.argument}")
+            if x.dtype != part.dtype:
+                x = x.cast(part.dtype)
+            if x.null_count():
+                x = x.fill_null(pl.lit(self._fills[part.columns[0]], dtype=part.dtype))
+            {"sum": np.add, "min": np.minimum, "max": np.maximum}[part.kind].at(array, slots, x.to_numpy())
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        """Replace the values of distinct *slots* by *partials*, line by line."""
+        self._changed[slots] = True
+        if self._aggregates.elementwise:
+            for name, array in self._parts.items():
+                array[slots] = partials.get_column(name).fill_null(self._fills[name]).to_numpy()
+            return
+        self._append(slots, partials.select(self._aggregates.columns))
+
+    def partials(self, slots: Numbers) -> pl.DataFrame:
+        """Partial aggregates of *slots*."""
+        if self._aggregates.elementwise:
+            return pl.DataFrame({name: array[slots] for name, array in self._parts.items()})
+        assert self._store is not None
+        return self._store[self._line[slots]]
+
+    def _merge(self, partials: pl.DataFrame) -> None:
+        slots = partials.get_column("_slot").to_numpy()
+        old = slots[self._line[slots] >= 0]
+        if len(old):
+            assert self._store is not None
+            known = self._store[self._line[old]].with_columns(pl.Series("_slot", old))
+            partials = self._aggregates.merge(pl.concat([known, partials.select(known.columns)]), ["_slot"])
+            slots = partials.get_column("_slot").to_numpy()
+        self._append(slots, partials.select(self._aggregates.columns))
+
+    def _append(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        base = 0 if self._store is None else self._store.height
+        self._store = partials if self._store is None else self._store.vstack(partials)
+        self._line[slots] = np.arange(base, base + len(slots))
+        if self._store.height > 2 * self._count + 4096:
+            live = np.flatnonzero(self._live[: self._used])
+            live = live[self._line[live] >= 0]
+            self._store = self._store[self._line[live]].rechunk()
+            self._line[live] = np.arange(len(live))
+        elif self._store.n_chunks() > 64:
+            self._store = self._store.rechunk()
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def live(self, full: bool = True) -> Numbers:
+        """All windows held, or those changed since the last `delta`."""
+        mask = self._live[: self._used] if full else self._live[: self._used] & self._changed[: self._used]
+        return np.flatnonzero(mask)
+
+    def delta(self, full: bool) -> dict[str, pl.DataFrame]:
+        """`windows` to put and `windows.gone` to remove, by (`_g`, `_i`)."""
+        slots = self.live(full)
+        self._changed[: self._used] = False
+        self._saved[slots] = True
+        gone, self._gone = self._gone, []
+        about = {"_g": self.group[slots], "_i": self.index[slots], "_stop": self.stop[slots], "_closed": self.closed[slots]}
+        frames = {}
+        if len(slots):
+            frames["windows"] = pl.DataFrame(about).hstack(self.partials(slots))
+        if gone and not full:
+            frames["windows.gone"] = pl.concat(gone)
+        return frames
+
+    def restore(self, put: pl.DataFrame | None, gone: pl.DataFrame | None, keep: bool) -> None:
+        """Apply one `delta`; *keep*: closed windows are off the open lists."""
+        if gone is not None:
+            slots = self.find(gone.get_column("_g").to_numpy(), gone.get_column("_i").to_numpy())
+            self.drop(slots[slots >= 0])
+        if put is not None:
+            groups, indexes, stops = (put.get_column(c).to_numpy() for c in ("_g", "_i", "_stop"))
+            self.reserve_groups(int(groups.max()) + 1)
+            slots = self.locate(groups, indexes, stops)
+            self.put(slots, put)
+            closed = put.get_column("_closed").to_numpy()
+            self.closed[slots] = closed
+            if keep and closed.any():
+                owners = np.unique(groups[closed])
+                chained = self.open_of(owners)
+                self.retire(owners, chained, self.closed[chained], keep=True)
+            self._saved[slots] = True
+        self._changed[: self._used] = False
+        self._gone = []
+
+
+def _hash(groups: Numbers, indexes: Numbers) -> Numbers:
+    mixed = groups.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + indexes.view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(20)).view(np.int64)

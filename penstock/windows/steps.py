@@ -1,0 +1,109 @@
+"""What came before a write: running maxima that honour the borders of client writes.
+
+A write is one step: its rows are judged by what was there before it, whatever order they have inside it. Everything works on
+dense keys (numpy indices) and whole calls at once; nothing depends on how writes were put together into calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from penstock.windows.groups import KeyIndex, Numbers
+
+#: before every time; far enough from the end of Int64 for sums with durations
+NEVER = -(1 << 62)
+Ticks = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def grown(array: npt.NDArray[np.generic], size: int, fill: object) -> npt.NDArray[np.generic]:
+    """*array* with room for at least *size* items, new ones set to *fill*; grows by doubling."""
+    if size <= len(array):
+        return array
+    bigger = np.full(max(size, 2 * len(array), 64), fill, array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+def previous_max(keys: Numbers, values: Ticks, steps: Ticks, before: Ticks) -> Ticks:
+    """For each row the highest value of its key in earlier steps, or *before* (per row: what the key had before the call).
+
+    *steps* never goes down along the rows.
+    """
+    n = len(keys)
+    if not n:
+        return np.empty(0, np.int64)
+    order = np.argsort(keys, kind="stable")
+    key, value, step = keys[order], values[order], steps[order]
+    first_of_key = np.concatenate(([True], key[1:] != key[:-1]))
+    first_of_step = first_of_key | np.concatenate(([True], step[1:] != step[:-1]))
+    starts = np.flatnonzero(first_of_step)
+    highest = np.maximum.reduceat(value, starts)  # of each (key, step)
+    opens = first_of_key[starts]
+    previous = np.empty(len(starts), np.int64)
+    previous[1:] = highest[:-1]
+    previous[opens] = before[order][starts[opens]]
+    _segmented_cummax(previous, opens)
+    result = np.empty(n, np.int64)
+    result[order] = np.repeat(previous, np.diff(np.append(starts, n)))
+    return result
+
+
+def _segmented_cummax(values: Ticks, opens: Mask) -> None:
+    """Running maximum in place, starting afresh where *opens*."""
+    segment = np.cumsum(opens)
+    longest = int(np.bincount(segment).max())
+    distance = 1
+    while distance < longest:
+        same = segment[distance:] == segment[:-distance]
+        values[distance:] = np.where(same, np.maximum(values[distance:], values[:-distance]), values[distance:])
+        distance *= 2
+
+
+class TableClock:
+    """The highest time of every child table, and which rows are out of order for theirs: one Int64 per table."""
+
+    def __init__(self) -> None:
+        self._index = KeyIndex({"tbname": pl.String()})
+        self._highest: Ticks = np.full(64, NEVER, np.int64)
+        self._changed: Mask = np.zeros(64, np.bool_)
+
+    def numbers(self, rows: pl.DataFrame) -> Numbers:
+        """Table number of each row."""
+        tables = self._index.numbers(rows.select("tbname"))
+        self._highest = grown(self._highest, len(self._index), NEVER)  # type: ignore[assignment]
+        self._changed = grown(self._changed, len(self._index), False)  # type: ignore[assignment]
+        return tables
+
+    def late(self, tables: Numbers, times: Ticks, steps: Ticks, among: Mask | None = None) -> Mask:
+        """Whether each row lies below what its table had before the row's write; asked before `advance`.
+
+        *among*: only these rows need a right answer (the others: False).
+        """
+        result = np.zeros(len(tables), np.bool_)
+        if among is None:
+            where = np.arange(len(tables))
+        else:
+            asked = np.zeros(len(self._index), np.bool_)
+            asked[tables[among]] = True
+            where = np.flatnonzero(asked[tables])
+        keys = tables[where]
+        result[where] = times[where] < previous_max(keys, times[where], steps[where], self._highest[keys])
+        return result if among is None else result & among
+
+    def advance(self, tables: Numbers, times: Ticks) -> None:
+        np.maximum.at(self._highest, tables, times)
+        self._changed[tables] = True
+
+    def delta(self, full: bool = False) -> pl.DataFrame:
+        """`tbname, ts` of the tables that moved since the last call (all when *full*)."""
+        n = len(self._index)
+        moved = np.arange(n) if full else np.flatnonzero(self._changed[:n])
+        self._changed[:] = False
+        return self._index.keys[moved].with_columns(pl.Series("ts", self._highest[moved]))
+
+    def restore(self, moved: pl.DataFrame) -> None:
+        tables = self.numbers(moved)
+        self._highest[tables] = moved.get_column("ts").to_numpy()
