@@ -13,11 +13,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
 from penstock import names
+from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.jars import paths
@@ -73,38 +70,25 @@ def command(layout: Layout) -> list[str]:
 def is_ready(bootstrap: str) -> bool:
     """True when the broker answers a metadata request."""
     try:
-        return bool(_admin(bootstrap).list_topics(timeout=1).brokers)
-    except KafkaException:
+        _admin(bootstrap).topics()
+    except BusError:
         return False
+    return True
 
 
 def create_built_in_topics(bootstrap: str) -> None:
     """Make the topics every mesh has; those that exist stay as they are.
 
     Raises:
-        BusError: the broker refuses.
+        BusError: the broker refuses, or one exists with another number of partitions.
     """
-    topics = [
-        NewTopic(topic, num_partitions=partitions, replication_factor=1, config=_topic_options(topic))
-        for topic, partitions in names.BUILT_IN_TOPICS.items()
-    ]
-    for topic, made in _admin(bootstrap).create_topics(topics, operation_timeout=30).items():
-        try:
-            made.result()
-        except KafkaException as wrong:
-            if wrong.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise BusError(f"could not create topic {topic}", detail=str(wrong.args[0]), topic=topic) from wrong
-
-
-def _topic_options(topic: str) -> dict[str, str]:
-    if topic == names.CATALOG:
-        return {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5", "segment.bytes": str(16 << 20)}
-    return {"retention.ms": "-1"}
+    Admin(bootstrap).ensure_topics(names.BUILT_IN_TOPICS, replication=1)
 
 
 @cache
-def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 200})
+def _admin(bootstrap: str) -> Admin:
+    """Kept, because it is asked every second."""
+    return Admin(bootstrap, client_id="penstock-mesh", timeout=1)
 
 
 def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:

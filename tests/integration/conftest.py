@@ -1,0 +1,107 @@
+"""Kafka and Redis as the rooms need them, from two makers: the embedded mesh's own child processes, and containers.
+
+Every test runs against both; without a Docker daemon (or without the image) the container half skips and says what is missing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import docker
+import pytest
+from docker.errors import DockerException, ImageNotFound
+
+# the reaper's image is one more to have; the fixtures below stop what they start. /.dockerenv does not make this a container's network
+os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
+os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
+
+from testcontainers.community.redis import RedisContainer  # noqa: E402
+from testcontainers.core.container import DockerContainer  # noqa: E402
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy  # noqa: E402
+
+from penstock.mesh.running import RunningMesh, running_mesh  # noqa: E402
+
+KAFKA_IMAGE = "apache/kafka:4.3.1"
+REDIS_IMAGE = "redis:7-bookworm"
+_MAKERS = ["local", pytest.param("container", marks=pytest.mark.docker)]
+
+
+def _require_image(image: str) -> None:
+    try:
+        client = docker.from_env()
+        client.ping()
+    except DockerException as absent:
+        pytest.skip(f"no Docker daemon: {absent}")
+    try:
+        client.images.get(image)
+    except ImageNotFound:
+        try:
+            client.images.pull(image)
+        except DockerException as absent:
+            pytest.skip(f"no image {image}: {absent}")
+
+
+@pytest.fixture(scope="session")
+def local_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    with running_mesh(tmp_path_factory.mktemp("servers"), rooms=("kafka", "redis")) as running:
+        yield running
+
+
+@contextmanager
+def kafka_container() -> Iterator[str]:
+    """A broker in the public image's layout. It learns the port it is reached at only when it runs, so it starts by waiting for that."""
+    waiting = "while [ ! -f /tmp/advertised ]; do sleep 0.1; done; . /tmp/advertised; exec /etc/kafka/docker/run"
+    settings = {
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
+        "KAFKA_MESSAGE_MAX_BYTES": str(32 << 20),
+    }
+    container = DockerContainer(KAFKA_IMAGE).with_exposed_ports(9092).with_command(["sh", "-c", waiting])
+    for name, value in settings.items():
+        container = container.with_env(name, value)
+    with container:
+        address = f"{container.get_container_host_ip()}:{container.get_exposed_port(9092)}"
+        text = f"export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://{address}\n".encode()
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            entry = tarfile.TarInfo("advertised")
+            entry.size, entry.mode = len(text), 0o644
+            tar.addfile(entry, io.BytesIO(text))
+        container.get_wrapped_container().put_archive("/tmp", archive.getvalue())
+        LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(120).wait_until_ready(container)
+        yield address
+
+
+@pytest.fixture(scope="session", params=_MAKERS)
+def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Bootstrap address of a broker."""
+    if request.param == "local":
+        yield request.getfixturevalue("local_servers").kafka_bootstrap
+        return
+    _require_image(KAFKA_IMAGE)
+    with kafka_container() as address:
+        yield address
+
+
+@pytest.fixture(scope="session", params=_MAKERS)
+def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Address of a redis-server, with its password."""
+    if request.param == "local":
+        yield request.getfixturevalue("local_servers").redis_url
+        return
+    _require_image(REDIS_IMAGE)
+    with RedisContainer(REDIS_IMAGE, password="between-us") as container:
+        yield f"redis://:between-us@{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
