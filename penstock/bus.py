@@ -105,8 +105,8 @@ class Publisher:
             "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
-            "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000,
-            "error_cb": self._on_error, "logger": _quiet(),
+            "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000,
+            "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": _quiet(),
         }  # fmt: skip
         if transactional_id is not None:
             config |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000, "delivery.timeout.ms": 10_000}
@@ -305,8 +305,9 @@ class Reader:
             if (error := message.error()) is not None:
                 self._refuse(error, message)
                 continue
-            found.setdefault(_where(message), []).append(message)
-        self.at_end -= found.keys()
+            where = _where(message)
+            self.at_end.discard(where)
+            found.setdefault(where, []).append(message)
         return [
             Batch(
                 topic, partition,
@@ -436,8 +437,6 @@ def topic_config(topic: str) -> dict[str, str]:
     return config | {"message.timestamp.type": "LogAppendTime"}
 
 
-def _quiet() -> Any:
-    """Librdkafka's own log lines go to the standard logger instead of stderr."""
-    import logging
-
+def _quiet() -> logging.Logger:
+    """Where librdkafka's own log lines go instead of stderr."""
     return logging.getLogger("penstock.kafka")

@@ -118,14 +118,14 @@ class CatalogReader:
             kind, _, number = key.decode(errors="replace").partition("/")
             old = catalog.remove(int(number)) if number.isdecimal() else None
             return Changed(old, None) if old is not None else None
+        if key.startswith(b"child/") and not self._children:
+            return None
         record = entries.read(value)
         if record.epoch < catalog.epoch:
             raise SchemaError(f"a leader of epoch {record.epoch} wrote after epoch {catalog.epoch}")
         catalog.epoch = record.epoch
         if key == entries.LEADER_KEY:
             catalog.next_id = max(catalog.next_id, int(record.body))
-            return None
-        if record.kind == "child" and not self._children:
             return None
         entry = entries.from_record(record)
         return Changed(catalog.put(entry), entry) if entry is not None else None

@@ -43,7 +43,7 @@ class CatalogWriter:
         self._lease = Lease(client, LEASE, ttl=ttl, address=address, clock=clock)
         self._lock = threading.RLock()
         self._publisher: Publisher | None = None
-        self._next_id = 0
+        self._next_id = self._epoch = 0
 
     @property
     def catalog(self) -> Catalog:
@@ -69,21 +69,22 @@ class CatalogWriter:
             self._step_down()
             if not self._lease.acquire(seen=self.catalog.epoch):
                 return False
+            self._epoch = self._lease.epoch
             try:
                 self._publisher = Publisher(
                     self._bootstrap, client_id="penstock-catalog-writer", transactional_id="penstock-catalog", timeout=timeout
                 )
                 self._publisher.fence()
                 self._lease.keep(lambda lost: _log.warning("the catalog's lease is lost", epoch=lost.epoch))
-                self._write([(entries.LEADER_KEY, entries.leader_value(self._lease.epoch, self.catalog.next_id))], timeout)
-                if self.catalog.epoch > self._lease.epoch:  # Redis had forgotten epochs that the log knows
+                self._write([(entries.LEADER_KEY, entries.leader_value(self._epoch, self.catalog.next_id))], timeout)
+                if self.catalog.epoch > self._epoch:  # Redis had forgotten epochs that the log knows
                     self._step_down()
                     return self.lead(timeout)
             except BaseException:
                 self._step_down()
                 raise
             self._next_id = self.catalog.next_id
-            _log.info("leading the catalog", epoch=self._lease.epoch, revision=self.catalog.revision)
+            _log.info("leading the catalog", epoch=self._epoch, revision=self.catalog.revision)
             return True
 
     def new_id(self) -> int:
@@ -101,8 +102,8 @@ class CatalogWriter:
         """
         with self._lock:
             if not self.leading:
-                raise LeaseLost(LEASE, self._lease.epoch)
-            epoch = self._lease.epoch
+                raise LeaseLost(LEASE, self._epoch)
+            epoch = self._epoch
             records: list[tuple[bytes, bytes | None]] = [(entries.key_of(e), entries.to_value(e, epoch)) for e in puts]
             records += [(entries.key_of(e), None) for e in removes]
             records.append((entries.LEADER_KEY, entries.leader_value(epoch, self._next_id)))
