@@ -61,7 +61,8 @@ class AggregateFunction:
     @property
     def signature(self) -> str:
         """As documentation shows it."""
-        return {"count": "count(* | any)", "apercentile": "apercentile(number, p, [algorithm])"}.get(self.name, f"{self.name}({self.argument})")
+        special = {"count": "count(* | any)", "apercentile": "apercentile(number, p, [algorithm])"}
+        return special.get(self.name, f"{self.name}({self.argument})")
 
 
 def _same(kind: ColumnType) -> ColumnType:

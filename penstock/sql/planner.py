@@ -1,0 +1,139 @@
+"""CREATE STREAM to a `StreamPlan`: names bound, types derived, defaults applied, everything impossible refused with a reason.
+
+The only maker of plans. Reads the catalog through `SchemaView`, writes nothing: a target table that does not exist yet is
+handed back as a definition. The order of steps decides which refusal a statement with several faults gets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from penstock.names import MAX_NAME_BYTES
+from penstock.sql import nodes
+from penstock.sql.dialect import to_sql
+from penstock.sql.functions.time import zone
+from penstock.sql.plan import Output, Source, StreamPlan
+from penstock.sql.planning.binder import TIMESTAMP, Binder
+from penstock.sql.planning.notify import plan_notify
+from penstock.sql.planning.options import plan_options
+from penstock.sql.planning.query import check_shape, find_source
+from penstock.sql.planning.refusals import REFUSALS, Refusal, refuse
+from penstock.sql.planning.selecting import Keys, Selection, WindowSelect, fill_mode, plan_fill, plan_keys, select_rows, unsupported
+from penstock.sql.planning.target import Wanted, check_name, plan_target
+from penstock.sql.planning.view import SchemaView, TableDef
+from penstock.sql.planning.windows import plan_window
+from penstock.sql.statements import CreateStream
+
+__all__ = ["REFUSALS", "PlannedStream", "Refusal", "SchemaView", "TableDef", "plan_stream"]
+
+
+@dataclass(frozen=True)
+class PlannedStream:
+    """`new_target`: the result table to create first (None: it exists). `notices`: what the user should be told."""
+
+    plan: StreamPlan
+    new_target: TableDef | None
+    notices: tuple[str, ...] = ()
+
+
+def plan_stream(
+    statement: CreateStream, view: SchemaView, *, database: str | None, stream_id: int, target_id: int, timezone: str = "UTC"
+) -> PlannedStream:
+    """Plan *statement*. *database* is the current one, for names without; *target_id* is the id of a table that is created."""
+    check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
+    timezone = zone(timezone)
+    select = check_shape(statement)
+    source, qualifiers = find_source(statement, view, select, database)
+    binder = Binder(statement, source, qualifiers, timezone)
+    for call in select.find_all(exp.Anonymous):
+        binder.check_function(call)
+    keys = plan_keys(binder, select.args.get("partition_by"))
+    window_node = select.args.get("window")
+    window = plan_window(window_node, binder) if window_node is not None else None
+    if window is None:
+        _check_rows(binder, keys)
+        selection = select_rows(binder, select)
+    else:
+        selection = WindowSelect(binder, keys, window).run(select)
+        _add_start(selection)
+    sliding_given = isinstance(window_node, nodes.IntervalWindow) and window_node.args.get("sliding") is not None
+    options = plan_options(binder, window, keys.by_table, fill_mode(select), sliding_given)
+    if window is None:
+        _check_first(binder, selection)
+    where = _where(binder, select)
+    fill = plan_fill(binder, select, selection)
+    target_database = statement.target.database or database or source.database
+    if view.precision(target_database) is None:
+        refuse(statement, "E_DATABASE_NOT_EXIST", statement.target, clause="INTO", database=target_database)
+    planned = plan_target(Wanted(statement, binder, view, target_database, keys, selection, window is not None), target_id)
+    plan = StreamPlan(
+        stream_id=stream_id, database=source.database, name=statement.stream.name, sql=statement.text,
+        source=Source(
+            source.id, source.database, source.name, source.kind, source.columns, source.tags, source.precision,
+            child=source.child, key_column=source.key_column, result_of=source.result_of,
+        ),
+        path=_path(source, keys), where=where, keys=keys.items, window=window, trigger=options.trigger,
+        aggregates=tuple(selection.aggregates), outputs=planned.outputs, target=planned.target,
+        watermark=options.watermark, ignore_expired=options.ignore_expired, ignore_update=options.ignore_update,
+        delete_mark=options.delete_mark, idle_timeout=options.idle_timeout, fill_history=options.fill_history,
+        fill_history_async=options.fill_history_async, fill=fill, notify=plan_notify(statement, window is not None),
+        timezone=timezone, on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
+    )  # fmt: skip
+    return PlannedStream(plan, planned.definition, statement.notices)
+
+
+def _path(source: TableDef, keys: Keys) -> Literal["scan", "exchange"]:
+    """Groups are finished in the scan when all rows of a group are in one source partition."""
+    if source.kind == "virtual":
+        return "exchange"
+    return "scan" if source.kind in ("child", "plain") or keys.by_table else "exchange"
+
+
+def _check_rows(binder: Binder, keys: Keys) -> None:
+    """A stream without window keeps rows as they are, so each must keep a table of its own."""
+    if binder.source.many and not keys.by_table:
+        unsupported(
+            binder, binder.statement.query,
+            f"rows of {binder.source.shown} would go into one result table, where equal times overwrite each other",
+            "add PARTITION BY tbname, or a window such as INTERVAL(10s)",
+        )  # fmt: skip
+
+
+def _check_first(binder: Binder, selection: Selection) -> None:
+    first = selection.outputs[0]
+    if first.type.kind != "TIMESTAMP":
+        unsupported(binder, selection.nodes[0], f"the first column must be a time, {first.name} is {first.type}",
+                    f"begin the list with {binder.source.columns[0].name}")  # fmt: skip
+    key = binder.source.key_column
+    if key and (len(selection.outputs) < 2 or selection.outputs[1].sql != to_sql(exp.column(key))):
+        unsupported(binder, selection.nodes[min(1, len(selection.nodes) - 1)],
+                    f"{binder.source.shown} has the composite key {key}, which must be the second column",
+                    f"begin the list with {binder.source.columns[0].name}, {key}")  # fmt: skip
+
+
+def _add_start(selection: Selection) -> None:
+    """A list that does not begin with the window's start gets it: called _wstart, or ts if that is taken, or else numbered."""
+    first = selection.outputs[0]
+    if first.sql == "_wstart":
+        return
+    taken = {o.name.lower() for o in selection.outputs}
+    names = ("_wstart", "ts", *(f"ts{i}" for i in range(1, len(taken) + 2)))
+    name = next(n for n in names if n not in taken)
+    start = exp.column("_wstart")
+    selection.outputs.insert(0, Output(name, to_sql(start), TIMESTAMP))
+    selection.filled.insert(0, False)
+    selection.nodes.insert(0, selection.nodes[0])
+
+
+def _where(binder: Binder, select: exp.Select) -> str | None:
+    clause = select.args.get("where")
+    if clause is None:
+        return None
+    bound = binder.bind(clause.this)
+    kind = binder.compiled(bound).type
+    if kind.kind != "BOOL" and not kind.numeric:
+        raise binder.statement.error(f"WHERE needs a condition, not {kind}", clause.this, code="E_TYPE", hint="compare it with something")
+    return to_sql(bound)

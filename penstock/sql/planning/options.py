@@ -1,0 +1,156 @@
+"""Trigger and options: defaults, and which go with which window and source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.sql.plan import Count, Duration, Event, Interval, State, Trigger, Window
+from penstock.sql.planning.binder import Binder
+from penstock.sql.planning.refusals import refuse
+from penstock.sql.planning.windows import checked_length
+from penstock.sql.statements import CreateStream
+
+DEFAULT_RECALCULATE = Duration(60, "m")
+_MIN_DELAY = Duration(5, "s")
+_MIN_RECALCULATE = Duration(10, "m")
+_TRIGGERS = {
+    "at_once": "AT_ONCE", "window_close": "WINDOW_CLOSE", "max_delay": "MAX_DELAY", "force_window_close": "FORCE_WINDOW_CLOSE",
+    "continuous_window_close": "CONTINUOUS_WINDOW_CLOSE",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every option with its default applied."""
+
+    trigger: Trigger
+    watermark: Duration
+    ignore_expired: bool
+    ignore_update: bool
+    delete_mark: Duration | None
+    idle_timeout: Duration | None
+    fill_history: bool
+    fill_history_async: bool
+
+
+def _at(statement: CreateStream, key: str) -> int | None:
+    return statement.positions.get(key)
+
+
+def plan_options(binder: Binder, window: Window | None, by_table: bool, fill_mode: str | None, sliding_given: bool) -> Options:
+    """Options of the statement. *by_table*: tbname is among the PARTITION BY keys."""
+    statement, given = binder.statement, binder.statement.options
+    trigger = given.trigger or Trigger("window_close")
+    ignore_expired = given.ignore_expired is not False
+    ignore_update = given.ignore_update is not False
+    watermark = Duration(0, "a")
+    if given.watermark is not None and given.watermark.value:
+        watermark = checked_length(binder, given.watermark, "WATERMARK", _at(statement, "watermark"))
+    if binder.source.kind == "virtual":
+        _check_virtual(statement, window, trigger, watermark)
+    if window is None and trigger.kind != "at_once":
+        refuse(statement, "E_NONWINDOW_TRIGGER", _at(statement, "trigger"))
+    _check_timeline(binder, window, by_table)
+    if isinstance(window, Count):
+        if not watermark.value:
+            refuse(statement, "E_COUNT_WATERMARK", _at(statement, "watermark"))
+        if not ignore_expired:
+            refuse(statement, "E_COUNT_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
+    if trigger.kind == "force_window_close":
+        _check_force(binder, window, by_table, fill_mode, sliding_given)
+    if trigger.kind == "max_delay":
+        trigger = _max_delay(binder, trigger)
+    if trigger.kind == "continuous_window_close":
+        trigger = _continuous(binder, window, trigger)
+        # Late rows and updates are what its recalculation is for, so 1 is not taken at its word.
+        ignore_expired = ignore_update = False
+    return Options(
+        trigger, watermark, ignore_expired, ignore_update, _delete_mark(binder, window, watermark),
+        _positive(binder, given.idle_timeout, "IDLE_TIMEOUT"), bool(given.fill_history),
+        bool(given.fill_history) and given.fill_history_async,
+    )  # fmt: skip
+
+
+def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration | None:
+    if given is None:
+        return None
+    at = _at(binder.statement, clause.lower())
+    if given.value <= 0:
+        refuse(binder.statement, "E_DURATION", at, clause=clause, given=given, hint="write a time above 0")
+    return checked_length(binder, given, clause, at)
+
+
+def _delete_mark(binder: Binder, window: Window | None, watermark: Duration) -> Duration | None:
+    """DELETE_MARK, but never shorter than the watermark or the window itself."""
+    given = binder.statement.options.delete_mark
+    if given is None:
+        return None
+    if given.natural:
+        given = Duration(given.ticks("ms") // 1000, "s")
+    mark = _positive(binder, given, "DELETE_MARK")
+    lengths = [d for d in (mark, watermark, window.size if isinstance(window, Interval) else None) if d is not None]
+    return max(lengths, key=lambda d: d.ticks("ns"))
+
+
+def _check_virtual(statement: CreateStream, window: Window | None, trigger: Trigger, watermark: Duration) -> None:
+    given = statement.options
+    if trigger.kind not in ("at_once", "window_close"):
+        refuse(statement, "E_VTABLE_TRIGGER", _at(statement, "trigger"), trigger=_TRIGGERS[trigger.kind])
+    if isinstance(window, Count):
+        refuse(statement, "E_VTABLE_COUNT_WINDOW", statement.query.args.get("window"))
+    if watermark.value:
+        refuse(statement, "E_VTABLE_WATERMARK", _at(statement, "watermark"))
+    if given.ignore_update is False:
+        refuse(statement, "E_VTABLE_DISORDER", _at(statement, "ignore_update"), option="UPDATE")
+    if given.ignore_expired is False:
+        refuse(statement, "E_VTABLE_DISORDER", _at(statement, "ignore_expired"), option="EXPIRED")
+    if given.fill_history:
+        refuse(statement, "E_VTABLE_FILL_HISTORY", _at(statement, "fill_history"))
+
+
+def _check_timeline(binder: Binder, window: Window | None, by_table: bool) -> None:
+    """State, event and count windows need rows in one order."""
+    if not isinstance(window, State | Event | Count):
+        return
+    statement, node = binder.statement, binder.statement.query.args["window"]
+    name = {"state": "STATE", "event": "EVENT", "count": "COUNT"}[window.kind]
+    if binder.source.many and not by_table:
+        refuse(statement, f"E_{name}_NEEDS_TBNAME", node)
+    if binder.source.key_column:
+        refuse(statement, "E_WINDOW_ON_COMPOSITE_KEY", node, window=f"{name}_WINDOW", table=binder.source.shown)
+
+
+def _check_force(binder: Binder, window: Window | None, by_table: bool, fill_mode: str | None, sliding_given: bool) -> None:
+    statement, given = binder.statement, binder.statement.options
+    if not isinstance(window, Interval):
+        refuse(statement, "E_FWC_WINDOW", _at(statement, "trigger"))
+    if sliding_given and window.sliding != window.size:
+        refuse(statement, "E_FWC_SLIDING", statement.query.args["window"].args["sliding"])
+    if given.fill_history:
+        refuse(statement, "E_FWC_FILL_HISTORY", _at(statement, "fill_history"))
+    if given.ignore_expired is False:
+        refuse(statement, "E_FWC_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
+    if given.ignore_update is False:
+        refuse(statement, "E_FWC_IGNORE_UPDATE", _at(statement, "ignore_update"))
+    if binder.source.many and not by_table:
+        refuse(statement, "E_FWC_NEEDS_TBNAME", _at(statement, "trigger"))
+    if fill_mode in ("next", "linear"):
+        refuse(statement, "E_FWC_FILL_MODE", statement.query.args["fill"], mode=fill_mode.upper())
+
+
+def _max_delay(binder: Binder, trigger: Trigger) -> Trigger:
+    at = _at(binder.statement, "trigger")
+    assert trigger.every is not None  # the grammar asks for it
+    if trigger.every.ticks("ns") < _MIN_DELAY.ticks("ns"):
+        refuse(binder.statement, "E_MAX_DELAY_MIN", at, given=trigger.every)
+    return Trigger("max_delay", checked_length(binder, trigger.every, "MAX_DELAY", at))
+
+
+def _continuous(binder: Binder, window: Window | None, trigger: Trigger) -> Trigger:
+    at = _at(binder.statement, "trigger")
+    if not isinstance(window, Interval):
+        refuse(binder.statement, "E_CWC_WINDOW", at)
+    every = trigger.every or DEFAULT_RECALCULATE
+    if every.ticks("ns") < _MIN_RECALCULATE.ticks("ns"):
+        refuse(binder.statement, "E_CWC_RECALC_MIN", at, given=every)
+    return Trigger("continuous_window_close", checked_length(binder, every, "RECALCULATE", at))
