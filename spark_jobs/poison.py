@@ -24,11 +24,13 @@ class Poison:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         raw = os.pread(self._file, _MARK.size, 0)
-        self._first, self._last, self._deaths = _MARK.unpack(raw) if len(raw) == _MARK.size else (0, -1, 0)
+        mark: tuple[int, int, int] = _MARK.unpack(raw) if len(raw) == _MARK.size else (0, -1, 0)
+        self._first, self._last, self._deaths = mark
 
     def alone(self, offset: int, *, bound: bool) -> bool:
         """Whether the record must run in a unit of its own. *bound*: outputs of the unit are published, so that cutting it
-        otherwise would change their positions; that is done only after a second death."""
+        otherwise would change their positions; that is done only after a second death.
+        """
         return self._suspect(offset) and (not bound or self._deaths >= LIMIT - 1)
 
     def given_up(self, offset: int) -> bool:

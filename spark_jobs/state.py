@@ -206,7 +206,7 @@ def _encode(snapshot: Snapshot, base: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
-    body = sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
     return b"%s %d %s\n" % (_MAGIC, VERSION, hashlib.blake2b(body, digest_size=16).hexdigest().encode()) + body
 
 

@@ -1,0 +1,110 @@
+"""Control records the driver sends by itself: ticks where streams need processing time, and `stream_on` again where it got lost.
+
+A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a partition has not reported (its control was
+never written, or Redis has lost the report) is announced again; a lane that has it already only reports. With a manual clock nobody ticks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import redis
+
+from penstock import log, names
+from penstock.bus import Publisher
+from penstock.catalog.model import StreamEntry
+from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
+from penstock.clock import Clock, milliseconds
+from penstock.errors import PenstockError
+from penstock.records import ControlRecord, encode
+from spark_jobs.lanes.stream import needs_ticks
+
+_log = log.get(__name__)
+
+
+def ticked_topics(catalog: Catalog) -> dict[str, int]:
+    """Topics, with their partitions, that carry a stream in need of processing time."""
+    found = {}
+    for stream in catalog.streams():
+        table = catalog.table_by_id(stream.plan.source.table_id)
+        if table is not None and stream.status == "running" and needs_ticks(stream.plan):
+            found[table.topic] = table.partitions
+    return found
+
+
+def missing(stream: StreamEntry, topic: str, partitions: int, reported: Iterable[str]) -> list[int]:
+    """Source partitions to which a stream has to be announced again."""
+    fields = set(reported)
+    failed = {f.partition(":")[2] for f in fields if f.startswith("failed:")}
+    lost = [p for p in range(partitions) if f"{topic}:{p}" not in fields | failed]
+    if stream.plan.path == "exchange" and not lost:
+        behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+        # any scan partition passes it on to all of the exchange
+        lost = [0] if behind - fields - failed else []
+    return lost
+
+
+class Controls(threading.Thread):
+    """Runs until `stop`."""
+
+    def __init__(
+        self,
+        catalog: CatalogReader,
+        client: redis.Redis,
+        publisher: Publisher,
+        clock: Clock,
+        *,
+        tick_seconds: float,
+        grace_seconds: float,
+        ticking: bool,
+    ) -> None:
+        super().__init__(name="controls", daemon=True)
+        self._catalog, self._redis, self._publisher, self._clock = catalog, client, publisher, clock
+        self._tick_seconds, self._grace = tick_seconds, grace_seconds
+        self._ticks = ticking
+        self._absent: dict[int, float] = {}
+        self._halt = threading.Event()
+
+    def stop(self) -> None:
+        self._halt.set()
+
+    def run(self) -> None:
+        tick_at = announce_at = 0.0
+        while not self._halt.wait(min(self._tick_seconds, 1.0) / 4):
+            now = self._clock.monotonic()
+            try:
+                if self._ticks and now >= tick_at:
+                    tick_at = now + self._tick_seconds
+                    self._tick()
+                if now >= announce_at:
+                    announce_at = now + min(self._grace / 4, 5.0)
+                    self._announce(now)
+            except (PenstockError, redis.RedisError) as error:
+                _log.warning("controls not sent", error=str(error))
+
+    def _tick(self) -> None:
+        value = encode(ControlRecord("tick", time=milliseconds(self._clock)))
+        for topic, partitions in ticked_topics(self._catalog.catalog).items():
+            for partition in range(partitions):
+                self._publisher.send(topic, value, partition=partition)
+
+    def _announce(self, now: float) -> None:
+        catalog = self._catalog.catalog
+        for stream in catalog.streams():
+            table = catalog.table_by_id(stream.plan.source.table_id)
+            if table is None or stream.status == "failed":
+                continue
+            reported = [str(f) for f in self._redis.hkeys(names.stream_status(stream.id))]
+            lost = missing(stream, table.topic, table.partitions, reported)
+            if not lost:
+                self._absent.pop(stream.id, None)
+                continue
+            if now - self._absent.setdefault(stream.id, now) < self._grace:
+                continue
+            self._absent[stream.id] = now
+            _log.warning("announcing a stream again", stream=stream.name, topic=table.topic, partitions=lost)
+            value = encode(ControlRecord("stream_on", stream=stream.id, body=stream.plan.to_json()))
+            for partition in lost:
+                self._publisher.send(table.topic, value, partition=partition)

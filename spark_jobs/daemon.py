@@ -1,0 +1,16 @@
+"""Spark's Python worker daemon with the operator's imports done before it forks: workers start warm and share the pages."""
+
+import confluent_kafka  # noqa: F401
+import fastavro  # noqa: F401
+import fsspec.implementations.local  # noqa: F401
+import pandas  # noqa: F401
+import polars  # noqa: F401
+import pyarrow  # noqa: F401
+import pyruhvro  # noqa: F401
+import redis  # noqa: F401
+from pyspark import daemon
+
+import spark_jobs.operator  # noqa: F401
+
+if __name__ == "__main__":
+    daemon.manager()

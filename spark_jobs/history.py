@@ -1,0 +1,153 @@
+"""The rows of a stream's source table as its kernel's input has left it: segments, and the log behind them.
+
+Nothing is read before somebody asks. Then the part of the log that is not in segments yet is read once and kept decoded, and every further
+question reads on from there to the position of the asking unit, never past it. The tail is dropped when segments have overtaken it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from penstock import names, segments
+from penstock.bus import Batch, Reader
+from penstock.codec import schema_ids
+from penstock.errors import SchemaError, StateError
+from penstock.records import ControlRecord, decode
+from penstock.segments import Position, RangeDelete
+from penstock.sql.plan import TICKS_PER_SECOND, Source
+from spark_jobs.replay import Position as Stamp
+from spark_jobs.worker import Worker
+
+_PATIENCE = 30.0
+
+
+class _Tail:
+    """Rows of one table of one partition from the log, behind the segments."""
+
+    def __init__(self, worker: Worker, table_id: int, topic: str, partition: int) -> None:
+        self._worker, self._table_id = worker, table_id
+        self._topic, self._partition = topic, partition
+        self._start()
+
+    def _start(self) -> None:
+        self.position = Position.load(self._worker.settings.segments_dir, self._topic, self._partition)
+        self._seen: dict[str, Stamp] = dict(self.position.producers)
+        self._next = self.position.next
+        self.rows: list[pl.DataFrame] = []
+        self.deletes: list[RangeDelete] = [d for d in self.position.deletes if d.table_id == self._table_id]
+
+    def advance(self, until: int) -> None:
+        """Know everything below offset *until*.
+
+        Raises:
+            StateError: the log cannot be read up to there.
+        """
+        if Position.load(self._worker.settings.segments_dir, self._topic, self._partition).next > self._next:
+            self._start()
+        if self._next >= until:
+            return
+        where = (self._topic, self._partition)
+        start = max(self._next, self._worker.admin.start_offsets([where])[where])
+        silent = 0
+        with Reader(self._worker.settings.kafka_bootstrap, {where: start}, client_id="penstock-history", max_wait_ms=20) as reader:
+            while self._next < until and silent < _PATIENCE:
+                batches = reader.read(20_000, 1.0)
+                silent = 0 if batches else silent + 1
+                for batch in batches:
+                    stop = int(np.searchsorted(batch.offsets, until))
+                    self._take(batch, stop)
+                    self._next = int(batch.offsets[stop - 1]) + 1 if stop == len(batch) else until
+        if self._next < until:
+            raise StateError(f"history of {self._topic}[{self._partition}] cannot be read", detail=f"{self._next} of {until}")
+
+    def _take(self, batch: Batch, stop: int) -> None:
+        ids = schema_ids(batch.values[:stop])
+        cuts = (np.flatnonzero(np.diff(ids)) + 1).tolist() if stop else []
+        for low, high in zip([0, *cuts], [*cuts, stop], strict=True):
+            schema_id = int(ids[low]) if high > low else -1
+            if schema_id == names.CONTROL_SCHEMA_ID:
+                self._controls(batch, low, high)
+                continue
+            found = self._worker.catalog.catalog.schema(schema_id)
+            codec = self._worker.codec(schema_id) if found is not None and found[0].id == self._table_id else None
+            if codec is None:
+                continue
+            decoded = codec.decode(batch.values[low:high])
+            stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
+            repeats = [r for r, producer, offset, ordinal in stamped.iter_rows() if self._repeated(producer, (offset, ordinal))]
+            rows = decoded.rows.filter(~pl.col("_record").is_in(repeats)) if repeats else decoded.rows
+            record = rows["_record"].to_numpy()
+            factor = TICKS_PER_SECOND[codec.table.precision] // 1000
+            offsets, times = batch.offsets[low:high][record], batch.timestamps[low:high][record] * factor
+            added = rows.drop("_record", "_write").with_columns(_offset=pl.Series(offsets), _now=pl.Series(times))
+            self.rows.append(added.with_columns(_row=pl.int_range(pl.len(), dtype=pl.UInt32).over("_offset")))
+
+    def _repeated(self, producer: str, stamp: Stamp) -> bool:
+        if stamp <= self._seen.get(producer, (-1, -1)):
+            return True
+        self._seen[producer] = stamp
+        return False
+
+    def _controls(self, batch: Batch, low: int, high: int) -> None:
+        for i in range(low, high):
+            try:
+                control = decode(ControlRecord, batch.values[i])
+            except SchemaError:
+                continue  # the lane has made it a dead letter
+            if control.kind == "delete" and control.table == self._table_id:
+                self.deletes.append(RangeDelete(self._table_id, int(batch.offsets[i]), control.tables, control.low, control.high))
+
+
+class TableHistory:
+    """`penstock.windows.kernel.History` of one source table over some partitions of its topic."""
+
+    def __init__(self, worker: Worker, source: Source, topic: str, bounds: Callable[[], Mapping[int, int]]) -> None:
+        """
+        Args:
+            bounds: partition → the offset below which rows are part of the kernel's input.
+        """
+        self._worker, self._source, self._topic, self._bounds = worker, source, topic, bounds
+        self._tails: dict[int, _Tail] = {}
+        self._types = {c.name: c.type for c in (*source.columns, *source.tags)}
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
+        parts = [self._partition(p, until, low, high, tables) for p, until in self._bounds().items()]
+        rows = pl.concat(parts) if parts else self._layout(None)
+        return rows.sort("tbname", self._source.time_column, maintain_order=True).with_columns(
+            _step=pl.int_range(pl.len(), dtype=pl.UInt32)
+        )
+
+    def _partition(self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+        if partition not in self._tails:
+            self._tails[partition] = _Tail(self._worker, self._source.table_id, self._topic, partition)
+        tail = self._tails[partition]
+        tail.advance(until)
+        time = self._source.time_column
+        directory = segments.directory(self._worker.settings.segments_dir, self._source.table_id, partition)
+        found = segments.segments(directory, tail.position.next)
+        stored = segments.read(found, time_column=time, low=low, high=high, tables=tables)
+        wanted = pl.col(time).is_between(low, high) & (pl.col("tbname").is_in(list(tables)) if tables is not None else True)
+        if len(tail.rows) > 1:
+            tail.rows = [pl.concat(tail.rows, how="diagonal_relaxed")]
+        frames = [r.filter(wanted) for r in tail.rows]
+        if stored is not None:
+            ticks = [pl.col(n).cast(pl.Int64) for n, t in self._types.items() if t.kind == "TIMESTAMP" and n in stored.columns]
+            frames.insert(0, stored.with_columns(ticks))
+        if not frames:
+            return self._layout(None)
+        rows = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("_offset") < until)
+        keys = ["tbname", time, *([self._source.key_column] if self._source.key_column else [])]
+        return self._layout(segments.live(rows, keys, [d for d in tail.deletes if d.offset < until]))
+
+    def _layout(self, rows: pl.DataFrame | None) -> pl.DataFrame:
+        types: dict[str, pl.DataType] = {
+            "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(),
+            **{n: t.polars() for n, t in self._types.items()},
+        }  # fmt: skip
+        if rows is None:
+            return pl.DataFrame(schema=types)
+        return rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(t, strict=False).alias(n) for n, t in types.items())

@@ -1,0 +1,104 @@
+"""The way in: Spark's batches of a task, drained by a thread into a bounded queue, taken out as many as there are.
+
+Spark hands over one record at a time with a filler behind it; a kernel call costs the same for one record as for hundreds, so what has
+arrived while the last unit ran becomes the next unit. The queue is bounded in records and bytes: a full one stops the thread, and so Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one topic-partition in offset order; `times` are append times in milliseconds."""
+
+    topic: str
+    partition: int
+    offsets: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    values: list[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def slice(self, start: int, stop: int) -> Records:
+        return Records(self.topic, self.partition, self.offsets[start:stop], self.times[start:stop], self.values[start:stop])
+
+
+class Inbox:
+    """Everything a task is given, in order."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int) -> None:
+        self._source = batches
+        self._max_records, self._max_bytes = max_records, max_bytes
+        self._queue: deque[pa.RecordBatch] = deque()
+        self._records = self._bytes = 0
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._drain, name="inbox", daemon=True)
+        self._thread.start()
+
+    def take(self, timeout: float | None) -> Records | None:
+        """What is there, up to the limits; empty records after *timeout* seconds without any, None at the end of the input.
+
+        Raises:
+            BaseException: whatever ended the input early.
+        """
+        taken: list[pa.RecordBatch] = []
+        with self._changed:
+            if not self._queue and not self._ended:
+                self._changed.wait_for(lambda: bool(self._queue) or self._ended, timeout)
+            records = size = 0
+            while self._queue and (not taken or (records < self._max_records and size < self._max_bytes)):
+                batch = self._queue.popleft()
+                records, size = records + batch.num_rows, size + batch.nbytes
+                taken.append(batch)
+            self._records, self._bytes = self._records - records, self._bytes - size
+            self._changed.notify_all()
+            if not taken and self._failure is not None:
+                raise self._failure
+            if not taken and self._ended:
+                return None
+        return _records(taken)
+
+    def _drain(self) -> None:
+        try:
+            for batch in self._source:
+                if batch.num_rows == 1 and batch.column(2).null_count:
+                    continue  # the filler
+                with self._changed:
+                    self._changed.wait_for(lambda: self._records < self._max_records and self._bytes < self._max_bytes)
+                    self._queue.append(batch)
+                    self._records, self._bytes = self._records + batch.num_rows, self._bytes + batch.nbytes
+                    self._changed.notify_all()
+        except BaseException as failure:  # noqa: B036  the main loop has to hear of everything
+            self._failure = failure
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+_EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [])
+
+
+def _records(batches: list[pa.RecordBatch]) -> Records:
+    if not batches:
+        return _EMPTY
+    if len(batches) == 1:
+        batch = batches[0]
+        topic, partition, offsets, times, values = batch.columns
+    else:
+        table = pa.Table.from_batches(batches)
+        topic, partition = batches[0].column(0), batches[0].column(1)
+        offsets, times, values = (table.column(i).combine_chunks() for i in (2, 3, 4))
+    micros = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return Records(topic[0].as_py(), partition[0].as_py(), offsets.to_numpy(zero_copy_only=False), micros // 1000, values.to_pylist())

@@ -1,0 +1,346 @@
+"""A lane: the records of one topic-partition in offset order, its streams, its state, its outputs.
+
+Records are worked on in units, runs of data records or a single control record; a unit is the grain of positions, of replay and of snapshots.
+The lane's own position is the truth: what lies below it is skipped, what is missing above it is read from the log. Refused: going on past a
+gap that the log cannot fill.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from penstock import log, names
+from penstock.bus import Reader
+from penstock.codec import schema_ids
+from penstock.errors import PenstockError, SchemaError, StateError
+from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.sql.plan import StreamPlan
+from penstock.windows.kernel import Control, History
+from spark_jobs.input import Records
+from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.output import Ends, Outbox, Stamp, published
+from spark_jobs.poison import Poison
+from spark_jobs.replay import Position, Published, Replay
+from spark_jobs.stamps import stamps_of
+from spark_jobs.state import Snapshot, StateFiles
+from spark_jobs.worker import Worker
+
+_PATIENCE = 30.0
+#: how long a stream's catalog entry may be behind the control record that points at it
+_CATALOG_PATIENCE = 2.0
+_KERNEL_CONTROLS = ("pause", "resume", "resume_skip", "flush", "recalculate")
+
+
+class Lane(ABC):
+    """Work of one topic-partition from its first record in a task to the task's end."""
+
+    #: name in barriers and dead letters
+    reader: str
+
+    def __init__(self, worker: Worker, directory: str, topic: str, partition: int, first_time: int) -> None:
+        self.worker, self.topic, self.partition = worker, topic, partition
+        self.settings = worker.settings
+        self.log = log.get(__name__, topic=topic, partition=partition)
+        self._files = StateFiles(directory, worker.failpoints)
+        self._owner = uuid.uuid4().hex
+        self._poison = Poison(Path(self.settings.data_dir) / "poison" / f"{topic}-{partition}")
+        state = self._files.load()
+        self._known = state is not None
+        state = state or Snapshot(-1)
+        self.next, self._time = state.next, state.time
+        self._seen = state.seen
+        self._waiting: dict[str, list[str]] = state.waiting
+        self._ends = state.ends
+        clean = self._files.claim(self._owner, self.next) and self._known
+        found = [] if clean else self._published(state, first_time)
+        self._replay = Replay([*state.pending, *found], max(self.next, 0))
+        self.outbox = Outbox(worker.publisher, self._replay)
+        self.streams: dict[int, LiveStream] = {}
+        for stream_id, stored in state.streams.items():
+            if stored is not None:
+                self._open(stream_id, *stored, state)
+        self._fresh_seen: dict[str, Position] = {}
+        self._touched: dict[int, LiveStream | None] = {}
+        self._dirty = False
+        self._saved_at = time.monotonic()
+        self._saving: Future[None] | None = None
+        self._saver = ThreadPoolExecutor(1, "snapshots")
+        if found or not clean:
+            self.log.info("lane opened", next=self.next, replay_until=self._replay.until, found=len(found))
+
+    # -- what scans and exchange lanes do differently ---------------------------------------------------------------------
+
+    @abstractmethod
+    def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+        """Work on a run of data records."""
+
+    @abstractmethod
+    def forward(self, control: ControlRecord, offset: int) -> None:
+        """Pass a control record on to whoever comes behind this lane."""
+
+    @abstractmethod
+    def barrier(self, control: ControlRecord, offset: int) -> None:
+        """A barrier arrived: all before it has been computed."""
+
+    @abstractmethod
+    def plans(self) -> list[StreamPlan]:
+        """Plans in the catalog whose outputs this lane may have published."""
+
+    @abstractmethod
+    def outputs(self, plan: StreamPlan) -> dict[str, int]:
+        """Topics that the lane writes for a stream, and how many partitions each has."""
+
+    @abstractmethod
+    def history(self, plan: StreamPlan) -> History:
+        """What the stream's kernel may read again."""
+
+    @abstractmethod
+    def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
+        """Whether a delete, or a control without a stream id, is for this stream."""
+
+    # -- records --------------------------------------------------------------------------------------------------------
+
+    def feed(self, records: Records) -> None:
+        """Work on the records that have not been worked on yet."""
+        if not len(records):
+            return
+        if self.next < 0:
+            self.next = int(records.offsets[0])
+        skip = int(np.searchsorted(records.offsets, self.next))
+        if skip:
+            records = records.slice(skip, len(records))
+        if not len(records):
+            return
+        if int(records.offsets[0]) > self.next:
+            self._fill_gap(int(records.offsets[0]))
+        found = schema_ids(records.values)
+        controls, ids = np.flatnonzero(found == names.CONTROL_SCHEMA_ID).tolist(), found.tolist()
+        at = 0
+        for control in [*controls, len(records)]:
+            while at < control:
+                at = self._run(records, ids, at, control)
+            if control < len(records):
+                at = self._run(records, ids, control, control + 1)
+        self.outbox.check()
+
+    def _run(self, records: Records, ids: Sequence[int], start: int, stop: int) -> int:
+        """Work on one unit that begins at *start* and ends at *stop* or before; returns where it ended."""
+        first = int(records.offsets[start])
+        last = self._replay.limit(first, int(records.offsets[stop - 1]))
+        if self._poison.alone(first, bound=self._replay.published_within(first, last)):
+            last = first
+        end = max(int(np.searchsorted(records.offsets, last, side="right")), start + 1)
+        unit, last = records.slice(start, end), int(records.offsets[end - 1])
+        if self._poison.given_up(first):
+            self.bury(first, "E_POISON", "the operator died three times at this record", unit.values[0], int(unit.times[0]))
+            self._advance(unit)
+            self.snapshot()
+            return end
+        self._poison.begin(first, last)
+        self.worker.failpoints.scan(unit.values)
+        if ids[start] == names.CONTROL_SCHEMA_ID:
+            self._control_unit(first, unit)
+        else:
+            self.data_unit(unit, ids[start:end])
+        if self._replay:
+            self.worker.failpoints.reach("mid_replay")
+        self._poison.clear()
+        self._advance(unit)
+        self.worker.failpoints.reach("after_produce")
+        return end
+
+    def _advance(self, unit: Records) -> None:
+        self.next = int(unit.offsets[-1]) + 1
+        self._time = max(self._time, int(unit.times[-1]))
+        self._replay.passed(self.next)
+        self._dirty = True
+
+    def _fill_gap(self, until: int) -> None:
+        """Read what lies between the own position and *until* from the log."""
+        start = self.worker.admin.start_offsets([(self.topic, self.partition)])[self.topic, self.partition]
+        if start > self.next:
+            raise StateError(
+                f"{self.topic}[{self.partition}]: records {self.next}..{start - 1} are needed but no longer in the log",
+                hint="restore a newer state, or drop and create the streams again",
+            )
+        self.log.warning("reading a gap from the log", next=self.next, until=until)
+        silent = 0.0
+        with Reader(
+            self.settings.kafka_bootstrap, {(self.topic, self.partition): self.next}, client_id="penstock-gap", max_wait_ms=20
+        ) as reader:
+            while self.next < until and silent < _PATIENCE:
+                batches = reader.read(self.settings.unit_records, 1.0)
+                silent = 0 if batches else silent + 1
+                for batch in batches:
+                    stop = int(np.searchsorted(batch.offsets, until))
+                    if stop:
+                        # what the log has no record for (a transaction's marker) is no gap
+                        self.next = int(batch.offsets[0])
+                        self.feed(Records(self.topic, self.partition, batch.offsets[:stop], batch.timestamps[:stop], batch.values[:stop]))
+                    if stop < len(batch):
+                        self.next = until
+        if self.next < until:
+            raise StateError(f"{self.topic}[{self.partition}]: records {self.next}..{until - 1} cannot be read")
+
+    def repeated(self, producer: str | None, offset: int, ordinal: int) -> bool:
+        """Whether a record of a producer was had already; notes it when not."""
+        if producer is None:
+            return False
+        if (offset, ordinal) <= self._seen.get(producer, (-1, -1)):
+            return True
+        self._seen[producer] = self._fresh_seen[producer] = (offset, ordinal)
+        return False
+
+    def bury(self, offset: int, code: str, reason: str, value: bytes | None, at: int) -> None:
+        """Send a record that cannot be used to the dead letters."""
+        letter = DeadLetter(
+            topic=self.topic, partition=self.partition, offset=offset, reader=self.reader, code=code, reason=reason, time=at, value=value
+        )
+        self.outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+
+    # -- controls -------------------------------------------------------------------------------------------------------
+
+    def _control_unit(self, offset: int, unit: Records) -> None:
+        try:
+            control = decode(ControlRecord, unit.values[0])
+        except SchemaError as error:
+            self.bury(offset, error.code, str(error), unit.values[0], int(unit.times[0]))
+            return
+        if self.repeated(control.producer, control.offset, control.ordinal):
+            return
+        if control.kind == "barrier":
+            self.barrier(control, offset)
+            return
+        if control.kind == "stream_on" and control.stream is not None:
+            self._stream_on(control.stream, control.body, offset)
+        elif control.kind == "stream_off" and control.stream is not None:
+            if self.streams.pop(control.stream, None) is not None:
+                self._touched[control.stream] = None
+        elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
+            for stream in self.streams.values():
+                wanted = stream.id == control.stream if control.stream is not None else self.concerns(stream, control)
+                if wanted:
+                    stream.control(self._kernel_control(control, stream.plan), offset)
+                    if control.kind in ("pause", "resume", "resume_skip") and stream.status != "failed":
+                        stream.status = "paused" if control.kind == "pause" else "running"
+                    self.touch(stream)
+        self.forward(control, offset)
+
+    @staticmethod
+    def _kernel_control(control: ControlRecord, plan: StreamPlan) -> Control:
+        ticks = control.time * {"ms": 1, "us": 1_000, "ns": 1_000_000}[plan.source.precision]
+        return Control(control.kind, ticks, control.tables, control.low, control.high)
+
+    def _stream_on(self, stream_id: int, text: str, offset: int) -> None:
+        """Begin a stream at this offset; a repeat, and a stream that is in the catalog no more, change nothing."""
+        known = self.streams.get(stream_id)
+        if known is None:
+            if not self.worker.await_catalog(lambda c: c.stream_by_id(stream_id) is not None, _CATALOG_PATIENCE):
+                return
+            known = self._open(stream_id, text, "running", Snapshot(0))
+            if known.plan.fill_history:
+                known.fill_history(offset)
+            self.touch(known)
+        self.worker.report_stream(stream_id, f"{self.topic}:{self.partition}", offset)
+
+    def _open(self, stream_id: int, text: str, status: str, state: Snapshot) -> LiveStream:
+        saved = state.deltas.get(stream_id, [])
+        stream = LiveStream(self.worker, self.outbox, self.topic, self.partition, text, status, self.history, saved)
+        self.streams[stream_id] = stream
+        return stream
+
+    def touch(self, stream: LiveStream) -> None:
+        """The next snapshot has to hold this stream's entry."""
+        self._touched[stream.id] = stream
+
+    # -- state ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float | None:
+        """Seconds until a snapshot is wanted; None when nothing has changed."""
+        if not self._dirty:
+            return None
+        if self._saving is not None and not self._saving.done():
+            return 0.05
+        return max(self._saved_at + self.settings.snapshot_seconds - time.monotonic(), 0.0)
+
+    def snapshot_if_due(self) -> None:
+        """Take a snapshot when it is time."""
+        if self._saving is not None and self._saving.done():
+            self._saving.result()
+        if self._dirty and self.due == 0.0:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Take the state as it is now; it is written once everything published up to here is in the log."""
+        if self._saving is not None:
+            self._saving.result(_PATIENCE)
+        full = self._files.full_due
+        state = Snapshot(self.next, self._time, seen=dict(self._seen if full else self._fresh_seen), pending=self._replay.pending())
+        state.waiting = {k: list(v) for k, v in self._waiting.items()}
+        for stream in self.streams.values():
+            if full or stream.changed:
+                delta = stream.delta(full)
+                state.deltas[stream.id] = [] if delta is None else [delta]
+                self.touch(stream)
+        entries = {s: self.streams.get(s) for s in (self.streams if full else self._touched)}
+        state.streams = {i: None if s is None else (s.text, s.status) for i, s in entries.items()}
+        self._fresh_seen, self._touched, self._dirty = {}, {}, False
+        self._saved_at = time.monotonic()
+        written: Future[None] = Future()
+        self._saving = written
+
+        def write(ends: Ends) -> None:
+            state.ends = {**self._ends, **ends} if full else dict(ends)
+            self._saver.submit(self._write, state, full, written)
+
+        self.outbox.then(write)
+
+    def _write(self, state: Snapshot, full: bool, written: Future[None]) -> None:
+        try:
+            self._files.save(state, full=full)
+            key, field, position = names.query_progress(self.topic), str(self.partition), str(state.next)
+            self.worker.report(lambda r: r.hset(key, field, position))
+            written.set_result(None)
+        except BaseException as error:  # noqa: B036  told to the main loop
+            written.set_exception(error)
+
+    def close(self) -> None:
+        """The input has ended: save everything, and leave the partition to whoever comes next."""
+        self.outbox.wait()
+        if self._dirty:
+            self.snapshot()
+        if self._saving is not None:
+            self._saving.result(_PATIENCE)
+        if self.next >= 0:
+            self._files.release(self._owner, self.next)
+        self._saver.shutdown()
+        self._poison.close()
+
+    # -- what the predecessor published -----------------------------------------------------------------------------------
+
+    def _published(self, state: Snapshot, first_time: int) -> list[Published]:
+        plans = {p.stream_id: p for p in self.plans()}
+        for stored in state.streams.values():
+            if stored is not None:
+                plan = self.worker.plan(stored[0])
+                plans.setdefault(plan.stream_id, plan)
+        producers = {names.stream_producer(p, self.topic, self.partition) for p in plans}
+        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in (0, *plans)}
+        outputs = {(t, i): state.ends.get(f"{t}:{i}", 0) for p in plans.values() for t, n in self.outputs(p).items() for i in range(n)}
+        since = state.time if state.time >= 0 else first_time
+
+        def stamps(topic: str, values: Sequence[bytes | None]) -> list[Stamp]:
+            return [s for s in stamps_of(self.worker, topic, values) if s[0] in producers]
+
+        try:
+            return published(self.worker.admin, self.settings.kafka_bootstrap, outputs, since, stamps)
+        except PenstockError as error:
+            raise StateError("cannot learn what was published", detail=str(error)) from error

@@ -1,0 +1,200 @@
+"""The scan of an ingestion topic's partition: rows of its tables, decoded once, to every stream over them.
+
+Refused, as dead letters with their reason: records that are malformed or of an unknown schema, rows of another partition's tables, and rows too
+far ahead of the broker's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from penstock import names
+from penstock.catalog.model import Table
+from penstock.codec import Decoded
+from penstock.partition import partition_of
+from penstock.records import ControlRecord
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.windows.kernel import History
+from spark_jobs.history import TableHistory
+from spark_jobs.input import Records
+from spark_jobs.lanes.exchange import Sender
+from spark_jobs.lanes.partition import Lane
+from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.worker import Worker
+
+_SAMPLE_ROWS = 100
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of one schema within a unit: `index[i]` is the place in the unit of the codec's i-th record."""
+
+    index: Sequence[int]
+    decoded: Decoded
+
+
+class ScanLane(Lane):
+    """All streams over the tables of one topic, on one partition."""
+
+    reader = "scan"
+
+    def __init__(self, worker: Worker, directory: str, topic: str, partition: int, first_time: int) -> None:
+        self._histories: dict[int, TableHistory] = {}
+        self._right: dict[int, set[str]] = {}
+        super().__init__(worker, directory, topic, partition, first_time)
+        self._sender = Sender(self)
+
+    # -- data -------------------------------------------------------------------------------------------------------------
+
+    def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+        first, last = int(records.offsets[0]), int(records.offsets[-1])
+        parts: dict[int, list[_Part]] = {}
+        tables: dict[int, Table] = {}
+        for schema_id, index in _by_schema(ids):
+            codec = self.worker.codec(schema_id)
+            if codec is None:
+                if self.worker.catalog.catalog.was_dropped(schema_id):
+                    continue
+                reason = f"no table has schema id {schema_id}" if schema_id >= 0 else "not framed: no zero byte and schema id in front"
+                for i in index:
+                    self.bury(int(records.offsets[i]), "E_UNKNOWN_SCHEMA", reason, records.values[i], int(records.times[i]))
+                continue
+            decoded = codec.decode(records.values if len(index) == len(records) else [records.values[i] for i in index])
+            for i, reason in decoded.bad:
+                self.bury(int(records.offsets[index[i]]), "E_MALFORMED", reason, records.values[index[i]], int(records.times[index[i]]))
+            tables[codec.table.id] = codec.table
+            parts.setdefault(codec.table.id, []).append(_Part(index, decoded))
+        for table_id, found in parts.items():
+            rows = self._rows(tables[table_id], records, found)
+            if rows.height:
+                self._to_streams(table_id, rows, first, last)
+
+    def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
+        """The unit's rows of one table in the kernels' input layout."""
+        frames = []
+        for part in parts:
+            rows = part.decoded.rows
+            meta = part.decoded.records
+            if meta["producer"].null_count() < meta.height:
+                stamped = meta.select("_record", "producer", "offset", "ordinal").iter_rows()
+                repeats = [r for r, producer, offset, ordinal in stamped if self.repeated(producer, offset, ordinal)]
+                if repeats:
+                    rows = rows.filter(~pl.col("_record").is_in(repeats))
+            if len(parts) > 1:  # records of two versions of the table: put them back in order
+                place = np.asarray(part.index, dtype=np.uint32)[rows["_record"].to_numpy()]
+                rows = rows.with_columns(_record=pl.Series(place, dtype=pl.UInt32))
+            frames.append(rows)
+        rows = frames[0]
+        if len(frames) > 1:
+            rows = pl.concat(frames).sort("_record", maintain_order=True)
+            step = pl.struct("_record", "_write").rle_id()
+            rows = rows.with_columns(_write=step.cast(pl.UInt32))
+            index: Sequence[int] = range(len(records))
+        else:
+            index = parts[0].index
+        if not rows.height:
+            return rows
+        place = rows["_record"].to_numpy()
+        if len(index) != len(records):
+            place = np.asarray(index)[place]
+        factor = TICKS_PER_SECOND[table.precision] // 1000
+        rows = rows.select(
+            pl.col("_write").alias("_step"),
+            pl.Series("_offset", records.offsets[place]),
+            pl.Series("_now", records.times[place] * factor),
+            pl.all().exclude("_record", "_write"),
+        )
+        return self._in_bounds(table, self._in_place(table, rows))
+
+    def _in_place(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows whose tables belong to this partition; others are dead letters."""
+        if table.partitions == 1:
+            return rows
+        right = self._right.setdefault(table.id, set())
+        found = rows["tbname"].unique().to_list() if rows.height > 1 else [rows["tbname"][0]]
+        unknown = [name for name in found if name not in right]
+        if not unknown:
+            return rows
+        places = partition_of(pl.Series(unknown), table.partitions).to_list()
+        right.update(name for name, place in zip(unknown, places, strict=True) if place == self.partition)
+        wrong = [name for name, place in zip(unknown, places, strict=True) if place != self.partition]
+        if not wrong:
+            return rows
+        mask = pl.col("tbname").is_in(wrong)
+        self._bury_rows(
+            rows.filter(mask), "E_WRONG_PARTITION", "the table's rows belong to another partition: publish with murmur2 of its name"
+        )
+        return rows.filter(~mask)
+
+    def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows that are not too far in the future; others are dead letters."""
+        database = self.worker.catalog.catalog.database(table.database)
+        if database is None or not rows.height:
+            return rows
+        ahead = database.max_ahead.ticks(table.precision)
+        time = rows[table.time_column]
+        latest, now = time.max(), rows["_now"][0]
+        if latest is None or latest <= now + ahead:
+            return rows
+        far = time > rows["_now"] + ahead
+        self._bury_rows(rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {database.max_ahead} ahead of its arrival")
+        return rows.filter(~far)
+
+    def _bury_rows(self, rows: pl.DataFrame, code: str, reason: str) -> None:
+        for (offset,), part in rows.group_by("_offset", maintain_order=True):
+            sample = part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
+            self.bury(int(str(offset)), code, f"{part.height} rows: {reason}", sample, int(part["_now"][0]))
+
+    def _to_streams(self, table_id: int, rows: pl.DataFrame, first: int, last: int) -> None:
+        for stream in list(self.streams.values()):
+            plan = stream.plan
+            if plan.source.table_id != table_id or stream.status == "failed":
+                continue
+            if plan.path == "exchange":
+                self._sender.rows(stream, rows, first, last)
+            else:
+                stream.apply(rows, first, last)
+
+    # -- the rest of a lane's answers -----------------------------------------------------------------------------------------
+
+    def forward(self, control: ControlRecord, offset: int) -> None:
+        self._sender.control(control, offset)
+
+    def barrier(self, control: ControlRecord, offset: int) -> None:
+        self._sender.control(control, offset)
+        self.outbox.then(lambda _: self.worker.report_barrier(control.id, f"{self.reader}:{self.topic}:{self.partition}", offset))
+
+    def plans(self) -> list[StreamPlan]:
+        tables = {t.id for t in self.worker.catalog.catalog.tables_of_topic(self.topic)}
+        return [s.plan for s in self.worker.catalog.catalog.streams() if s.plan.source.table_id in tables]
+
+    def outputs(self, plan: StreamPlan) -> dict[str, int]:
+        if plan.path == "exchange":
+            return {names.EXCHANGE: names.BUILT_IN_TOPICS[names.EXCHANGE]}
+        table = self.worker.catalog.catalog.table_by_id(plan.target.table_id)
+        target = {} if table is None else {table.topic: table.partitions}
+        return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
+
+    def history(self, plan: StreamPlan) -> History:
+        table_id = plan.source.table_id
+        if table_id not in self._histories:
+            self._histories[table_id] = TableHistory(self.worker, plan.source, self.topic, lambda: {self.partition: self.next})
+        return self._histories[table_id]
+
+    def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
+        if control.kind == "tick":
+            return stream.timed and stream.plan.path == "scan"
+        return control.table is None or control.table == stream.plan.source.table_id
+
+
+def _by_schema(ids: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
+    """Schema ids in order of first appearance, each with the places of its records."""
+    array = np.asarray(ids)
+    if (array == array[0]).all():
+        return [(int(array[0]), range(len(array)))]
+    distinct, first = np.unique(array, return_index=True)
+    return [(int(s), np.flatnonzero(array == s).tolist()) for s in distinct[np.argsort(first)]]

@@ -1,0 +1,134 @@
+"""One stream in one lane: its kernel, whether it runs, and how what it emits leaves.
+
+A stream that fails stops alone: its kernel is dropped, its status says why, and every other stream goes on. Refused here: deciding which
+rows a stream sees.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import polars as pl
+
+from penstock import log, names
+from penstock.errors import PenstockError, SchemaError
+from penstock.records import DeadLetter, EventsRecord, encode
+from penstock.sql.plan import StreamPlan
+from penstock.windows import make_kernel
+from penstock.windows.kernel import Control, Delta, Emission, History, Kernel
+from spark_jobs.output import Outbox
+from spark_jobs.worker import Worker
+
+_TIMED = ("max_delay", "force_window_close", "continuous_window_close")
+_SAMPLE_ROWS = 100
+
+_log = log.get(__name__)
+
+
+def needs_ticks(plan: StreamPlan) -> bool:
+    """Whether the stream's results depend on processing time."""
+    return plan.trigger.kind in _TIMED or plan.idle_timeout is not None
+
+
+class LiveStream:
+    """A stream that is on. `text` is its plan as JSON, `status` running | paused | failed."""
+
+    def __init__(
+        self, worker: Worker, outbox: Outbox, topic: str, partition: int, text: str, status: str,
+        history: Callable[[StreamPlan], History], saved: Iterable[Delta] = (),
+    ) -> None:  # fmt: skip
+        self._worker, self._outbox = worker, outbox
+        self._topic, self._partition = topic, partition
+        self.text, self.status = text, status
+        self.plan = worker.plan(text)
+        self.id = self.plan.stream_id
+        self.producer = names.stream_producer(self.id, topic, partition)
+        self.timed = needs_ticks(self.plan)
+        self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
+        self.changed = False
+        self._kernel: Kernel | None = None
+        if status != "failed":
+            self._guard(lambda: self._start(history(self.plan), saved), -1, -1)
+
+    def _start(self, history: History, saved: Iterable[Delta]) -> None:
+        self._kernel = make_kernel(self.plan, history)
+        self._kernel.restore(saved)
+
+    def apply(self, rows: pl.DataFrame, first: int, last: int) -> None:
+        """Feed the rows of the unit first..last and publish what comes of them."""
+        if (kernel := self._kernel) is not None:
+            self._guard(lambda: self._publish(kernel.apply(rows), first, last), first, last)
+
+    def control(self, control: Control, offset: int) -> None:
+        """Feed a control record."""
+        if (kernel := self._kernel) is not None:
+            self._guard(lambda: self._publish(kernel.control(control), offset, offset), offset, offset)
+
+    def fill_history(self, offset: int) -> None:
+        """Process what the source held before the stream."""
+        if (kernel := self._kernel) is not None:
+            self._guard(lambda: self._publish(kernel.load_history(), offset, offset), offset, offset)
+
+    def delta(self, full: bool) -> Delta | None:
+        """State changed since the last call; None without a kernel."""
+        self.changed = False
+        return self._kernel.delta(full) if self._kernel is not None else None
+
+    def fail(self, reason: str) -> None:
+        """Stop this stream, here only, and say why."""
+        self.status, self._kernel, self.changed = "failed", None, True
+        _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
+        self._worker.report_stream(self.id, f"failed:{self._topic}:{self._partition}", reason)
+
+    def _guard(self, action: Callable[[], None], first: int, last: int) -> None:
+        try:
+            action()
+            self.changed = True
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except SchemaError as error:
+            self.fail(f"results do not fit the target table: {error.message}")
+        except PenstockError as error:
+            if error.code == "E_BUS":
+                raise
+            self.fail(str(error))
+        except BaseException as error:  # noqa: B036  a panic of polars is no Exception
+            _log.exception("kernel failed", stream=self.plan.name, first=first, last=last)
+            self.fail(f"{type(error).__name__}: {error}")
+
+    def _publish(self, emission: Emission, first: int, last: int) -> None:
+        if emission.rows is not None and emission.rows.height:
+            codec = self._worker.target(self.plan.target.table_id)
+            if codec is None:
+                raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
+            table = codec.table
+            ordinals: Counter[int] = Counter()
+            for partition, value in codec.encode_partitioned(
+                emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last
+            ):
+                self._outbox.send(self.producer, table.topic, partition, last, ordinals[partition], value)
+                ordinals[partition] += 1
+        if emission.events:
+            self._events(emission.events, first, last)
+        if emission.failed is not None and emission.failed.height:
+            self.bury(emission.failed)
+
+    def _events(self, events: list[dict[str, object]], first: int, last: int) -> None:
+        record = EventsRecord(
+            stream=self.id, stream_name=f"{self.plan.database}.{self.plan.name}", producer=self.producer, from_offset=first, offset=last,
+            events=json.dumps(events, separators=(",", ":"), default=str),
+        )  # fmt: skip
+        partition = self.id % names.BUILT_IN_TOPICS[names.EVENTS]
+        self._outbox.send(self.producer, names.EVENTS, partition, last, 0, encode(record))
+
+    def bury(self, rows: pl.DataFrame) -> None:
+        """One dead letter per source record with rows that failed, holding a sample of them as JSON."""
+        for (offset,), part in rows.group_by("_offset", maintain_order=True):
+            letter = DeadLetter(
+                topic=self._topic, partition=self._partition, offset=int(str(offset)), reader="stream", stream=self.id, code="E_EXPRESSION",
+                reason=f"{part.height} rows failed: {part['_reason'][0]}", time=int(part["_now"][0] or 0),
+                value=part.head(_SAMPLE_ROWS).drop("_step", "_now").write_ndjson().encode(),
+            )  # fmt: skip
+            self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)

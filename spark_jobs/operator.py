@@ -1,0 +1,84 @@
+"""The operator: the function that Spark runs over a task's records. A thin adapter around a lane.
+
+It publishes by itself (Spark reads a Python worker's output only when an epoch ends) and hands Spark nothing. It never returns before its
+input has ended, because Spark would take what is left as done. Any failure ends the process at once: Spark notices a death in 0.1 s, an
+exception only at the end of the epoch. The end of the input may be a cancelled task, so it means "save now", not "committed".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock import log, names
+from spark_jobs.input import Inbox
+from spark_jobs.lanes.exchange import ExchangeLane
+from spark_jobs.lanes.partition import Lane
+from spark_jobs.lanes.scan import ScanLane
+from spark_jobs.settings import SparkSettings
+from spark_jobs.worker import Worker, worker_of
+
+#: exit status of a worker that failed (sysexits.h: internal software error)
+EXIT_FAILED = 70
+
+
+class Operator:
+    """Called by Spark with an iterator over record batches (topic, partition, offset, timestamp, value)."""
+
+    def __init__(self, settings: SparkSettings, topic: str, topic_id: int) -> None:
+        self._settings, self._topic, self._id = settings, topic, topic_id
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            self._work(batches)
+        except BaseException as error:  # noqa: B036  nothing may leave as an exception
+            _die(error)
+        return
+        yield
+
+    def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
+        worker = worker_of(self._settings)
+        self._report_start(worker)
+        inbox = Inbox(batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
+        lane: Lane | None = None
+        while True:
+            records = inbox.take(lane.due if lane is not None else None)
+            if records is None:
+                break
+            if len(records):
+                if lane is None:
+                    kind = ExchangeLane if records.topic == names.EXCHANGE else ScanLane
+                    directory = state_directory(self._settings, records.topic, self._id, records.partition)
+                    lane = kind(worker, directory, records.topic, records.partition, int(records.times[0]))
+                lane.feed(records)
+            if lane is not None:
+                lane.snapshot_if_due()
+        if lane is not None:
+            lane.close()
+        worker.failpoints.reach("before_commit")
+
+    def _report_start(self, worker: Worker) -> None:
+        """Say that a task of this query reads; without records it knows its number only, not its partition."""
+        context = TaskContext.get()
+        if context is not None:
+            task, epoch = f"task:{context.partitionId()}", str(context.getLocalProperty("streaming.sql.batchId"))
+            worker.report(lambda r: r.hset(names.query_progress(self._topic), task, epoch))
+
+
+def state_directory(settings: SparkSettings, topic: str, topic_id: int, partition: int) -> str:
+    """Where the state files of one topic-partition are."""
+    return names.state_directory(settings.state_dir, str(topic_id), topic, partition)
+
+
+def _die(error: BaseException) -> NoReturn:
+    try:
+        log.get(__name__).critical("operator failed", error=str(error), trace="".join(traceback.format_exception(error)))
+        sys.stderr.flush()
+    finally:
+        os._exit(EXIT_FAILED)

@@ -1,0 +1,157 @@
+"""The way out: outputs of units to Kafka, counted in generations, so that a snapshot knows when all before it is in the log.
+
+A generation is closed when a snapshot or a barrier needs to know; what hangs on it runs when its last record, and every earlier
+generation, has been acknowledged. Offsets come from delivery reports, never from asking the broker. After a crash `published` reads what
+the predecessor got out. A record that cannot be delivered is fatal: the operator dies and the successor replays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.bus import Admin, Delivery, Publisher, Reader
+from penstock.errors import BusError
+from spark_jobs.replay import Published, Replay
+
+_PATIENCE = 30.0
+#: clocks of several brokers may differ by this much, milliseconds
+_SKEW = 5_000
+
+#: what ran to its end: "topic:partition" → offset behind the last delivered output
+Ends = Mapping[str, int]
+#: (producer, from_offset, offset, ordinal) of one output record
+Stamp = tuple[str, int, int, int]
+
+
+@dataclass
+class _Generation:
+    pending: int = 0
+    closed: bool = False
+    ends: dict[str, int] = field(default_factory=dict)
+    then: list[Callable[[Ends], None]] = field(default_factory=list)
+
+
+class Outbox:
+    """Outputs of one lane."""
+
+    def __init__(self, publisher: Publisher, replay: Replay) -> None:
+        self._publisher, self._replay = publisher, replay
+        self._lock = threading.Condition()
+        self._generations: deque[_Generation] = deque([_Generation()])
+        self._ends: dict[str, int] = {}
+        self._failure: BusError | None = None
+        self.sent = self.held_back = 0
+
+    def send(self, producer: str, topic: str, partition: int, offset: int, ordinal: int, value: bytes) -> None:
+        """Publish one output of a unit unless it is known to be in the log."""
+        if self._replay.holds_back((producer, topic, partition), offset, ordinal):
+            self.held_back += 1
+            return
+        self.post(topic, value, partition=partition)
+
+    def post(self, topic: str, value: bytes, *, partition: int = -1, key: bytes | None = None) -> None:
+        """Publish a record without position (a dead letter): after a crash it may come twice."""
+        with self._lock:
+            generation = self._generations[-1]
+            generation.pending += 1
+        self.sent += 1
+
+        def delivered(result: Delivery | BusError) -> None:
+            self._delivered(generation, result)
+
+        self._publisher.send(topic, value, key=key, partition=partition, on_delivery=delivered)
+
+    def then(self, action: Callable[[Ends], None]) -> None:
+        """Run *action* once all that was sent so far is in the log, in the publisher's thread: it must not block."""
+        with self._lock:
+            generation = self._generations[-1]
+            generation.then.append(action)
+            generation.closed = True
+            self._generations.append(_Generation())
+            due = self._due()
+        _run(due)
+
+    def check(self) -> None:
+        """Raise what made a delivery fail."""
+        if self._failure is not None:
+            raise self._failure
+
+    def wait(self, timeout: float = _PATIENCE) -> None:
+        """Wait until all that was sent is in the log.
+
+        Raises:
+            BusError: it is not after *timeout* seconds, or never will be.
+        """
+        done = threading.Event()
+        self.then(lambda _: done.set())
+        with self._lock:
+            self._lock.wait_for(lambda: done.is_set() or self._failure is not None, timeout)
+        self.check()
+        if not done.is_set():
+            raise BusError(f"outputs are not acknowledged after {timeout:g} s", retryable=True)
+
+    def _delivered(self, generation: _Generation, result: Delivery | BusError) -> None:
+        with self._lock:
+            generation.pending -= 1
+            if isinstance(result, BusError):
+                self._failure = self._failure or result
+            else:
+                where = f"{result.topic}:{result.partition}"
+                generation.ends[where] = max(generation.ends.get(where, 0), result.offset + 1)
+            due = self._due() if self._failure is None else []
+        _run(due)
+        with self._lock:
+            self._lock.notify_all()
+
+    def _due(self) -> list[tuple[Callable[[Ends], None], Ends]]:
+        due: list[tuple[Callable[[Ends], None], Ends]] = []
+        while self._generations[0].closed and not self._generations[0].pending:
+            first = self._generations.popleft()
+            self._ends.update(first.ends)
+            due += [(action, dict(self._ends)) for action in first.then]
+        return due
+
+
+def _run(due: Iterable[tuple[Callable[[Ends], None], Ends]]) -> None:
+    for action, ends in due:
+        action(ends)
+
+
+def published(
+    admin: Admin, bootstrap: str, outputs: Mapping[tuple[str, int], int], since: int,
+    stamps: Callable[[str, Sequence[bytes | None]], Iterable[Stamp]],
+) -> list[Published]:  # fmt: skip
+    """What is in the logs of *outputs* behind the known ends.
+
+    Args:
+        outputs: (topic, partition) → end known from the state (0: none).
+        since: append time (ms) of the newest record that the state covers: nothing unsaved is older.
+        stamps: the stamps in a topic's record values, of the producers in question only.
+
+    Raises:
+        BusError: a log cannot be read.
+    """
+    if not outputs:
+        return []
+    ends, starts, at = admin.end_offsets(outputs), admin.start_offsets(outputs), admin.offsets_at(outputs, max(since - _SKEW, 0))
+    begin = {tp: max(known, starts[tp], at[tp] if at[tp] >= 0 else ends[tp]) for tp, known in outputs.items()}
+    left = {tp: offset for tp, offset in begin.items() if offset < ends[tp]}
+    found: list[Published] = []
+    if not left:
+        return found
+    with Reader(bootstrap, left, client_id="penstock-replay", max_wait_ms=20) as reader:
+        silent = 0
+        while left and silent < _PATIENCE:
+            batches = reader.read(10_000, 1.0)
+            silent = 0 if batches else silent + 1
+            for batch in batches:
+                for producer, from_offset, offset, ordinal in stamps(batch.topic, batch.values):
+                    found.append(Published(producer, batch.topic, batch.partition, from_offset, offset, ordinal))
+                if batch.next_offset >= ends[batch.topic, batch.partition]:
+                    left.pop((batch.topic, batch.partition), None)
+    if left:
+        raise BusError("cannot read what was published before", detail=str(sorted(left)), retryable=True)
+    return found

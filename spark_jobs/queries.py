@@ -1,0 +1,98 @@
+"""Which queries should run, and in which mode: pure decisions of the supervisor.
+
+One query per ingestion topic and one for the exchange. A query that is far behind catches up in micro-batches; one that has caught up runs in
+real time. One that failed is started again after a pause that doubles. Refused: a query for which there are no task slots left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock import names
+from penstock.catalog.view import Catalog
+
+Mode = Literal["realtime", "microbatch"]
+#: task slots that stay free, so that no query ever waits for another one's task
+SPARE_SLOTS = 2
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+#: an hour of quiet forgives earlier failures
+_FORGIVEN = 3600.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A topic to read. `id` tells a topic from an earlier one of the same name: state is kept under it."""
+
+    topic: str
+    partitions: int
+    id: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """What the supervisor knows of a query."""
+
+    wanted: Wanted
+    mode: Mode
+    active: bool
+    lag: int = 0
+
+
+@dataclass(frozen=True)
+class Action:
+    """`start` in `mode`, or `stop`; a switch is a stop, and a start in the next round."""
+
+    kind: Literal["start", "stop"]
+    wanted: Wanted
+    mode: Mode = "realtime"
+
+
+def wanted_topics(catalog: Catalog) -> dict[str, Wanted]:
+    """Every topic that has to be read, by name."""
+    found = {names.EXCHANGE: Wanted(names.EXCHANGE, names.BUILT_IN_TOPICS[names.EXCHANGE], 0)}
+    for database in catalog.databases():
+        topic = names.ingest_topic(database.name)
+        found[topic] = Wanted(topic, database.partitions, database.id)
+    for table in catalog.tables():
+        if table.topic not in found:
+            found[table.topic] = Wanted(table.topic, table.partitions, table.id)
+    return found
+
+
+def decide(
+    wanted: Mapping[str, Wanted], running: Mapping[str, Running], lags: Mapping[str, int], *, backlog: int, slots: int
+) -> tuple[list[Action], list[Wanted]]:
+    """What to do now, and the topics there are no slots for."""
+    actions = [Action("stop", r.wanted) for t, r in running.items() if wanted.get(t) != r.wanted]
+    kept = {t: r for t, r in running.items() if wanted.get(t) == r.wanted and r.active}
+    actions += [Action("stop", r.wanted) for r in kept.values() if r.mode == "realtime" and r.lag > backlog]
+    used = sum(r.wanted.partitions for r in kept.values()) + SPARE_SLOTS
+    starved = []
+    for topic, item in wanted.items():
+        if topic in kept:
+            continue
+        if used + item.partitions > slots:
+            starved.append(item)
+            continue
+        used += item.partitions
+        actions.append(Action("start", item, "microbatch" if lags.get(topic, 0) > backlog else "realtime"))
+    return actions, starved
+
+
+@dataclass(frozen=True)
+class Failures:
+    """How often a query has failed of late, and when it may be tried again."""
+
+    count: int = 0
+    last: float = float("-inf")
+
+    def another(self, now: float) -> Failures:
+        return Failures(1 if now - self.last > _FORGIVEN else self.count + 1, now)
+
+    def may_start(self, now: float) -> bool:
+        """Whether the pause after the last failure is over."""
+        if not self.count:
+            return True
+        return now >= self.last + min(_FIRST_PAUSE * 2.0 ** (self.count - 1), _LONGEST_PAUSE)

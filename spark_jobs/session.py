@@ -1,0 +1,126 @@
+"""The one warm Spark session and the queries it runs: records of a topic into the operator, in real time or in micro-batches.
+
+Both modes read the same checkpoint and feed the same operator; they differ in the trigger and in how records cross into Python. Refused: more
+partitions than task slots, because Spark would starve one query without an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import BusError
+from penstock.setup import jars
+from spark_jobs.operator import Operator
+from spark_jobs.queries import Mode
+from spark_jobs.settings import SparkSettings
+
+_RECORD = "struct(topic, partition, offset, timestamp, value)"
+
+#: why each is set: spikes of the design, docs/decisions/0006
+_SESSION = {
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.streaming.numRecentProgressUpdates": "4",
+    "spark.sql.execution.pandas.udf.buffer.size": "64",
+    "spark.sql.session.timeZone": "UTC",
+}
+_PER_MODE: dict[Mode, dict[str, str]] = {
+    # one record at a time: a larger batch would wait until it is full; the operator coalesces by itself
+    "realtime": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"},
+    "microbatch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "20000", "spark.sql.execution.arrow.maxBytesPerBatch": str(8 << 20)},
+}
+
+
+@dataclass
+class SparkSessions:
+    """A session per mode, over one context."""
+
+    settings: SparkSettings
+    context: SparkContext
+    of: dict[Mode, SparkSession]
+
+    @classmethod
+    def start(cls, settings: SparkSettings) -> SparkSessions:
+        local = settings.master == "local"
+        # task retries exist in local mode only when asked for: one dead worker must not fail the query
+        conf = SparkConf().setMaster(f"local[{settings.slots},4]" if local else settings.master).setAppName("penstock")
+        options = {
+            **_SESSION,
+            "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
+            "spark.ui.enabled": "false",
+            "spark.driver.host": settings.driver_host,
+            "spark.driver.bindAddress": settings.driver_host,
+            "spark.driver.memory": settings.driver_memory,
+            # the heap gives back what a burst took; few compiler and collector threads: the work is in Python
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2",
+            "spark.python.daemon.module": "spark_jobs.daemon",
+            "spark.python.worker.reuse": "true",
+            "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
+            "spark.task.maxFailures": "4",
+            "spark.locality.wait": "0",
+            "spark.scheduler.mode": "FAIR",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.cleaner.periodicGC.interval": "10min",
+        }
+        for key, value in options.items():
+            conf.set(key, value)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        context = session.sparkContext
+        context.setLogLevel("ERROR")
+        context.pythonExec = sys.executable
+        sessions: dict[Mode, SparkSession] = {"realtime": session, "microbatch": session.newSession()}
+        for mode, own in sessions.items():
+            for key, value in {**_SESSION, **_PER_MODE[mode]}.items():
+                own.conf.set(key, value)
+        return cls(settings, context, sessions)
+
+    def slots(self) -> int:
+        """Task slots that exist now."""
+        return self.settings.slots if self.settings.master == "local" else int(self.context.defaultParallelism)
+
+    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator) -> StreamingQuery:
+        """Start reading *topic* into *operator*.
+
+        Raises:
+            BusError: Spark refuses, with its reason.
+        """
+        try:
+            writer = self._records(topic, mode).mapInArrow(operator, "value binary").writeStream.format("noop")
+            writer = writer.queryName(f"{topic} {mode}").option("checkpointLocation", self.settings.checkpoint(topic, topic_id))
+            if mode == "microbatch":
+                return writer.outputMode("append").trigger(availableNow=True).start()
+            epoch = f"{round(self.settings.epoch_seconds * 1000)} milliseconds"
+            trigger: Any = writer.outputMode("update").trigger  # its overloads do not know real time
+            query: StreamingQuery = trigger(realTime=epoch).start()
+            return query
+        except Exception as refused:
+            raise BusError(f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True) from refused
+
+    def _records(self, topic: str, mode: Mode) -> DataFrame:
+        options = {
+            "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            # what is missing below is the operator's to judge: its own position is the authority
+            "failOnDataLoss": "false",
+            "kafka.max.partition.fetch.bytes": str(4 << 20),
+        }
+        if mode == "microbatch":
+            options |= {
+                "kafka.fetch.max.wait.ms": "5",
+                "kafka.max.partition.fetch.bytes": str(16 << 20),
+                "kafka.fetch.max.bytes": str(64 << 20),
+            }
+        loaded = self.of[mode].readStream.format("kafka").options(**options).load()
+        if mode == "microbatch":
+            return loaded.select("topic", "partition", "offset", "timestamp", "value")
+        # a filler row behind every record: Spark hands a row over only when the next one has come
+        return loaded.selectExpr(f"inline(array({_RECORD}, null))")

@@ -1,0 +1,42 @@
+"""Settings of the stream jobs; read as PENSTOCK_SPARK_…"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from penstock.settings import Settings
+
+
+class SparkSettings(Settings):
+    """Defaults fit a laptop."""
+
+    room: ClassVar[str] = "spark"
+
+    #: `local` = in this process's JVM with `slots` task slots; else the URL of a standalone master
+    master: str = "local"
+    #: one per partition of every topic that is read, and two to spare; too few would starve queries without an error
+    slots: int = Field(default=256, ge=4)
+    driver_memory: str = "1g"
+    driver_host: str = "127.0.0.1"
+    checkpoint_dir: str = Field(default_factory=lambda data: f"{data['state_dir']}/checkpoints")
+    #: how long a real-time epoch lasts; a turn pauses results for some 150 ms
+    epoch_seconds: float = Field(default=60.0, gt=0.5)
+    #: time between state files while records flow
+    snapshot_seconds: float = Field(default=1.0, gt=0)
+    #: records and bytes that the operator takes in at once
+    unit_records: int = Field(default=4096, ge=1)
+    unit_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    #: a query further behind than this is caught up in micro-batches
+    backlog_records: int = Field(default=50_000, ge=1)
+    #: time between ticks to topics whose streams need processing time
+    tick_seconds: float = Field(default=1.0, gt=0)
+    #: how long a partition may take to report a stream before its `stream_on` is sent again
+    grace_seconds: float = Field(default=20.0, gt=0)
+    #: PLACE:exit:COUNT,… for tests of crashes
+    failpoints: str = ""
+
+    def checkpoint(self, topic: str, topic_id: int) -> str:
+        """Where Spark keeps the offsets of one topic's query."""
+        return f"{self.checkpoint_dir}/{topic_id}/{topic}"

@@ -1,0 +1,224 @@
+"""Keeps the queries running that the catalog calls for: starts, stops, restarts, switches modes, and says how they are.
+
+Positions come from the workers over Redis, ends from Kafka, epochs from Spark. When the JVM is gone every call fails: the process ends, and
+whoever started it starts it anew. Refused here: anything about rows.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+
+import fsspec
+import redis
+from prometheus_client import Counter, Gauge
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock import log, names
+from penstock.bus import Admin
+from penstock.catalog.reader import CatalogReader
+from penstock.clock import Clock, milliseconds
+from penstock.errors import BusError
+from penstock.health import Health
+from spark_jobs.epochs import Epochs
+from spark_jobs.operator import Operator
+from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, wanted_topics
+from spark_jobs.session import SparkSessions
+from spark_jobs.settings import SparkSettings
+
+_ROUND_SECONDS = 0.5
+_LAG_SECONDS = 2.0
+_HEARTBEAT_SECONDS = 15
+#: no progress for this long with records waiting is worth an alarm
+_STUCK_SECONDS = 20.0
+
+_log = log.get(__name__)
+
+
+@dataclass
+class _Query:
+    wanted: Wanted
+    mode: Mode
+    handle: StreamingQuery
+    started: float
+    reading: bool = False
+    lag: int = 0
+    moved: float = 0.0
+    positions: dict[str, int] = field(default_factory=dict)
+    alarmed: bool = False
+
+
+class Supervisor:
+    """One per mesh."""
+
+    def __init__(
+        self, settings: SparkSettings, sessions: SparkSessions, catalog: CatalogReader, client: redis.Redis, admin: Admin,
+        epochs: Epochs, health: Health, clock: Clock,
+    ) -> None:  # fmt: skip
+        self._settings, self._sessions, self._catalog, self._redis, self._admin = settings, sessions, catalog, client, admin
+        self._epochs, self._health, self._clock = epochs, health, clock
+        self._queries: dict[str, _Query] = {}
+        self._failures: dict[str, Failures] = {}
+        self._lags: dict[str, int] = {}
+        self._lags_at = 0.0
+        self._existing: dict[str, int] = {}
+        self._wake, self._halt = threading.Event(), threading.Event()
+        registry = health.registry
+        self._lag_gauge = Gauge("penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry)
+        self._mode_gauge = Gauge("penstock_query_realtime", "1 in real time, 0 in micro-batches", ["topic"], registry=registry)
+        self._restarts = Counter("penstock_query_failures", "Queries that failed", ["topic"], registry=registry)
+        self._stuck = Counter("penstock_query_stuck", "Times a query made no progress with records waiting", ["topic"], registry=registry)
+        catalog.listen(lambda _: self._wake.set())
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._halt.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Supervise until `stop`.
+
+        Raises:
+            Exception: the JVM is gone, or Kafka is for too long.
+        """
+        self._remove_leftovers()
+        while not self._halt.is_set():
+            self._round()
+            self._wake.wait(_ROUND_SECONDS)
+            self._wake.clear()
+        for query in list(self._queries.values()):
+            self._stop(query)
+
+    def _round(self) -> None:
+        now = self._clock.monotonic()
+        wanted = wanted_topics(self._catalog.catalog)
+        self._watch(now)
+        if now - self._lags_at >= _LAG_SECONDS:
+            self._lags_at = now
+            self._measure(wanted, now)
+        running = {t: Running(q.wanted, q.mode, True, q.lag) for t, q in self._queries.items()}
+        actions, starved = decide(wanted, running, self._lags, backlog=self._settings.backlog_records, slots=self._sessions.slots())
+        for action in actions:
+            self._do(action, now)
+        waiting = [t for t in wanted if t not in self._queries]
+        why = f"no task slots for {', '.join(w.topic for w in starved)}: set PENSTOCK_SPARK_SLOTS" if starved else ""
+        self._health.ready("queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}")
+
+    def _do(self, action: Action, now: float) -> None:
+        topic = action.wanted.topic
+        if action.kind == "stop":
+            if (query := self._queries.get(topic)) is not None:
+                self._stop(query)
+                self._wake.set()
+                if wanted_topics(self._catalog.catalog).get(topic) != query.wanted:
+                    self._forget(query.wanted)
+            return
+        failures = self._failures.get(topic, Failures())
+        if not failures.may_start(now) or not self._exists(action.wanted):
+            return
+        operator = Operator(self._settings, topic, action.wanted.id)
+        self._clear_tasks(topic)
+        try:
+            handle = self._sessions.query(topic, action.wanted.id, action.mode, operator)
+        except BusError as error:
+            self._failed(topic, str(error), now)
+            return
+        self._queries[topic] = _Query(action.wanted, action.mode, handle, now, moved=now)
+        self._mode_gauge.labels(topic).set(action.mode == "realtime")
+        _log.info("query started", topic=topic, mode=action.mode, lag=self._lags.get(topic, 0))
+
+    def _exists(self, wanted: Wanted) -> bool:
+        """Whether the topic is there with all its partitions: its creation may be under way."""
+        if self._existing.get(wanted.topic) != wanted.partitions:
+            self._existing = self._admin.topics()
+        return self._existing.get(wanted.topic) == wanted.partitions
+
+    def _watch(self, now: float) -> None:
+        """Notice queries that ended, and epochs that did."""
+        for topic, query in list(self._queries.items()):
+            self._epochs.report(query.wanted, query.handle)
+            if query.handle.isActive:
+                self._beat(query)
+                continue
+            self._queries.pop(topic)
+            failure = query.handle.exception()
+            if failure is not None:
+                self._failed(topic, str(failure), now)
+            elif query.mode == "microbatch":
+                _log.info("caught up", topic=topic)
+                self._lags_at = 0.0
+                self._lags.pop(topic, None)
+
+    def _failed(self, topic: str, reason: str, now: float) -> None:
+        self._failures[topic] = self._failures.get(topic, Failures()).another(now)
+        self._restarts.labels(topic).inc()
+        _log.error("query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count)
+        self._redis.delete(names.query_heartbeat(topic))
+
+    def _stop(self, query: _Query) -> None:
+        query.handle.stop()
+        self._queries.pop(query.wanted.topic, None)
+        self._redis.delete(names.query_heartbeat(query.wanted.topic))
+        _log.info("query stopped", topic=query.wanted.topic, mode=query.mode)
+
+    # -- how they are -----------------------------------------------------------------------------------------------------
+
+    def _beat(self, query: _Query) -> None:
+        """Say that the topic is being read, once every partition's task has begun."""
+        topic = query.wanted.topic
+        if not query.reading:
+            tasks = [f for f in self._redis.hkeys(names.query_progress(topic)) if str(f).startswith("task:")]
+            query.reading = len(tasks) >= query.wanted.partitions
+        if query.reading:
+            beat = {"mode": query.mode, "partitions": query.wanted.partitions, "lag": query.lag, "time": milliseconds(self._clock)}
+            self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)
+
+    def _clear_tasks(self, topic: str) -> None:
+        key = names.query_progress(topic)
+        fields = [str(f) for f in self._redis.hkeys(key) if str(f).startswith("task:")]
+        if fields:
+            self._redis.hdel(key, *fields)
+
+    def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
+        """Lag of every topic; alarms for those that stand still with records waiting."""
+        there = [w for w in wanted.values() if self._existing.get(w.topic) == w.partitions]
+        ends = self._admin.end_offsets([(w.topic, p) for w in there for p in range(w.partitions)])
+        for item in there:
+            stored = self._redis.hgetall(names.query_progress(item.topic))
+            positions = {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
+            lag = sum(max(ends[item.topic, p] - positions.get(str(p), 0), 0) for p in range(item.partitions))
+            self._lags[item.topic] = lag
+            self._lag_gauge.labels(item.topic).set(lag)
+            if (query := self._queries.get(item.topic)) is None:
+                continue
+            if positions != query.positions or not lag:
+                query.positions, query.moved, query.alarmed = positions, now, False
+            elif now - query.moved > _STUCK_SECONDS and not query.alarmed:
+                query.alarmed = True
+                self._stuck.labels(item.topic).inc()
+                _log.error("records wait but the query makes no progress", topic=item.topic, lag=lag, slots=self._sessions.slots())
+            query.lag = lag if now - query.started > _LAG_SECONDS else 0
+
+    # -- what dropped topics leave ------------------------------------------------------------------------------------------
+
+    def _forget(self, wanted: Wanted) -> None:
+        """Remove the state of a topic that is gone."""
+        self._redis.delete(names.query_progress(wanted.topic), names.query_heartbeat(wanted.topic))
+        self._lags.pop(wanted.topic, None)
+        self._existing.pop(wanted.topic, None)
+        for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
+            fs, path = fsspec.core.url_to_fs(f"{directory}/{wanted.id}")
+            if fs.exists(path):
+                fs.rm(path, recursive=True)
+
+    def _remove_leftovers(self) -> None:
+        """Remove state of topics that were dropped while this process was not there."""
+        known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
+        fs, path = fsspec.core.url_to_fs(self._settings.state_dir)
+        if not fs.exists(path):
+            return
+        for child in fs.ls(path, detail=False):
+            name = str(child).rstrip("/").rpartition("/")[2]
+            if name.isdigit() and name not in known:
+                fs.rm(str(child), recursive=True)

@@ -1,0 +1,127 @@
+"""What a Python worker process keeps between tasks: catalog, publisher, Redis, codecs. One per process, made by the first task.
+
+Redis is never waited for on the path of rows: reports go through a thread of their own, and what gets lost is reported again with the next
+snapshot. A table definition that has not arrived yet is waited for once per schema id and then again only after a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import redis
+
+from penstock import log, names
+from penstock.bus import Admin, Publisher
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
+from penstock.codec import TableCodec
+from penstock.errors import BusError
+from penstock.sql.plan import StreamPlan
+from spark_jobs.failpoints import Failpoints
+from spark_jobs.settings import SparkSettings
+
+#: how long a record may wait for its table's definition to arrive from the catalog
+SCHEMA_PATIENCE = 5.0
+_BARRIER_SECONDS = 3600
+
+_log = log.get(__name__)
+
+
+class Worker:
+    """Shared by all lanes of the process."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        log.configure("spark", settings.log_level)
+        self.settings = settings
+        self.failpoints = Failpoints(settings.failpoints, f"{settings.data_dir}/failpoints")
+        self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)
+        self.catalog.start()
+        self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker")
+        self.admin = Admin(settings.kafka_bootstrap, client_id="spark-worker")
+        self.redis: redis.Redis = redis.Redis.from_url(
+            settings.redis_dsn, socket_timeout=5, socket_connect_timeout=5, decode_responses=True
+        )
+        self._reports = ThreadPoolExecutor(1, "reports")
+        self._codecs: dict[int, TableCodec] = {}
+        self._targets: dict[int, TableCodec] = {}
+        self._unknown: dict[int, float] = {}
+        self._plans: dict[str, StreamPlan] = {}
+
+    def codec(self, schema_id: int) -> TableCodec | None:
+        """Decoder of records under *schema_id*; None when no table has it."""
+        found = self.catalog.catalog.schema(schema_id)
+        if found is None:
+            if schema_id < names.FIRST_TABLE_SCHEMA_ID or self._unknown.get(schema_id, 0.0) > time.monotonic():
+                return None
+            self.await_catalog(lambda c: c.schema(schema_id) is not None or c.was_dropped(schema_id), SCHEMA_PATIENCE)
+            found = self.catalog.catalog.schema(schema_id)
+            if found is None:
+                self._unknown[schema_id] = time.monotonic() + 10 * SCHEMA_PATIENCE
+                return None
+        table = found[0]
+        known = self._codecs.get(schema_id)
+        if known is None or known.table is not table:
+            known = self._codecs[schema_id] = TableCodec(table, schema_id)
+        return known
+
+    def await_catalog(self, condition: Callable[[Catalog], bool], timeout: float) -> bool:
+        """Give the catalog time to make *condition* true."""
+        with contextlib.suppress(BusError):
+            self.catalog.wait_for(condition, timeout)
+        return condition(self.catalog.catalog)
+
+    def target(self, table_id: int) -> TableCodec | None:
+        """Encoder of the newest version of a table; None when it is gone."""
+        table: Table | None = self.catalog.catalog.table_by_id(table_id)
+        if table is None:
+            return None
+        known = self._targets.get(table_id)
+        if known is None or known.table is not table:
+            known = self._targets[table_id] = TableCodec(table)
+        return known
+
+    def plan(self, text: str) -> StreamPlan:
+        """The plan in *text*; parsed once a process."""
+        if text not in self._plans:
+            self._plans[text] = StreamPlan.from_json(text)
+        return self._plans[text]
+
+    def report(self, action: Callable[[redis.Redis], Any]) -> None:
+        """Tell Redis something, later and without waiting for it."""
+        self._reports.submit(self._tell, action)
+
+    def _tell(self, action: Callable[[redis.Redis], Any]) -> None:
+        try:
+            action(self.redis)
+        except redis.RedisError as error:
+            _log.warning("report to Redis failed", error=str(error))
+
+    def report_stream(self, stream_id: int, field: str, value: object) -> None:
+        """Set one field of a stream's status."""
+        self.report(lambda r: r.hset(names.stream_status(stream_id), field, str(value)))
+
+    def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:
+        """Say that a reader has passed a barrier."""
+
+        def tell(client: redis.Redis) -> None:
+            key = names.barrier(barrier_id)
+            client.hset(key, field, str(offset))
+            client.expire(key, _BARRIER_SECONDS)
+
+        self.report(tell)
+
+
+_workers: dict[str, Worker] = {}
+
+
+def worker_of(settings: SparkSettings) -> Worker:
+    """The process's worker."""
+    key = settings.kafka_bootstrap
+    if key not in _workers:
+        _workers[key] = Worker(settings)
+    return _workers[key]
