@@ -1,0 +1,15 @@
+"""Window kernels: plan + rows + state → results. Pure and columnar; no Spark, no Kafka, no clock of its own."""
+
+from __future__ import annotations
+
+from penstock.sql.plan import StreamPlan
+from penstock.windows.kernel import Control, Delta, Emission, History, Kernel
+
+__all__ = ["Control", "Delta", "Emission", "History", "Kernel", "make_kernel"]
+
+
+def make_kernel(plan: StreamPlan, history: History | None = None) -> Kernel:
+    """The kernel that interprets *plan*; *history* is what it may read of its source again (None: nothing)."""
+    from penstock.windows.choose import choose
+
+    return choose(plan, history)

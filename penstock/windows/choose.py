@@ -1,0 +1,25 @@
+"""Which kernel a plan needs: the incremental one where it can do the work, the general one for the rest."""
+
+from __future__ import annotations
+
+from penstock.sql.plan import StreamPlan
+from penstock.windows.force import ForceKernel
+from penstock.windows.general import GeneralKernel
+from penstock.windows.interval import IntervalKernel, supports
+from penstock.windows.kernel import History, Kernel
+from penstock.windows.pause import PausableKernel
+
+
+def choose(plan: StreamPlan, history: History | None) -> Kernel:
+    """The kernel for *plan*, which can be paused."""
+    target = plan.target
+    identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
+    return PausableKernel(_inner(plan, history), identity)
+
+
+def _inner(plan: StreamPlan, history: History | None) -> Kernel:
+    if plan.trigger.kind == "force_window_close":
+        return ForceKernel(plan, history)
+    if supports(plan):
+        return IntervalKernel(plan, history)
+    return GeneralKernel(plan, history)

@@ -1,0 +1,90 @@
+"""Notifications of windows: what opened, closed or was taken back in one write, as the messages' event objects.
+
+Events of a write are ordered by window start, OPEN before CLOSE before INVALIDATION. `windowId` is a hash of the
+partition's id and the window's start, so OPEN and CLOSE of one window share it, also over a restart. Refuses to number messages or to know
+who listens: the notifier does both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.windows.groups import Groups
+
+_TYPES = {"interval": "Time", "session": "Session", "state": "State", "event": "Event", "count": "Count"}
+_RANK = {"WINDOW_OPEN": 0, "WINDOW_CLOSE": 1, "WINDOW_INVALIDATION": 2}
+
+
+def window_id(group: int, start: int) -> str:
+    """Decimal 64-bit id of the window of partition *group* that starts at *start*."""
+    digest = hashlib.blake2b(f"{group}:{start}".encode(), digest_size=8, person=b"penstock-window").digest()
+    return str(int.from_bytes(digest, "big"))
+
+
+class Events:
+    """Makes the events of one plan; nothing when it has no NOTIFY."""
+
+    def __init__(self, plan: StreamPlan, groups: Groups) -> None:
+        self.plan, self.groups = plan, groups
+        self.notify = plan.notify
+        self.kind = plan.window.kind if plan.window is not None else ""
+        self.session = self.kind == "session"
+
+    def wants(self, kind: str) -> bool:
+        """Whether events of *kind* are sent."""
+        return self.notify is not None and (kind == "WINDOW_INVALIDATION" or kind in self.notify.on)
+
+    def make(
+        self, opened: pl.DataFrame, closed: pl.DataFrame, results: pl.DataFrame | None, removed: pl.DataFrame, now: int
+    ) -> list[dict[str, Any]]:
+        """Events of one write.
+
+        Args:
+            opened, closed, removed: windows; those of STATE_WINDOW with `_before` and `_after`, the neighbours' states.
+            results: the result rows of *closed*, line by line.
+            now: append time of the write, ticks.
+        """
+        about = self.groups.about()
+        made: list[tuple[tuple[int, int], dict[str, Any]]] = []
+        time = now * 1000 // TICKS_PER_SECOND[self.plan.source.precision]
+
+        def base(kind: str, line: dict[str, Any]) -> dict[str, Any]:
+            child, group = about.row(line["_g"])[:2]
+            event: dict[str, Any] = {
+                "tableName": child, "eventType": kind, "eventTime": time, "windowId": window_id(group, line["_wstart"]),
+                "windowType": _TYPES[self.kind], "groupId": str(group), "windowStart": line["_wstart"],
+            }  # fmt: skip
+            if kind != "WINDOW_OPEN":
+                event["windowEnd"] = line["_wend"] if self.kind == "interval" else line["_stop"]
+            made.append(((line["_wstart"], _RANK[kind]), event))
+            return event
+
+        if self.wants("WINDOW_OPEN"):
+            for line in opened.iter_rows(named=True):
+                event = base("WINDOW_OPEN", line)
+                if self.kind == "state":
+                    event |= {"prevState": line["_before"], "curState": line["_state"]}
+                if self.kind == "event":
+                    event["triggerCondition"] = {"conditionIndex": 0, "fieldValue": line.get("_opened") or {}}
+        if self.wants("WINDOW_CLOSE") and results is not None:
+            for line, result in zip(closed.iter_rows(named=True), self._results(results), strict=True):
+                event = base("WINDOW_CLOSE", line)
+                if self.kind == "state":
+                    event |= {"curState": line["_state"], "nextState": line["_after"]}
+                if self.kind == "event":
+                    event["triggerCondition"] = {"conditionIndex": 1, "fieldValue": line.get("_closed_by") or {}}
+                event["result"] = result
+        if self.wants("WINDOW_INVALIDATION"):
+            for line in removed.iter_rows(named=True):
+                base("WINDOW_INVALIDATION", line)
+        return [event for _, event in sorted(made, key=lambda m: m[0])]
+
+    def _results(self, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
+        target = self.plan.target
+        columns = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin is not None]
+        return rows.select(columns).iter_rows(named=True)

@@ -1,0 +1,29 @@
+"""What one call of a kernel has made so far, in order, and how it becomes an emission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from penstock.windows.kernel import Emission
+
+
+@dataclass
+class Output:
+    """What a call has made so far, in order."""
+
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    events: list[dict[str, object]] = field(default_factory=list)
+    late: list[pl.DataFrame] = field(default_factory=list)
+    failed: list[pl.DataFrame] = field(default_factory=list)
+
+    def emission(self, identity: list[str]) -> Emission:
+        """The call's emission: of several lines for one target row the last."""
+        rows = pl.concat(self.rows).unique(subset=identity, keep="last", maintain_order=True) if self.rows else None
+        return Emission(
+            rows=rows if rows is not None and rows.height else None,
+            events=self.events,
+            late=pl.concat(self.late) if self.late else None,
+            failed=pl.concat(self.failed, how="diagonal") if self.failed else None,
+        )

@@ -1,0 +1,96 @@
+"""Event time of a kernel: how far each partition of the stream and each table has come, and which rows come too late.
+
+T of a partition is its latest event time minus WATERMARK (or what FLUSH and the idle time-out raised it to); it never goes
+back. A row is out of order when it lies below its own table's latest time. Both look at what came before the row's own
+write: the frame's `_step` says where writes begin. Refuses to know windows: whether a window is overdue is asked with its
+last tick.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Ticks = npt.NDArray[np.int64]
+#: before and after every time; far enough from the ends of Int64 for sums with durations
+NEVER, ALWAYS = -(1 << 62), 1 << 62
+
+
+class Highest:
+    """The highest value seen per number, as an array that grows."""
+
+    def __init__(self) -> None:
+        self.values: Ticks = np.full(64, NEVER, np.int64)
+        self._touched: list[Ticks] = []
+
+    def reserve(self, size: int) -> None:
+        """Make room for numbers below *size*."""
+        if size > len(self.values):
+            grown = np.full(max(size, 2 * len(self.values)), NEVER, np.int64)
+            grown[: len(self.values)] = self.values
+            self.values = grown
+
+    def raise_to(self, numbers: Ticks, values: Ticks) -> None:
+        """Take the maximum with *values* at *numbers* (which may repeat)."""
+        if len(numbers):
+            self.reserve(int(numbers.max()) + 1)
+            np.maximum.at(self.values, numbers, values)
+            self._touched.append(np.unique(numbers))
+
+    def before(self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
+        """Per line: the highest value of its number before the line's step; only lines with *counts* raise it."""
+        self.reserve(int(numbers.max()) + 1 if len(numbers) else 0)
+        known = self.values[numbers]
+        if len(steps) == 0 or steps[0] == steps[-1]:
+            return known
+        frame = pl.DataFrame({"n": numbers, "s": steps, "v": np.where(counts, values, NEVER)})
+        tops = frame.group_by("n", "s", maintain_order=True).agg(pl.col("v").max())
+        tops = tops.with_columns(pl.col("v").cum_max().shift(1, fill_value=NEVER).over("n"))
+        earlier = frame.join(tops, on=["n", "s"], how="left", maintain_order="left").get_column("v_right").to_numpy()
+        return np.maximum(known, earlier)
+
+    def delta(self, full: bool) -> pl.DataFrame:
+        """Numbers and values raised since the last call."""
+        if full:
+            numbers = np.flatnonzero(self.values != NEVER)
+        else:
+            numbers = np.unique(np.concatenate(self._touched)) if self._touched else np.empty(0, np.int64)
+        self._touched = []
+        return pl.DataFrame({"n": numbers.astype(np.int64), "value": self.values[numbers]}, schema={"n": pl.Int64, "value": pl.Int64})
+
+    def restore(self, frame: pl.DataFrame) -> None:
+        """Take over what `delta` gave."""
+        self.raise_to(frame.get_column("n").to_numpy(), frame.get_column("value").to_numpy())
+        self._touched = []
+
+
+class Timeline:
+    """Event time per partition (`groups`) and per table."""
+
+    def __init__(self, watermark: int) -> None:
+        self.watermark = watermark
+        self.groups = Highest()
+        self.tables = Highest()
+        self.floors = Highest()
+
+    def reserve(self, groups: int) -> None:
+        """Make room for *groups* partitions."""
+        self.groups.reserve(groups)
+        self.floors.reserve(groups)
+
+    def t(self, numbers: Ticks) -> Ticks:
+        """T of each partition; NEVER before its first row."""
+        highest = self.groups.values[numbers]
+        return np.maximum(np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers])
+
+    def all_t(self) -> Ticks:
+        """T of all partitions by number."""
+        size = min(len(self.groups.values), len(self.floors.values))
+        return self.t(np.arange(size))
+
+    def t_before(self, numbers: Ticks, steps: Ticks, times: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
+        """T of each row's partition before the row's step."""
+        highest = self.groups.before(numbers, steps, times, counts)
+        self.floors.reserve(len(self.groups.values))
+        return np.maximum(np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers])

@@ -1,0 +1,45 @@
+"""`python -m tests.conformance CASES [--backend kernel|stack] [--out FILE] [--split SEED] [--kill N] [--only ID]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tests.conformance.backends import open_backend
+from tests.conformance.case import load
+from tests.conformance.compare import judge
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases, print each failure and the closing count."""
+    parser = argparse.ArgumentParser(prog="tests.conformance")
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--backend", choices=("kernel", "stack"), default="kernel")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--split", type=int, help="kernel: cut the input into batches at random, with this seed")
+    parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so many times while all cases are half fed")
+    parser.add_argument("--only", action="append", help="run just these cases")
+    options = parser.parse_args(arguments)
+    cases = [c for c in load(options.cases) if not options.only or c.id in options.only]
+    outcomes, failed = [], 0
+    backend = open_backend(options.backend, split=options.split, kill=options.kill, cases=cases)
+    try:
+        for case in cases:
+            outcome = backend.run(case)
+            outcomes.append(outcome)
+            faults = judge(case, outcome)
+            failed += bool(faults)
+            for fault in faults:
+                print(f"FAILED {case.id}: {fault}")
+    finally:
+        backend.close()
+    if options.out:
+        options.out.write_text(json.dumps([o.to_json() for o in outcomes], indent=1))
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from penstock.windows.kernel import DELETE, MERGE
+
+
+class MemoryHistory:
+    """Rows of the source as of the end of the last call."""
+
+    def __init__(self, time: str, key: str | None = None) -> None:
+        self._time = time
+        self._identity = ["tbname", time, *([key] if key else [])]
+        self._rows: pl.DataFrame | None = None
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take written rows over."""
+        for row in rows.partition_by(["_step", "_op"], maintain_order=True):
+            self._put(row)
+
+    def _put(self, rows: pl.DataFrame) -> None:
+        if self._rows is None:
+            self._rows = rows.clear()
+        stored = self._rows
+        if rows.get_column("_op")[0] == MERGE:
+            for line in range(rows.height):
+                self._merge(rows[line])
+            return
+        rows = rows.unique(self._identity, keep="last", maintain_order=True)
+        stored = stored.join(rows.select(self._identity), on=self._identity, how="anti", nulls_equal=True)
+        self._rows = stored if rows.get_column("_op")[0] == DELETE else pl.concat([stored, rows])
+
+    def _merge(self, row: pl.DataFrame) -> None:
+        assert self._rows is not None
+        found = self._rows.join(row.select(self._identity), on=self._identity, how="semi", nulls_equal=True)
+        if found.height:
+            old = found.row(0, named=True)
+            row = row.with_columns(pl.col(c).fill_null(pl.lit(old[c], dtype=row.schema[c])) for c in row.columns if c not in self._identity)
+        rest = self._rows.join(row.select(self._identity), on=self._identity, how="anti", nulls_equal=True)
+        self._rows = pl.concat([rest, row.with_columns(pl.lit(0, dtype=pl.Int8).alias("_op"))])
+
+    def delete(self, tables: Sequence[str] | None, low: int, high: int) -> None:
+        """Remove rows of *tables* (None: all) with low <= ts <= high."""
+        if self._rows is not None:
+            chosen = pl.col(self._time).is_between(low, high)
+            if tables is not None:
+                chosen &= pl.col("tbname").is_in(list(tables))
+            self._rows = self._rows.filter(~chosen)
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """Live rows, as `penstock.windows.kernel.History` has it."""
+        if self._rows is None:
+            return pl.DataFrame()
+        chosen = pl.col(self._time).is_between(low, high)
+        if tables is not None:
+            chosen &= pl.col("tbname").is_in(list(tables))
+        return self._rows.filter(chosen).sort("tbname", self._time)
