@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from penstock.sql.plan import Duration
 
-UNITS = "buasmhdwny"
+#: Letters of the units of time; see `penstock.sql.plan.Duration`.
+UNITS = tuple("buasmhdwny")
 
 #: Keys of our clauses in `Select.args`, in the order they are written between WHERE and GROUP BY.
 SELECT_CLAUSES = ("partition_by", "window", "fill")

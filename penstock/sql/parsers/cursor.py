@@ -6,6 +6,8 @@ the statement's own slice; `base` moves them to the whole text.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import NoReturn, TypeVar
@@ -34,6 +36,7 @@ MAX_LENGTH = 65517
 MAX_YEARS = 290
 MAX_KEEP_YEARS = 1000
 MAX_DIGITS = 40
+_QUOTED_LENGTH = re.compile(rf"([0-9]+)([{''.join(UNITS)}])", re.IGNORECASE)
 END = Token(TokenType.SENTINEL, "")
 
 
@@ -235,7 +238,7 @@ class Cursor:
         try:
             value = number(token.text)
         except (ValueError, ArithmeticError):
-            self.fail("this is not a number")
+            self.fail("this is no number, or one out of range")
         self.index += 1
         return sign * value
 
@@ -303,12 +306,15 @@ class Cursor:
 
 
 def number(text: str) -> int | float | Decimal:
-    """The value of a number's text."""
+    """The value of a number's text without sign; ValueError or ArithmeticError where there is none that fits."""
     if text.isdigit():
         if len(text) > MAX_DIGITS:
             raise ValueError("too many digits")
         return int(text)
-    return float(text) if len(text) <= 16 else Decimal(text)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("out of range")
+    return value if len(text) <= 16 else Decimal(text)
 
 
 def too_long(length: Duration, years: int = MAX_YEARS) -> bool:

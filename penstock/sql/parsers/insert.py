@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 from penstock.sql.nodes import UNITS
-from penstock.sql.parsers.cursor import MAX_DIGITS, MAX_YEARS, too_long
+from penstock.sql.parsers.cursor import MAX_YEARS, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import Insert, InsertPart, Name, RelativeTime, Value
@@ -36,7 +36,7 @@ _LITERAL = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ROW = re.compile(r"\s*+(?:,\s*+)?\(")
-_STEP = re.compile(rf"{_BLANK}([-+]){_BLANK}([0-9]{{1,19}})([{UNITS}{UNITS.upper()}])(?!\w)", re.DOTALL)
+_STEP = re.compile(rf"{_BLANK}([-+]){_BLANK}([0-9]{{1,19}})([{''.join(UNITS)}{''.join(UNITS).upper()}])(?!\w)", re.DOTALL)
 _PAREN = re.compile(rf"{_BLANK}\({_BLANK}\)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
@@ -236,16 +236,11 @@ class _Scanner:
 
     def _real(self, text: str, at: int) -> int | float | Decimal:
         digits = text.lstrip("+-")
-        if digits.isdigit():
-            if len(digits) > MAX_DIGITS:
-                self.fail("this number has too many digits", at)
-            return int(text)
-        if len(digits) <= 16:
-            return float(text)
         try:
-            return Decimal(text)
-        except ArithmeticError:
-            self.fail("this is not a number", at)
+            value = number(digits)
+        except (ValueError, ArithmeticError):
+            self.fail("this number is out of range", at)
+        return -value if text[0] == "-" else value
 
     def _slow(self) -> Value:
         """A value followed by something else than "," or ")": a time with steps, a call, or a comment."""

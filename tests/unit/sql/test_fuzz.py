@@ -9,6 +9,8 @@ import time
 from penstock.errors import SqlError
 from penstock.sql import parse, render
 
+# fmt: off
+# ruff: noqa: E501
 SEEDS = [
     "CREATE DATABASE IF NOT EXISTS power PRECISION 'us' KEEP 3650d PARTITIONS 8 MAX_AHEAD 1d VGROUPS 4 CACHEMODEL 'both' DURATION 10d",
     "CREATE STABLE met (ts TIMESTAMP, a INT COMPOSITE KEY, b VARCHAR(20), d DECIMAL(10, 2)) TAGS (ta INT, tb NCHAR(8) COMMENT 'x') "
