@@ -13,7 +13,7 @@ Refuses to hold rows: late ones are handed back, not kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -71,11 +71,11 @@ class IntervalKernel:
         self._solo = self._groups.solo
         self._tables = TableClock()
         self._highest: Ticks = np.full(64, NEVER, np.int64)
-        self._lowest: Ticks = np.full(64, _LATEST, np.int64)
         self._floor: Ticks = np.full(64, NEVER, np.int64)
         self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the group's latest row
         self._moved: Mask = np.zeros(64, np.bool_)
         self._now = 0
+        self._earliest = _LATEST  # of all rows
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class IntervalKernel:
         self._reserve()
         before = self._highest[groups]
         np.maximum.at(self._highest, groups, times)
-        np.minimum.at(self._lowest, groups, times)
+        self._earliest = min(self._earliest, int(times.min()))
         self._moved[groups] = True
         if self._idle:
             np.maximum.at(self._heard, groups, made.get_column("_now").to_numpy())
@@ -176,7 +176,6 @@ class IntervalKernel:
         n = len(self._groups)
         if n > len(self._highest):
             self._highest = grown(self._highest, n, NEVER)  # type: ignore[assignment]
-            self._lowest = grown(self._lowest, n, _LATEST)  # type: ignore[assignment]
             self._floor = grown(self._floor, n, NEVER)  # type: ignore[assignment]
             self._heard = grown(self._heard, n, NEVER)  # type: ignore[assignment]
             self._moved = grown(self._moved, n, False)  # type: ignore[assignment]
@@ -235,9 +234,9 @@ class IntervalKernel:
 
     def control(self, control: Control) -> Emission:
         if control.kind == "delete":
-            return self._recompute(control.low, control.high, control.tables, vanish=True)
+            return self._delete(control)
         if control.kind == "recalculate":
-            return self._recompute(control.low, control.high, None, vanish=False)
+            return self._recalculate(control)
         if control.kind == "flush":
             return self._close_all(np.arange(len(self._groups)))
         if control.kind == "tick" and self._idle:
@@ -256,87 +255,86 @@ class IntervalKernel:
         rows, failed = self._publish(np.empty(0, np.int64), groups)
         return Emission(rows, failed=failed)
 
+    def _delete(self, control: Control) -> Emission:
+        """Delete a range of rows: what they were in is computed again without them."""
+        span = self._span(control.low, control.high)
+        if span is None:
+            return Emission()
+        stored = self._fetch(*span, control.tables)
+        chosen = pl.col(self._time).is_between(control.low, control.high)
+        if control.tables is not None:
+            chosen &= pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in control.tables])
+        return self._again(stored.filter(~chosen), stored.filter(chosen))
+
     def _remove(self, removed: pl.DataFrame, call: pl.DataFrame) -> Emission:
-        """Delete rows by key: recompute the windows they were in."""
-        times = removed.get_column(self._time)
+        """Delete rows by key; *call* holds all rows of the call, which `History` lacks yet."""
         emission = Emission()
-        for low, high in _ranges(np.unique(times.to_numpy())):
-            tables = tuple(removed.filter(times.is_between(low, high)).get_column("tbname").unique(maintain_order=True).to_list())
-            emission = self._combine(emission, self._recompute(low, high, tables, vanish=True, call=call))
+        key = self.plan.source.key_column
+        identity = ["tbname", self._time, *([key] if key else [])]
+        for low, high in _ranges(np.unique(removed.get_column(self._time).to_numpy())):
+            span = self._span(low, high)
+            if span is None:
+                continue
+            mine = removed.filter(pl.col(self._time).is_between(low, high))
+            stored = self._fetch(*span, mine.get_column("tbname").unique(maintain_order=True).to_list())
+            recent = call.filter(pl.col(self._time).is_between(*span))
+            if self._solo:
+                recent = recent.filter(pl.col("tbname").is_in(mine.get_column("tbname").unique().implode()))
+            both = pl.concat([stored.select(call.columns).cast(dict(call.schema)), recent])  # type: ignore[arg-type]
+            touched = both.filter(pl.col("_op") != DELETE).join(mine.select(identity), on=identity, how="semi", nulls_equal=True)
+            left = both.unique(identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE)
+            emission = self._combine(emission, self._again(left, touched))
         return emission
 
-    def _recompute(
-        self, low: int, high: int, tables: tuple[str, ...] | None, vanish: bool, call: pl.DataFrame | None = None
-    ) -> Emission:
-        """Compute the windows that touch low..high again from stored rows.
+    def _recalculate(self, control: Control) -> Emission:
+        """Compute the windows that touch a range again from stored rows."""
+        span = self._span(control.low, control.high)
+        if span is None:
+            return Emission()
+        stored = self._fetch(*span, None)
+        slots = self._slots.live()
+        first, last = self._grid.first(np.array([control.low]).clip(*span)), self._grid.last(np.array([control.high]).clip(*span))
+        slots = slots[(self._slots.index[slots] >= first) & (self._slots.index[slots] <= last)]
+        return self._again(stored, stored.filter(pl.col(self._time).is_between(control.low, control.high)), slots)
 
-        *vanish*: windows that have no row any more may have been published and are removed. *call*: rows that `History`
-        may not have yet.
-        """
-        if self._history is None:
-            raise StateError("this kernel has no history to read again", hint="a kernel that gets DELETE needs a History")
+    def _span(self, low: int, high: int) -> tuple[int, int] | None:
+        """First and last tick of the windows that touch low..high and can have rows."""
         known = len(self._groups)
         if not known:
-            return Emission()
-        low, high = max(low, int(self._lowest[:known].min())), min(high, int(self._highest[:known].max()))
+            return None
+        low, high = max(low, self._earliest), min(high, int(self._highest[:known].max()))
         if low > high:
-            return Emission()
+            return None
         edges = np.array([low, high], np.int64)
-        first, last = int(self._grid.first(edges)[0]), int(self._grid.last(edges)[1])
-        start, end = self._grid.bounds(np.array([first, last], np.int64))
-        if not self._solo:
-            tables = None
-        stored = self._history.fetch(int(start[0]), int(end[1]) - 1, tables)
-        if call is not None:
-            stored = self._with_call(stored, call, int(start[0]), int(end[1]) - 1, tables)
-        made, failed = self._prepare(stored)
+        start, end = self._grid.bounds(np.array([self._grid.first(edges)[0], self._grid.last(edges)[1]]))
+        return int(start[0]), int(end[1]) - 1
+
+    def _fetch(self, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+        if self._history is None:
+            raise StateError("this kernel has no history to read again", hint="a kernel that gets DELETE needs a History")
+        return self._history.fetch(low, high, tables if self._solo else None)
+
+    def _again(self, rows: pl.DataFrame, touched: pl.DataFrame, slots: Numbers | None = None) -> Emission:
+        """Compute the windows that *touched* rows were in (and those in *slots*) anew from *rows*."""
+        gone, failed = self._labelled(touched)
+        affected = gone.select("_g", "_i")
+        if slots is not None:
+            affected = pl.concat([affected, pl.DataFrame({"_g": self._slots.group[slots], "_i": self._slots.index[slots]})])
+        affected = affected.unique()
+        left, more = self._labelled(rows)
+        left = left.join(affected, on=["_g", "_i"], how="semi")
+        partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
+        empty = affected.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort("_g", "_i")
+        result, unmade = self._replace(partials, empty)
+        return Emission(result, failed=_stack(_stack(failed, more), unmade))
+
+    def _labelled(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Prepared rows, once per window, with `_g` and `_i`."""
+        made, failed = self._prepare(rows)
         groups = self._groups.numbers(made)
         self._reserve()
         positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
-        inside = (indexes >= first) & (indexes <= last)
-        labelled = made[positions[inside]].with_columns(pl.Series("_g", groups[positions[inside]]), pl.Series("_i", indexes[inside]))
-        partials = self._aggregates.partial(labelled, ["_g", "_i"]).sort("_g", "_i")
-        empty = self._emptied(partials, first, last, tables, vanish)
-        rows, more = self._replace(partials, empty)
-        return Emission(rows, failed=_stack(failed, more))
-
-    def _with_call(self, stored: pl.DataFrame, call: pl.DataFrame, low: int, high: int, tables: tuple[str, ...] | None) -> pl.DataFrame:
-        time = pl.col(self._time)
-        recent = call.filter(time.is_between(low, high))
-        if tables is not None:
-            recent = recent.filter(pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in tables]))
-        key = self.plan.source.key_column
-        identity = ["tbname", self._time, *([key] if key else [])]
-        both = pl.concat([stored.select(call.columns).cast(dict(call.schema)), recent])  # type: ignore[arg-type]
-        return both.unique(identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE)
-
-    def _emptied(self, partials: pl.DataFrame, first: int, last: int, tables: tuple[str, ...] | None, vanish: bool) -> pl.DataFrame:
-        """(`_g`, `_i`) of windows in first..last that may exist and have no rows now."""
-        slots = self._slots.live()
-        slots = slots[(self._slots.index[slots] >= first) & (self._slots.index[slots] <= last)]
-        groups, indexes = self._slots.group[slots], self._slots.index[slots]
-        if self._solo:
-            owners = self._owners(tables)
-            held = np.isin(groups, owners)
-            groups, indexes = groups[held], indexes[held]
-            if vanish:
-                # what was published of closed windows is not remembered: every window of the grid that the group may have had
-                owners = owners[self._highest[owners] != NEVER]
-                begin = np.maximum(self._grid.first(self._lowest[owners]), first)
-                finish = np.minimum(self._grid.last(self._highest[owners]), last)
-                counts = np.maximum(finish - begin + 1, 0)
-                nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-                groups = np.concatenate((groups, np.repeat(owners, counts)))
-                indexes = np.concatenate((indexes, np.repeat(begin, counts) + nth))
-        maybe = pl.DataFrame({"_g": groups, "_i": indexes}, schema={"_g": pl.Int64, "_i": pl.Int64}).unique()
-        return maybe.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort("_g", "_i")
-
-    def _owners(self, tables: tuple[str, ...] | None) -> Numbers:
-        """Groups whose rows come from *tables*."""
-        column = self._groups.table_column
-        if tables is None or column is None:
-            return np.arange(len(self._groups))
-        return np.flatnonzero(self._groups.keys().get_column(column).str.to_lowercase().is_in([t.lower() for t in tables]).to_numpy())
+        return made[positions].with_columns(pl.Series("_g", groups[positions]), pl.Series("_i", indexes)), failed
 
     def _replace(self, partials: pl.DataFrame, empty: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """Put recomputed windows into the state, take empty ones out, publish both."""
@@ -383,7 +381,7 @@ class IntervalKernel:
         times = made.get_column(self._time).to_numpy()
         self._reserve()
         np.maximum.at(self._highest, groups, times)
-        np.minimum.at(self._lowest, groups, times)
+        self._earliest = min(self._earliest, int(times.min()))
         self._moved[groups] = True
         if not self._groups.whole and "_late" not in made.columns:
             self._tables.advance(self._tables.numbers(made), times)
@@ -406,8 +404,9 @@ class IntervalKernel:
         moved = np.arange(n) if full else np.flatnonzero(self._moved[:n])
         self._moved[:] = False
         frames = {"groups": self._groups.delta(full), **self._slots.delta(full)}
-        arrays = {"highest": self._highest, "lowest": self._lowest, "floor": self._floor, "heard": self._heard}
+        arrays = {"highest": self._highest, "floor": self._floor, "heard": self._heard}
         frames["clock"] = pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
+        frames["call"] = pl.DataFrame({"now": [self._now], "earliest": [self._earliest]})
         if not self._groups.whole:
             frames["tables"] = self._tables.delta(full)
         return Delta({name: frame for name, frame in frames.items() if frame.height}, full)
@@ -430,10 +429,12 @@ class IntervalKernel:
                 self._reserve()
             if "tables" in frames:
                 self._tables.restore(frames["tables"])
+            if "call" in frames:
+                self._now, self._earliest = frames["call"].row(0)
             if "clock" in frames:
                 clock = frames["clock"]
                 moved = clock.get_column("_g").to_numpy()
-                for name, array in (("highest", self._highest), ("lowest", self._lowest), ("floor", self._floor), ("heard", self._heard)):
+                for name, array in (("highest", self._highest), ("floor", self._floor), ("heard", self._heard)):
                     array[moved] = clock.get_column(name).to_numpy()
             self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
         self._moved[:] = False

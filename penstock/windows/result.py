@@ -66,13 +66,17 @@ class Results:
         names = [n for n in self._types if n.startswith("_a") and n not in windows.columns]
         return self._make(windows.with_columns(pl.lit(None, dtype=self._types[n].polars()).alias(n) for n in names), DELETE)
 
+    def changes(self, rows: pl.DataFrame) -> Made:
+        """Rows that put or remove, as each line's `_op` says."""
+        return self._make(rows, None)
+
     def empty(self) -> pl.DataFrame:
         """No rows, in the layout."""
         target = self._target
         schema: dict[str, pl.DataType] = {"tbname": pl.String(), "_op": pl.Int8()}
         return pl.DataFrame(schema=schema | {c.name: c.type.polars() for c in (*target.columns, *target.tags)})
 
-    def _make(self, windows: pl.DataFrame, op: int) -> Made:
+    def _make(self, windows: pl.DataFrame, op: int | None) -> Made:
         if not windows.height:
             return Made(self.empty())
         numbers = windows.get_column("_g")
@@ -87,7 +91,8 @@ class Results:
         if failed is not None:
             about = self._groups.about()[raw.get_column("_g")]
             failed = failed.select(pl.col("_tbname").alias("tbname"), *(c for c in ("_wstart",) if c in failed.columns), "_reason")
-        rows = about.select("tbname", pl.lit(op, dtype=pl.Int8).alias("_op")).hstack(raw.select(self._cast)).hstack(about.select(self.tags))
+        ops = raw.get_column("_op") if op is None else pl.lit(op, dtype=pl.Int8).alias("_op")
+        rows = about.select("tbname").with_columns(ops).hstack(raw.select(self._cast)).hstack(about.select(self.tags))
         return self._check(raw, rows, failed)
 
     def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, failed: pl.DataFrame | None) -> Made:

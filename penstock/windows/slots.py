@@ -80,7 +80,7 @@ class Slots:
     def locate(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
         """Slot of each (group, window); missing ones are made."""
         if not self._used:
-            slots = np.full(len(groups), -1, np.int64)
+            slots: Numbers = np.full(len(groups), -1, np.int64)
         else:
             slots = self._head[groups].astype(np.int64)
             slots[(self.index[slots] != indexes) | (slots < 0)] = -1
@@ -103,7 +103,7 @@ class Slots:
             return np.full(len(groups), -1, np.int64)
         mask = len(self._table) - 1
         places = _hash(groups, indexes) & mask
-        found = self._table[places].astype(np.int64)
+        found: Numbers = self._table[places].astype(np.int64)
         wrong = np.flatnonzero((found != _EMPTY) & ~self._is(found, groups, indexes))
         while len(wrong):
             places[wrong] = (places[wrong] + 1) & mask
@@ -113,7 +113,8 @@ class Slots:
         return found
 
     def _is(self, slots: Numbers, groups: Numbers, indexes: Numbers) -> npt.NDArray[np.bool_]:
-        return (slots >= 0) & (self.group[slots] == groups) & (self.index[slots] == indexes)
+        held: npt.NDArray[np.bool_] = (slots >= 0) & (self.group[slots] == groups) & (self.index[slots] == indexes)
+        return held
 
     def _create(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
         """New slots for distinct windows in order of (group, window)."""
@@ -184,7 +185,8 @@ class Slots:
         self._clock += len(slots)
         np.maximum.at(self._touch, slots, moments)
         self._changed[slots] = True
-        return slots[self._touch[slots] == moments]
+        latest: Numbers = slots[self._touch[slots] == moments]
+        return latest
 
     # -- closing -------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,11 @@ class TableClock:
         result[where] = times[where] < previous_max(keys, times[where], steps[where], self._highest[keys])
         return result if among is None else result & among
 
+    def behind(self, tables: Numbers, times: Ticks) -> Mask:
+        """Whether each row's table may have had a row of that time before, in earlier calls or earlier in this one."""
+        before = previous_max(tables, times, np.arange(len(tables)), self._highest[tables])
+        return times <= before
+
     def advance(self, tables: Numbers, times: Ticks) -> None:
         np.maximum.at(self._highest, tables, times)
         self._changed[tables] = True

@@ -1,0 +1,147 @@
+"""Streams without a window: each source row that passes WHERE is one row of the result, at once.
+
+The target row's key is (child, first select item[, second for a composite key]). Where that key follows from the source row's own key
+(`stable`: the usual case), updates and deletes need no look back; otherwise the old row is read from `History`. IGNORE UPDATE 0, and a
+source that is itself a stream's result, also remove the result of a row that passes no longer or moved. A DELETE of a range reads from
+`History` which rows it takes. Nothing expires: there is no window that could be over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from penstock.sql.plan import StreamPlan
+from penstock.windows.groups import Groups
+from penstock.windows.kernel import DELETE, UPSERT, Control, Delta, Emission, History
+from penstock.windows.merge import complete
+from penstock.windows.result import Results
+from penstock.windows.scope import Scope, evaluate
+from penstock.windows.steps import TableClock
+
+_EARLIEST, _LATEST = -(1 << 62), 1 << 62
+
+
+class FilterKernel:
+    """One plan without a window."""
+
+    def __init__(self, plan: StreamPlan, history: History | None = None) -> None:
+        self.plan = plan
+        self._history = history
+        scope = Scope(plan)
+        source, target = plan.source, plan.target
+        self._groups = Groups(scope)
+        self._results = Results(scope, self._groups, windowed=False)
+        where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
+        self._expressions = [where.alias("_pass"), *self._groups.expressions]
+        self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
+        self._target_identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
+        self._columns = [c.name for c in source.columns if c.name not in self._identity]
+        self._replaces = not plan.ignore_update or source.result_of is not None
+        own = {*self._identity, *(t.name for t in source.tags)}
+        keyed = [o for c, o in zip(target.columns, target.column_of, strict=True) if c.name in self._target_identity]
+        items = [scope.over_rows(o.sql).expr for o in plan.outputs if o.name in keyed]
+        self._stable = all(set(e.meta.root_names()) <= own for e in (*items, *self._groups.expressions))
+        #: whether an update can remove a result, so that it matters which rows may be updates
+        self._retracts = self._replaces and (plan.where is not None or not self._stable)
+        self._tables = TableClock()
+
+    def apply(self, rows: pl.DataFrame) -> Emission:
+        if self.plan.source.child is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        if not rows.height:
+            return Emission()
+        rows = complete(rows, self._history, self._identity, self._columns)
+        behind = self._behind(rows)
+        rows = rows.with_columns(behind).with_row_index("_at")
+        made, failed = evaluate(rows, self._expressions)
+        removed = pl.col("_op") == DELETE
+        put = made.filter(pl.col("_pass") & ~removed).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+        if not behind.any():
+            return self._publish(put, failed)
+        if self._stable:
+            lines = made.filter((pl.col("_pass") & ~removed) | pl.col("_behind"))
+            op = pl.when(pl.col("_pass") & ~removed).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
+            return self._publish(lines.with_columns(op), failed)
+        # what earlier versions had published is known from themselves only; of versions within the call the last one counts
+        last = made.unique(self._identity, keep="last").select("_at")
+        put = put.join(last, on="_at", how="semi", maintain_order="left")
+        old, more = self._old(rows.filter(behind))
+        put = put if old is None else pl.concat([old.select(put.columns), put])
+        return self._publish(put, more if failed is None else failed if more is None else pl.concat([failed, more]))
+
+    def _behind(self, rows: pl.DataFrame) -> pl.Series:
+        """Rows that may have to remove a result: deletes, and updates where those retract."""
+        behind = rows.get_column("_op") == DELETE
+        if self._retracts:
+            numbers = self._tables.numbers(rows)
+            times = rows.get_column(self._identity[1]).to_numpy()
+            behind |= pl.Series(self._tables.behind(numbers, times))
+            self._tables.advance(numbers, times)
+        return behind.alias("_behind")
+
+    def _old(self, rows: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Deletions of what stored versions of *rows* had published."""
+        if self._history is None:
+            return None, None
+        touched = rows.select(self._identity).unique(maintain_order=True)
+        span = touched.get_column(self._identity[1])
+        low, high = span.min(), span.max()
+        assert isinstance(low, int) and isinstance(high, int)
+        found = self._history.fetch(low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
+        if not found.height:
+            return None, None
+        found = found.join(touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left")
+        blank = [pl.lit(None, dtype=pl.UInt32).alias("_at"), pl.lit(True).alias("_behind"), pl.lit(DELETE, dtype=pl.Int8).alias("_op")]
+        made, failed = evaluate(found.with_columns(blank), self._expressions)
+        return made.filter(pl.col("_pass")), failed
+
+    def _publish(self, made: pl.DataFrame, failed: pl.DataFrame | None) -> Emission:
+        """Rows of the target; of several lines for one target row the last."""
+        if not made.height:
+            return Emission(failed=failed)
+        numbers = self._groups.numbers(made)
+        result = self._results.changes(made.with_columns(pl.Series("_g", numbers, dtype=pl.Int64)))
+        rows = result.rows
+        if rows.select(pl.struct(self._target_identity).is_duplicated().any()).item():
+            rows = rows.unique(self._target_identity, keep="last", maintain_order=True)
+        if result.failed is not None:
+            failed = result.failed if failed is None else pl.concat([failed, result.failed], how="diagonal")
+        return Emission(rows if rows.height else None, failed=failed)
+
+    def control(self, control: Control) -> Emission:
+        if self._history is None or control.kind not in ("delete", "recalculate"):
+            return Emission()
+        stored = self._history.fetch(control.low, control.high, control.tables if control.kind == "delete" else None)
+        op = DELETE if control.kind == "delete" else UPSERT
+        return self._stored(stored, op)
+
+    def _stored(self, stored: pl.DataFrame, op: int) -> Emission:
+        if self.plan.source.child is not None:
+            stored = stored.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        made, failed = evaluate(stored, self._expressions)
+        made = made.filter(pl.col("_pass")).with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
+        return self._publish(made, failed)
+
+    def load_history(self) -> Emission:
+        if self._history is None:
+            return Emission()
+        stored = self._history.fetch(_EARLIEST, _LATEST)
+        if self._retracts and stored.height:
+            self._tables.advance(self._tables.numbers(stored), stored.get_column(self._identity[1]).to_numpy())
+        return self._stored(stored, UPSERT)
+
+    def open_windows(self) -> pl.DataFrame:
+        return self._results.empty().drop("_op")
+
+    def delta(self, full: bool = False) -> Delta:
+        frames = {"groups": self._groups.delta(full), "tables": self._tables.delta(full)}
+        return Delta({name: frame for name, frame in frames.items() if frame.height}, full)
+
+    def restore(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            if "groups" in delta.frames:
+                self._groups.restore(delta.frames["groups"])
+            if "tables" in delta.frames:
+                self._tables.restore(delta.frames["tables"])

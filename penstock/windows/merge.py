@@ -1,0 +1,46 @@
+"""Partial writes made whole: a row of op MERGE takes the columns it lacks from the row it overwrites.
+
+Owns one function, used where a kernel needs the row as the table will have it. Refuses to apply anything: rows stay rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from penstock.windows.kernel import MERGE, UPSERT, History
+
+
+def complete(rows: pl.DataFrame, history: History | None, identity: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """*rows* with every MERGE turned into an UPSERT of the whole row.
+
+    NULLs among *columns* take the value that the row of the same *identity* had before: earlier in *rows*, or in *history*.
+    """
+    partial = pl.col("_op") == MERGE
+    if not rows.select(partial.any()).item():
+        return rows
+    keys = list(identity)
+    touched = rows.filter(partial).select(keys).unique()
+    numbered = rows.with_row_index("_at")
+    work = numbered.join(touched, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    stored = _stored(touched, history, keys)
+    if stored is not None:
+        before = stored.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"), pl.lit(None, dtype=pl.UInt32).alias("_at"))
+        work = pl.concat([before.select(work.columns).cast(dict(work.schema)), work])  # type: ignore[arg-type]
+    # a life of the row begins with each upsert or delete; values reach forward within it only
+    work = work.with_columns((~partial).cum_sum().over(keys).alias("_life"))
+    filled = [pl.when(partial).then(pl.col(c).forward_fill().over([*keys, "_life"])).otherwise(pl.col(c)).alias(c) for c in columns]
+    whole = work.with_columns(filled).filter(partial & pl.col("_at").is_not_null()).drop("_life")
+    whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+    return pl.concat([numbered.filter(~partial), whole]).sort("_at").drop("_at")
+
+
+def _stored(touched: pl.DataFrame, history: History | None, keys: list[str]) -> pl.DataFrame | None:
+    if history is None:
+        return None
+    times = touched.get_column(keys[1])
+    low, high = times.min(), times.max()
+    assert isinstance(low, int) and isinstance(high, int)
+    found = history.fetch(low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
+    return found.join(touched, on=keys, how="semi", nulls_equal=True) if found.height else None
