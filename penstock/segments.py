@@ -78,7 +78,9 @@ class Position:
         except ValueError as error:
             raise StateError(f"segment position {path} is damaged", detail=str(error), hint="restore it from a backup") from None
         if raw["version"] > FORMAT_VERSION:
-            raise StateError(f"segment position {path} is of version {raw['version']}", hint="it was written by a newer Penstock: upgrade this one")
+            raise StateError(
+                f"segment position {path} is of version {raw['version']}", hint="it was written by a newer Penstock: upgrade this one"
+            )
         deletes = tuple(
             RangeDelete(d["table_id"], d["offset"], None if d["tables"] is None else tuple(d["tables"]), d["low"], d["high"])
             for d in raw["deletes"]
@@ -180,7 +182,8 @@ def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]
     """The rows that count: per key the last version by (_offset, _row), merges applied, deletes gone.
 
     Args:
-        rows: any versions, with META columns; `keys` = tbname, the time column[, the composite key].
+        rows: any versions, with META columns.
+        keys: tbname, the time column[, the composite key].
         deletes: range deletes of this table; each hits only versions before its own offset. Times must be ticks (Int64)
             in `rows` when deletes are given.
     """

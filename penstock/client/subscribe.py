@@ -44,6 +44,8 @@ class Subscription:
         """
         Args:
             url: of the notifier, `ws://host:port`.
+            user: to log in as.
+            password: of that user.
             request: `stream` or `table`, `what`, `tables`.
             start: `latest`, `earliest`, or a token.
             patience: seconds to go on trying when the notifier can't be reached.
@@ -177,7 +179,9 @@ class Subscription:
         self.close()
 
 
-def subscription_request(name: str, *, what: Literal["rows", "events"] = "rows", stream: bool = False, tables: Sequence[str] | None = None) -> dict[str, Any]:
+def subscription_request(
+    name: str, *, what: Literal["rows", "events"] = "rows", stream: bool = False, tables: Sequence[str] | None = None
+) -> dict[str, Any]:
     """What to send for *name* (`database.stream` or `database.table`); events need a stream."""
     request: dict[str, Any] = {"stream" if stream or what == "events" else "table": name, "what": what}
     if tables is not None:
@@ -191,4 +195,6 @@ def _unreachable(url: str, error: Exception) -> PenstockError:
         if status in (401, 403):
             return AuthError("the notifier refused the connection", detail=(error.response.body or b"").decode(errors="replace").strip())
         return RemoteError(f"the notifier answered with status {status}")
-    return RemoteError(f"the notifier at {url} can't be reached", detail=type(error).__name__, hint="is the mesh up? `penstock status` shows it")
+    return RemoteError(
+        f"the notifier at {url} can't be reached", detail=type(error).__name__, hint="is the mesh up? `penstock status` shows it"
+    )

@@ -70,7 +70,7 @@ class Feed(threading.Thread):
     def __init__(self, bootstrap: str, topic: str, loop: asyncio.AbstractEventLoop, *, memory: int) -> None:
         super().__init__(name=f"feed-{topic}", daemon=True)
         self.topic = topic
-        self._bootstrap, self._loop, self._memory = bootstrap, loop, memory
+        self._servers, self._loop, self._memory = bootstrap, loop, memory
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._arrived = asyncio.Event()
@@ -85,7 +85,7 @@ class Feed(threading.Thread):
     def run(self) -> None:
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
-            with Reader(self._bootstrap, start, client_id="notifier", max_wait_ms=20) as reader:
+            with Reader(self._servers, start, client_id="notifier", max_wait_ms=20) as reader:
                 while not self._halt.is_set():
                     batches = reader.read(5_000, 0.2)
                     if batches:

@@ -60,7 +60,9 @@ class Hub:
             return connection.respond(HTTPStatus.NOT_FOUND, "subscriptions live at /ws\n")
         origin = request.headers.get("Origin")
         if origin is not None and origin not in self._settings.origins:
-            return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n")
+            return connection.respond(
+                HTTPStatus.FORBIDDEN, "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n"
+            )
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), self._basic.encode()):
             response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
@@ -118,7 +120,9 @@ class Hub:
             stream = self._stream(str(request.get("stream", "")))
             if stream.plan.notify is None:
                 raise BadRequest(
-                    f'stream "{stream.name}" makes no window events', code="E_NO_EVENTS", hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
+                    f'stream "{stream.name}" makes no window events',
+                    code="E_NO_EVENTS",
+                    hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
             feed = await self._feed(names.EVENTS)
             return feed, EventSubscription(_cursor(request, feed), stream.id, tables)
@@ -134,7 +138,9 @@ class Hub:
         database, _, plain = name.rpartition(".")
         entry = self._catalog.catalog.stream(database, plain)
         if entry is None:
-            raise CatalogError(f'there is no stream "{name}"', code="E_STREAM_NOT_EXIST", hint="write database.stream; SHOW STREAMS lists them")
+            raise CatalogError(
+                f'there is no stream "{name}"', code="E_STREAM_NOT_EXIST", hint="write database.stream; SHOW STREAMS lists them"
+            )
         return entry
 
     def _table(self, request: dict[str, Any]) -> Table:
@@ -151,7 +157,11 @@ class Hub:
                 request["_child"] = child.name
                 table = catalog.table_by_id(child.stable_id)
         if table is None:
-            raise CatalogError(f'there is no table "{request.get("table") or request.get("stream")}"', code="E_TABLE_NOT_EXIST", hint="write database.table")
+            raise CatalogError(
+                f'there is no table "{request.get("table") or request.get("stream")}"',
+                code="E_TABLE_NOT_EXIST",
+                hint="write database.table",
+            )
         return table
 
     async def _feed(self, topic: str) -> Feed:
@@ -159,7 +169,9 @@ class Hub:
             feed = self._feeds.get(topic)
             if feed is None or feed.error is not None:
                 loop = asyncio.get_running_loop()
-                feed = await loop.run_in_executor(None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes))
+                feed = await loop.run_in_executor(
+                    None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes)
+                )
                 feed.start()
                 self._feeds[topic] = feed
             return feed
@@ -192,7 +204,9 @@ class Hub:
             await _send(connection, {"id": key, "type": "error", **error.to_dict()})
         except Exception as error:
             log.exception("subscription ended")
-            await _send(connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"})
+            await _send(
+                connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"}
+            )
         finally:
             for history in histories.values():
                 history.close()

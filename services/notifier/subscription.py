@@ -49,7 +49,9 @@ class Cursor:
         except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
             raise TokenError("this is no resume token", hint="send the token of the last message, or from: latest") from None
 
-    def seen(self, producer: str, offset: int, ordinal: int) -> bool:
+    def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
+        """Whether this position of *producer* was had; ordinals count in each partition by itself."""
+        producer = f"{partition}/{producer}"
         last = self.producers.get(producer)
         if last is not None and (offset, ordinal) <= last:
             return True
@@ -88,17 +90,17 @@ class RowSubscription:
             codec = self._codecs.get(schema_id)
             if codec is None or codec.table != table:
                 codec = self._codecs[schema_id] = TableCodec(table, schema_id)
-            frames.append(self._rows(codec, [batch.values[i] for i in indexes]))
+            frames.append(self._rows(codec, piece.partition, [batch.values[i] for i in indexes]))
         frames = [f for f in frames if f.height]
         if not frames:
             return None
         rows = _readable(pl.concat(frames), table)
         return Message("rows", rows.write_json(), rows.height)
 
-    def _rows(self, codec: TableCodec, values: list[bytes | None]) -> pl.DataFrame:
+    def _rows(self, codec: TableCodec, partition: int, values: list[bytes | None]) -> pl.DataFrame:
         decoded = codec.decode(values)
         stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-        repeated = [r for r, producer, offset, ordinal in stamped.iter_rows() if self.cursor.seen(producer, offset, ordinal)]
+        repeated = [r for r, producer, offset, ordinal in stamped.iter_rows() if self.cursor.seen(partition, producer, offset, ordinal)]
         rows = decoded.rows.filter(~pl.col("_record").is_in(repeated)) if repeated else decoded.rows
         if self._tables is not None:
             rows = rows.filter(pl.col("tbname").is_in(self._tables))
@@ -122,7 +124,7 @@ class EventSubscription:
                 record = decode(EventsRecord, value)
             except SchemaError:
                 continue  # another kind of record on the topic
-            if record.stream == self._stream and not self.cursor.seen(record.producer, record.offset, record.ordinal):
+            if record.stream == self._stream and not self.cursor.seen(piece.partition, record.producer, record.offset, record.ordinal):
                 found += [e for e in json.loads(record.events) if self._tables is None or e.get("tableName") in self._tables]
         return Message("events", json.dumps(found, separators=(",", ":")), len(found)) if found else None
 

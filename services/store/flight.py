@@ -48,7 +48,9 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         try:
             request = json.loads(ticket.ticket)
             self._await(request.get("after") or {})
-            return flight.RecordBatchStream(self._queries.run(request["sql"], request.get("database") or "", request.get("timezone") or "UTC"))
+            return flight.RecordBatchStream(
+                self._queries.run(request["sql"], request.get("database") or "", request.get("timezone") or "UTC")
+            )
         except PenstockError as error:
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
@@ -65,7 +67,9 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             topic, _, partition = place.rpartition(":")
             if not self._shelf.open(topic, int(partition)).wait_for(int(offset), self._patience):
                 raise OverloadError(
-                    "the store is behind", detail=f"{topic}[{partition}] has not reached offset {offset}", hint="try again; `penstock status` shows the lag"
+                    "the store is behind",
+                    detail=f"{topic}[{partition}] has not reached offset {offset}",
+                    hint="try again; `penstock status` shows the lag",
                 )
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:

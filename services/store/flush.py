@@ -74,8 +74,10 @@ def flush(root: str, topic: str, partition: int, frozen: Frozen, layouts: dict[i
         if seen is None:
             seen = newest[table_id] = Newest.of(segments.segments(where, frozen.first), layout.time_column)
         fresh = seen.fresh(rows, layout)
-        low, high = int(times.min() or 0), int(times.max() or 0)  # type: ignore[call-overload]
-        segments.write(where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high)
+        low, high = (int(x) for x in times.to_frame().select(pl.all().min().alias("low"), pl.all().max().alias("high")).row(0))
+        segments.write(
+            where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high
+        )
         seen.add(rows, layout.time_column)
     position = Position(topic, partition, frozen.next, frozen.producers, frozen.deletes, frozen.tags)
     position.save(root)
@@ -105,7 +107,9 @@ def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int =
             continue
         rows = rows.sort([*layout.keys, "_offset", "_row"])
         low, high = min(s.low for s in run), max(s.high for s in run)
-        segments.write(where, rows.to_arrow(), layout.time_column, run[0].first, run[-1].last, fresh=all(s.fresh for s in run), low=low, high=high)
+        segments.write(
+            where, rows.to_arrow(), layout.time_column, run[0].first, run[-1].last, fresh=all(s.fresh for s in run), low=low, high=high
+        )
         for part in run:
             if (part.first, part.last) != (run[0].first, run[-1].last):
                 part.path.unlink(missing_ok=True)

@@ -44,7 +44,9 @@ _READER = "store"
 class Intake(threading.Thread):
     """Runs until `stop`; `failed` holds what ended it early."""
 
-    def __init__(self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, on_read: Callable[[int, float], None]) -> None:
+    def __init__(
+        self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, on_read: Callable[[int, float], None]
+    ) -> None:
         super().__init__(name="intake", daemon=True)
         self._settings, self._catalog, self._shelf, self._redis, self._on_read = settings, catalog, shelf, client, on_read
         self._latest = Latest(client)
@@ -96,7 +98,9 @@ class Intake(threading.Thread):
             self._remove_leftovers(topic, Position.load(self._shelf.root, topic, partition))
             start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
             if start > tail.next:
-                log.error("records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start)
+                log.error(
+                    "records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start
+                )
             reader.add({(topic, partition): start})
         gone = known - wanted
         if gone:
@@ -173,7 +177,9 @@ class Intake(threading.Thread):
             codec = self._codecs[schema_id] = TableCodec(found[0], schema_id)
         return codec
 
-    def _controls(self, batch: Batch, tail: Tail, indexes: Iterable[int], deletes: list[RangeDelete], after: list[Callable[[], None]]) -> None:
+    def _controls(
+        self, batch: Batch, tail: Tail, indexes: Iterable[int], deletes: list[RangeDelete], after: list[Callable[[], None]]
+    ) -> None:
         for i in indexes:
             offset = int(batch.offsets[i])
             try:
@@ -205,7 +211,8 @@ class Intake(threading.Thread):
         self._latest.replace(table, children, left)
 
     def _children(self, table: Table) -> list[str]:
-        return [k.decode() for k in self._redis.hkeys(names.last_row(table.database, table.name))]
+        keys = self._redis.hkeys(names.last_row(table.database, table.name))
+        return [k if isinstance(k, str) else k.decode() for k in keys]
 
     def live(self, table: Table, children: tuple[str, ...] | None) -> pl.DataFrame:
         """The live rows of a table, in ticks; for corrections, not for queries."""
@@ -222,7 +229,16 @@ class Intake(threading.Thread):
         return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=schema)
 
     def _bury(self, batch: Batch, index: int, code: str, reason: str) -> None:
-        letter = DeadLetter(batch.topic, batch.partition, int(batch.offsets[index]), _READER, code, reason, int(time.time() * 1000), value=batch.values[index])
+        letter = DeadLetter(
+            batch.topic,
+            batch.partition,
+            int(batch.offsets[index]),
+            _READER,
+            code,
+            reason,
+            int(time.time() * 1000),
+            value=batch.values[index],
+        )
         log.warning("dead letter", topic=batch.topic, partition=batch.partition, offset=letter.offset, reason=reason)
         self._dead.send(names.DEAD_LETTER, encode(letter))
 
@@ -262,7 +278,12 @@ class Intake(threading.Thread):
         tail = self._shelf.open(*key)
         error = done.exception()
         if error is not None:
-            log.error("flush failed; the rows stay in memory and in kafka, and it is tried again", topic=key[0], partition=key[1], error=str(error))
+            log.error(
+                "flush failed; the rows stay in memory and in kafka, and it is tried again",
+                topic=key[0],
+                partition=key[1],
+                error=str(error),
+            )
             tail.unfreeze()
         else:
             tail.thaw(done.result())

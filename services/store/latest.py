@@ -97,10 +97,10 @@ class Latest:
         known = self._known.setdefault(table.id, _Known())
         if not known.loaded:
             if table.kind == "stable":
-                known.children = {k.decode() for k in self._redis.hkeys(names.children(table.id))}
+                known.children = {_text(k) for k in self._redis.hkeys(names.children(table.id))}
             stored = self._redis.hgetall(names.last_row(table.database, table.name))
             if stored:
-                texts = pl.DataFrame({"tbname": [k.decode() for k in stored], "j": [v.decode() for v in stored.values()]})
+                texts = pl.DataFrame({"tbname": [_text(k) for k in stored], "j": [_text(v) for v in stored.values()]})
                 times = texts["j"].str.json_decode(pl.Struct({table.time_column: pl.Int64})).struct.field(table.time_column)
                 known.last = texts.select("tbname").with_columns(_last=times)
             known.loaded = True
@@ -110,6 +110,10 @@ class Latest:
         """The table was dropped."""
         self._known.pop(table_id, None)
         self._pending.pop(table_id, None)
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.decode()
 
 
 def _jsonable(rows: pl.DataFrame, columns: list[str]) -> list[pl.Expr]:

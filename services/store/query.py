@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
+from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from services.store.relation import Part, Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
@@ -88,6 +89,9 @@ class Queries:
             raise statement.error(f'table "{table.db or database}.{table.name}" does not exist', table, code="E_TABLE_NOT_EXIST", hint=hint)
         return found
 
+    def view(self) -> SchemaView:
+        return self._resolver.view()
+
     @property
     def max_rows(self) -> int:
         return self._limits.max_rows
@@ -117,7 +121,9 @@ class _Run:
         text = query(tree, context)
         arrow = self._con.sql(f"SELECT * FROM ({text}) LIMIT {self._queries.max_rows + 1}" if _unordered(tree) else text).to_arrow_table()
         if arrow.num_rows > self._queries.max_rows:
-            raise PenstockError(f"more than {self._queries.max_rows} rows", code="E_RESULT_TOO_LARGE", hint="narrow the query, or use `penstock export`")
+            raise PenstockError(
+                f"more than {self._queries.max_rows} rows", code="E_RESULT_TOO_LARGE", hint="narrow the query, or use `penstock export`"
+            )
         return arrow.cast(pa.schema([self._typed(f) for f in arrow.schema]))
 
     def _typed(self, field: pa.Field) -> pa.Field:
@@ -167,7 +173,7 @@ class _Run:
         return tree
 
 
-def _by_output(node: exp.Expression, outputs: Mapping[str, str]) -> exp.Expression:
+def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
     """ORDER BY count(*) means the output column called so."""
     text = node.meta.get("sql") or (node.sql(dialect="penstock") if isinstance(node, exp.Anonymous) else "")
     name = outputs.get(str(text).lower())

@@ -54,7 +54,9 @@ def literal(text: str) -> str:
 class Relation:
     """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL of its live rows."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part]) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part]
+    ) -> None:
         """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL."""
         self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
 
@@ -73,7 +75,9 @@ class Relation:
         self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
         shown = ", ".join(
-            f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE r.{quote(n)} END AS {quote(n)}" if n in named else f"r.{quote(n)}"
+            f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE r.{quote(n)} END AS {quote(n)}"
+            if n in named
+            else f"r.{quote(n)}"
             for n, _ in self._columns
         )
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
@@ -111,13 +115,15 @@ class Relation:
         same = " AND ".join(f"a.{quote(k)} = d.{quote(k)}" for k in self._layout.keys)
         clean = f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
         versions = f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
-        newest = f"SELECT * FROM ({self._merged(versions, key)}) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC) = 1"
+        place = f"row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC)"
+        newest = f"SELECT * FROM ({self._merged(versions, key)}) QUALIFY {place} = 1"
         return f"{clean} UNION ALL SELECT {names} FROM ({newest}) WHERE _op <> 1"
 
     def _template(self) -> str:
         """No rows, all columns: gives the union its names and types, and an empty table its shape."""
         typed = ", ".join(f"CAST(NULL AS {t}) AS {quote(n)}" for n, t in self._columns)
-        fixed = "CAST(NULL AS VARCHAR) AS tbname, CAST(0 AS TINYINT) AS _op, CAST(0 AS BIGINT) AS _offset, CAST(0 AS UINTEGER) AS _row, 0 AS _part"
+        types = {"tbname": "VARCHAR", "_op": "TINYINT", "_offset": "BIGINT", "_row": "UINTEGER", "_part": "INTEGER"}
+        fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
 
     def _may_replace(self, rows: pl.DataFrame, part: Part) -> bool:
@@ -136,7 +142,8 @@ class Relation:
 
     def _merged(self, versions: str, key: str) -> str:
         """Fill a merge version's NULLs from the versions since the last whole one."""
-        life = f"SELECT *, sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset, _row) AS _life FROM ({versions})"
+        whole = f"sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset, _row)"
+        life = f"SELECT *, {whole} AS _life FROM ({versions})"
         fixed = {k.lower() for k in self._layout.keys}
         values = [n for n, _ in self._columns if n.lower() not in fixed]
         if not values:

@@ -10,6 +10,7 @@ import redis
 from penstock import names
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
+from penstock.catalog.schema_view import CatalogSchema
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,18 @@ class Resolver:
         if child is not None:
             stable = catalog.table_by_id(child.stable_id)
             return Resolved(stable, child.name) if stable is not None else None
-        for stable in catalog.tables(database):
-            if stable.kind == "stable" and self._redis.hexists(names.children(stable.id), name):
-                return Resolved(stable, name)
-        return None
+        stable_id = self._seen_in_rows(database, name)
+        stable = catalog.table_by_id(stable_id) if stable_id is not None else None
+        return Resolved(stable, name) if stable is not None else None
+
+    def view(self) -> CatalogSchema:
+        """The catalog as the planner asks it."""
+        return CatalogSchema(self._reader.catalog, self._seen_in_rows)
+
+    def _seen_in_rows(self, database: str, name: str) -> int | None:
+        """Id of the supertable of a child table that was never created but written to."""
+        stables = [t for t in self._reader.catalog.tables(database) if t.kind == "stable"]
+        return next((t.id for t in stables if self._redis.hexists(names.children(t.id), name)), None)
 
     def suggestion(self, database: str, name: str) -> str:
         """Hint for a name that does not exist."""

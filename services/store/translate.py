@@ -1,7 +1,7 @@
 """A query of the penstock dialect as DuckDB understands it.
 
-Pure tree rewriting: names are bound to relations by the caller (`bind`), clauses that only Penstock has are gone or refused, and functions get
-DuckDB's names. What DuckDB computes differently is written out (population variance, division by zero, time literals in the session's zone).
+Pure tree rewriting: names are bound to relations by the caller, clauses that only Penstock has are gone or refused, and functions
+get DuckDB's names. What DuckDB computes differently is written out (population variance, time literals in the session's zone).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Context:
         having = [b for b in self.tables.values() if column.name.lower() in {c.lower() for c in b.columns}]
         return having[0] if len(having) == 1 else next(iter(self.tables.values())) if len(self.tables) == 1 else None
 
-    def is_time(self, node: exp.Expression) -> Bound | None:
+    def is_time(self, node: exp.Expr) -> Bound | None:
         """The table whose TIMESTAMP column *node* is."""
         if not isinstance(node, exp.Column):
             return None
@@ -67,7 +67,7 @@ def query(tree: exp.Query, context: Context) -> str:
     return tree.transform(_select, context).transform(_rewrite, context).sql(dialect="duckdb")
 
 
-def _select(node: exp.Expression, context: Context) -> exp.Expression:
+def _select(node: exp.Expr, context: Context) -> exp.Expr:
     """PARTITION BY without a window groups; `SELECT *` leaves tbname out; `last(*)` is one last() a column."""
     if not isinstance(node, exp.Select):
         return node
@@ -81,14 +81,19 @@ def _select(node: exp.Expression, context: Context) -> exp.Expression:
             node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
     if aggregated and not node.args.get("group"):
         _companions(node, context)
-    elif not aggregated and node.parent is None and len(context.tables) == 1 and not any(node.args.get(k) for k in ("order", "group", "distinct")):
+    elif (
+        not aggregated
+        and node.parent is None
+        and len(context.tables) == 1
+        and not any(node.args.get(k) for k in ("order", "group", "distinct"))
+    ):
         # rows come in time order unless asked otherwise, as time-series users expect
         bound = next(iter(context.tables.values()))
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
     return node
 
 
-def _named(item: exp.Expression) -> exp.Expression:
+def _named(item: exp.Expr) -> exp.Expr:
     """A column without a name of its own is called as it was written: `count(*)`."""
     if isinstance(item, exp.Alias | exp.Column | exp.Star) or not item.meta.get("sql"):
         return item
@@ -97,7 +102,7 @@ def _named(item: exp.Expression) -> exp.Expression:
     return exp.alias_(item, str(item.meta["sql"]), quoted=True)
 
 
-def _expand(item: exp.Expression, context: Context) -> list[exp.Expression]:
+def _expand(item: exp.Expr, context: Context) -> list[exp.Expr]:
     name = _function_name(item)
     if isinstance(item, exp.Star):
         item.set("except_", [exp.to_identifier("tbname")])
@@ -110,26 +115,26 @@ def _expand(item: exp.Expression, context: Context) -> list[exp.Expression]:
 
 _AGGREGATES = {
     "count", "sum", "avg", "min", "max", "first", "last", "last_row", "spread", "stddev", "stddev_pop", "stddev_samp", "var_pop",
-    "var_samp", "variance", "variance_pop", "apercentile", "percentile", "hyperloglog", "mode", "group_concat", "approx_distinct", "quantile",
+    "var_samp", "variance", "variance_pop", "apercentile", "percentile", "hyperloglog", "mode", "group_concat",
 }  # fmt: skip
 
 
-def _function_name(node: exp.Expression) -> str:
+def _function_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
     for value in node.args.values():
-        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expression) else []
+        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
     return found
 
 
-def _aggregates(node: exp.Expression) -> bool:
+def _aggregates(node: exp.Expr) -> bool:
     return any(
         (isinstance(n, exp.AggFunc) or _function_name(n) in _AGGREGATES) and n.find_ancestor(exp.Subquery, exp.Window) is None
         for n in node.walk()
@@ -157,7 +162,7 @@ def _companions(node: exp.Select, context: Context) -> None:
     node.set("expressions", made)
 
 
-def _rewrite(node: exp.Expression, context: Context) -> exp.Expression:
+def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
     if isinstance(node, nodes.DurationLiteral):
         return interval(node.duration)
     if isinstance(node, nodes.MatchRegex):
@@ -183,14 +188,14 @@ def _rewrite(node: exp.Expression, context: Context) -> exp.Expression:
     return node
 
 
-def _is_time_arithmetic(node: exp.Expression, context: Context) -> bool:
+def _is_time_arithmetic(node: exp.Expr, context: Context) -> bool:
     return any(
         isinstance(n, nodes.DurationLiteral | exp.Interval) or context.is_time(n) is not None or _function_name(n) in _TIME_FUNCTIONS
         for n in node.walk()
     )
 
 
-def interval(duration: Duration) -> exp.Expression:
+def interval(duration: Duration) -> exp.Expr:
     if duration.unit == "b":
         raise SqlSemanticError("nanoseconds can't be added in a query", hint="use u or longer, or add to the column's number")
     return exp.Interval(this=exp.Literal.string(str(duration.value)), unit=exp.var(_UNIT[duration.unit]))
@@ -204,14 +209,14 @@ def _cast_type(text: str) -> str:
     }.get(head, text)  # fmt: skip
 
 
-def _time_sides(node: exp.Expression, sides: tuple[str, ...], context: Context) -> None:
+def _time_sides(node: exp.Expr, sides: tuple[str, ...], context: Context) -> None:
     bound = next((b for side in sides if (b := context.is_time(node.args[side])) is not None), None)
     if bound is not None:
         for side in sides:
             node.set(side, _time_literal(node.args[side], bound, context.timezone))
 
 
-def _time_literal(node: exp.Expression, bound: Bound, timezone: str) -> exp.Expression:
+def _time_literal(node: exp.Expr, bound: Bound, timezone: str) -> exp.Expr:
     """A number is ticks of the database, a text is a time in the session's zone unless it names its own."""
     negative = isinstance(node, exp.Neg)
     literal = node.this if negative else node
@@ -227,25 +232,27 @@ def _time_literal(node: exp.Expression, bound: Bound, timezone: str) -> exp.Expr
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=ZoneInfo(timezone))
     text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
-    return exp.cast(exp.Literal.string(text), exp.DataType.build("TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"))
+    return exp.cast(
+        exp.Literal.string(text), exp.DataType.build("TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb")
+    )
 
 
-def _moment(ticks: int, precision: str) -> exp.Expression:
+def _moment(ticks: int, precision: str) -> exp.Expr:
     function = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[precision]
     return exp.Anonymous(this=function, expressions=[exp.Literal.number(ticks)])
 
 
-_Args = list[exp.Expression]
+_Args = list[exp.Expr]
 
 
-def _call(name: str) -> Callable[[_Args, Context], exp.Expression]:
+def _call(name: str) -> Callable[[_Args, Context], exp.Expr]:
     return lambda args, _: exp.Anonymous(this=name, expressions=args)
 
 
-def _by_time(function: str) -> Callable[[_Args, Context], exp.Expression]:
-    """first and last in time order: `arg_min(x, ts)`; a NULL x does not count (last_row: it does)."""
+def _by_time(function: str) -> Callable[[_Args, Context], exp.Expr]:
+    """First and last in time order: `arg_min(x, ts)`; a NULL x does not count (last_row: it does)."""
 
-    def make(args: _Args, context: Context) -> exp.Expression:
+    def make(args: _Args, context: Context) -> exp.Expr:
         column = args[0]
         bound = context.of(column) if isinstance(column, exp.Column) else None
         bound = bound or next(iter(context.tables.values()), None)
@@ -257,43 +264,45 @@ def _by_time(function: str) -> Callable[[_Args, Context], exp.Expression]:
     return make
 
 
-def _spread(args: _Args, _: Context) -> exp.Expression:
-    return exp.Sub(this=exp.Anonymous(this="max", expressions=[args[0]]), expression=exp.Anonymous(this="min", expressions=[args[0].copy()]))
+def _spread(args: _Args, _: Context) -> exp.Expr:
+    return exp.Sub(
+        this=exp.Anonymous(this="max", expressions=[args[0]]), expression=exp.Anonymous(this="min", expressions=[args[0].copy()])
+    )
 
 
-def _apercentile(args: _Args, _: Context) -> exp.Expression:
+def _apercentile(args: _Args, _: Context) -> exp.Expr:
     if not isinstance(args[1], exp.Literal) or args[1].is_string or not 0 <= float(args[1].this) <= 100:
         raise SqlSemanticError("a percentile is a number from 0 to 100", code="E_FUNCTION_ARGUMENT")
     share = exp.Literal.number(float(args[1].this) / 100)
     return exp.Anonymous(this="approx_quantile", expressions=[exp.cast(args[0], "DOUBLE"), share])
 
 
-def _truncate(args: _Args, _: Context) -> exp.Expression:
+def _truncate(args: _Args, _: Context) -> exp.Expr:
     origin = exp.cast(exp.Literal.string("1970-01-01"), "TIMESTAMP")
     return exp.Anonymous(this="time_bucket", expressions=[args[1], args[0], origin])
 
 
-def _difference(args: _Args, _: Context) -> exp.Expression:
+def _difference(args: _Args, _: Context) -> exp.Expr:
     """timediff(a, b[, unit]): whole units between two times, 1 ms where none is given."""
     micros = [exp.Anonymous(this="epoch_us", expressions=[exp.cast(a, "TIMESTAMP")]) for a in args[:2]]
     unit = exp.Anonymous(this="epoch_us", expressions=[args[2]]) if len(args) > 2 else exp.Literal.number(1000)
     return exp.IntDiv(this=exp.Paren(this=exp.Sub(this=micros[0], expression=micros[1])), expression=unit)
 
 
-def _iso(args: _Args, context: Context) -> exp.Expression:
+def _iso(args: _Args, context: Context) -> exp.Expr:
     return exp.Anonymous(this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%dT%H:%M:%S.%g+0000")])
 
 
-def _now(_: _Args, __: Context) -> exp.Expression:
+def _now(_: _Args, __: Context) -> exp.Expr:
     return exp.cast(exp.AtTimeZone(this=exp.Anonymous(this="now"), zone=exp.Literal.string("UTC")), exp.DataType.build("TIMESTAMP"))
 
 
-def _timezone(_: _Args, context: Context) -> exp.Expression:
+def _timezone(_: _Args, context: Context) -> exp.Expr:
     return exp.Literal.string(context.timezone)
 
 
 _TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
-_FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expression]] = {
+_FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "first": _by_time("arg_min"),
     "last": _by_time("arg_max"),
     "last_row": _by_time("arg_max_null"),

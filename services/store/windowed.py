@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from services.store.query import Queries
 
 _RESULT = "_penstock_windows"
+_TBNAME = "_penstock_tbname"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class _Rows:
         return rows if tables is None else rows.filter(pl.col("tbname").is_in(list(tables)))
 
 
-def evaluate(queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query, select: exp.Select, database: str, timezone: str) -> Windows:
+def evaluate(
+    queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query, select: exp.Select, database: str, timezone: str
+) -> Windows:
     """Compute one window select over a table.
 
     Raises:
@@ -55,26 +58,34 @@ def evaluate(queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query,
     source = select.args["from_"].this if select.args.get("from_") else None
     if not isinstance(source, exp.Table) or select.args.get("joins"):
         raise statement.error(
-            "a window clause needs one table in FROM", select, code="E_UNSUPPORTED_QUERY", hint="store the inner query's rows in a table, or window each table first"
+            "a window clause needs one table in FROM",
+            select,
+            code="E_UNSUPPORTED_QUERY",
+            hint="store the inner query's rows in a table, or window each table first",
         )
     found = queries.resolve(database, source, statement)
-    plan = _plan(queries, statement, select, found, database, timezone)
+    plan = _plan(queries, statement, select, database, timezone)
     rows = _fetch(queries, con, select, found, timezone)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
 
 
-def _plan(queries: Queries, statement: Query, select: exp.Select, found: Resolved, database: str, timezone: str) -> StreamPlan:
+def _plan(queries: Queries, statement: Query, select: exp.Select, database: str, timezone: str) -> StreamPlan:
     inner = select.copy()
     for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
         inner.set(key, None)
+    # a result table can't have a column `tbname`, a query's result can
+    inner.set(
+        "expressions",
+        [exp.alias_(e, _TBNAME) if isinstance(e, exp.Column) and e.name.lower() == "tbname" else e for e in inner.expressions],
+    )
     # a count window wants a watermark in a stream; in a query nothing is late, so any will do
     watermark = Duration(1, "a") if isinstance(inner.args["window"], CountWindow) else None
     stream = CreateStream(
         source=statement.source, start=statement.start, end=statement.end, stream=Name("query", database), target=Name(_RESULT, database),
         query=inner, options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )  # fmt: skip
-    return plan_stream(stream, queries.view(found), stream_id=0, target_id=0, timezone=timezone, database=database).plan
+    return plan_stream(stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database).plan
 
 
 def _fetch(queries: Queries, con: duckdb.DuckDBPyConnection, select: exp.Select, found: Resolved, timezone: str) -> pl.DataFrame:
@@ -94,7 +105,7 @@ def _fetch(queries: Queries, con: duckdb.DuckDBPyConnection, select: exp.Select,
     rows = pl.DataFrame(con.sql(text).to_arrow_table())
     types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     return rows.with_columns(
-        *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),  # type: ignore[arg-type]
+        *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),
         *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
         _step=pl.lit(0, pl.UInt32), _offset=pl.lit(0, pl.Int64), _now=pl.lit(0, pl.Int64), _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")  # fmt: skip
@@ -110,11 +121,10 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
     target = plan.target
     schema = {c.name: c.type.polars() for c in target.columns}
     frame = rows.select(list(schema)) if rows is not None else pl.DataFrame(schema=schema)
-    frame = frame.with_columns(pl.col(c.name).cast(pl.Datetime(target.precision)) for c in target.columns if c.type.kind == "TIMESTAMP")  # type: ignore[arg-type]
+    frame = frame.with_columns(pl.col(c.name).cast(pl.Datetime(target.precision)) for c in target.columns if c.type.kind == "TIMESTAMP")
     added = len(target.columns) - len(select.expressions)
     if added not in (0, 1):
         raise SqlSemanticError("`*` has no meaning in a window query", code="E_UNSUPPORTED_QUERY", hint="name the columns or aggregates")
-    keys = [c.name for c in target.columns[:1]]
-    return Windows(frame.sort(keys), [c.name for c in target.columns[added:]], {c.name: str(c.type) for c in target.columns})
-
-
+    names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
+    frame = frame.sort(target.columns[0].name).rename(names)
+    return Windows(frame, [names[c.name] for c in target.columns[added:]], {names[c.name]: str(c.type) for c in target.columns})

@@ -117,10 +117,14 @@ def test_repeats_of_a_producer_are_dropped() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9) | st.none(), st.sampled_from([0, 0, 0, 1, 2])), max_size=30),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9) | st.none(), st.sampled_from([0, 0, 0, 1, 2])), max_size=30
+    ),
     st.sets(st.integers(0, 29)),
 )
-def test_flushing_anywhere_changes_nothing(tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, int | None, int]], cuts: set[int]) -> None:
+def test_flushing_anywhere_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, int | None, int]], cuts: set[int]
+) -> None:
     layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
     schema = {"tbname": pl.String, "ts": pl.Int64, "v": pl.Int32, "w": pl.String, "_op": pl.Int8, "_offset": pl.Int64, "_row": pl.UInt32}
     bench = Bench(tmp_path_factory.mktemp("segments"), layout)
