@@ -198,7 +198,8 @@ def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]
     rows = rows.sort([*keys, "_offset", "_row"])
     if rows["_op"].eq(2).any():
         values = [c for c in rows.columns if c not in keys and c not in META]
-        rows = rows.with_columns(_life=(pl.col("_op") != 2).cum_sum())
+        gone = pl.when(pl.col("_op") != 1).then(pl.col(values))  # a delete leaves nothing to merge with, whatever it carries
+        rows = rows.with_columns(gone.name.keep(), _life=(pl.col("_op") != 2).cum_sum())
         rows = rows.with_columns(pl.col(values).forward_fill().over([*keys, "_life"])).drop("_life")
     rows = rows.unique(subset=list(keys), keep="last", maintain_order=True)
     return rows.filter(pl.col("_op") != 1)

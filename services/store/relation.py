@@ -148,7 +148,9 @@ class Relation:
         values = [n for n, _ in self._columns if n.lower() not in fixed]
         if not values:
             return versions
+        over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"
         filled = ", ".join(
-            f"last_value({quote(n)} IGNORE NULLS) OVER (PARTITION BY {key}, _life ORDER BY _offset, _row) AS {quote(n)}" for n in values
+            f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}" for n in values
+        )
         )
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
