@@ -149,8 +149,5 @@ class Relation:
         if not values:
             return versions
         over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"
-        filled = ", ".join(
-            f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}" for n in values
-        )
-        )
+        filled = ", ".join(f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}" for n in values)
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
