@@ -67,6 +67,7 @@ class Penstock(Dialect):
             exp.Literal: lambda self, e: quote_string(e.name) if e.is_string else e.name,
             exp.Anonymous: lambda self, e: f"{_function_name(e)}({', '.join(self.sql(a) for a in e.expressions)})",
             exp.JSONExtract: lambda self, e: f"{self.sql(e, 'this')} -> {self.sql(e, 'expression')}",
+            exp.Join: lambda self, e: _join(self, e),
             exp.Trim: lambda self, e: _trim(self, e),
             exp.Exists: lambda self, e: f"EXISTS({self.sql(e, 'this')})",
             exp.Ordered: lambda self, e: _ordered(self, e),
@@ -119,7 +120,7 @@ def _select(self: Any, node: exp.Select) -> str:
         parts.append("DISTINCT")
     parts.append(", ".join(self.sql(e) for e in node.expressions))
     if node.args.get("from_"):
-        joins = "".join(", " + self.sql(j, "this") if _is_comma(j) else f" {self.sql(j).strip()}" for j in node.args.get("joins") or [])
+        joins = "".join(self.sql(j) for j in node.args.get("joins") or [])
         parts.append(self.sql(node, "from_").strip() + joins)
     if node.args.get("open_windows"):
         parts.append("OPEN WINDOWS")
@@ -135,8 +136,15 @@ def _select(self: Any, node: exp.Select) -> str:
     return " ".join(parts)
 
 
-def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(k) for k in ("kind", "side", "method", "on", "using"))
+def _join(self: Any, node: exp.Join) -> str:
+    """With its blank or comma in front."""
+    if not any(node.args.get(k) for k in ("kind", "side", "method", "on", "using")):
+        return ", " + self.sql(node, "this")  # type: ignore[no-any-return]
+    words = [node.args[k] for k in ("side", "kind", "method") if node.args.get(k)]
+    text = " " + " ".join([*words, "JOIN", self.sql(node, "this")])
+    if node.args.get("using"):
+        return f"{text} USING ({', '.join(self.sql(i) for i in node.args['using'])})"
+    return f"{text} ON {self.sql(node, 'on')}" if node.args.get("on") else text
 
 
 def tokenize(text: str) -> list[Token]:

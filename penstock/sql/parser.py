@@ -106,7 +106,12 @@ def _unreadable(source: Source, start: int, end: int, error: SqlglotError) -> Sq
             break
         at = match.end()
     opened = source.text[at] if at < end else ""
-    shown = {"'": "this string is never closed", '"': "this string is never closed", "`": "this name is never closed"}
+    shown = {
+        "'": "this string is never closed",
+        '"': "this string is never closed",
+        "`": "this name is never closed",
+        "/": "this comment is never closed",
+    }
     return source.syntax_error(shown.get(opened, "this text cannot be read"), min(at, end - 1))
 
 

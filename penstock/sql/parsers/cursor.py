@@ -14,7 +14,6 @@ from typing import NoReturn, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import SqlSyntaxError
 from penstock.sql.nodes import UNITS
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
@@ -24,9 +23,7 @@ from penstock.types import SIZED, ColumnType
 
 T = TypeVar("T")
 
-_ALIASES = {
-    "BINARY": "VARCHAR", "INTEGER": "INT", "BOOLEAN": "BOOL", "TINYINT": "TINYINT", "NUMERIC": "DECIMAL",
-}  # fmt: skip
+_ALIASES = {"BINARY": "VARCHAR", "INTEGER": "INT", "BOOLEAN": "BOOL", "NUMERIC": "DECIMAL"}
 _SIMPLE = ("BOOL", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "JSON")
 _UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
@@ -36,6 +33,8 @@ MAX_LENGTH = 65517
 MAX_YEARS = 290
 MAX_KEEP_YEARS = 1000
 MAX_DIGITS = 40
+#: Messages that are told what stands there instead.
+_FOUND = ("expected", "the statement", "this is no")
 _QUOTED_LENGTH = re.compile(rf"([0-9]+)([{''.join(UNITS)}])", re.IGNORECASE)
 END = Token(TokenType.SENTINEL, "")
 
@@ -291,18 +290,9 @@ class Cursor:
             raise self.source.syntax_error(f"{message}, but the statement ends", self.stop, code=code, hint=hint)
         token = self.token
         shown = self.source.text[self.base + token.start : self.base + token.end + 1]
-        shown = shown if len(shown) <= 30 else shown[:30] + "…"
-        raise self.source.syntax_error(f"{message}, found {shown}" if "found" not in message else message, self.offset,
-                                       token.end + 1 - token.start, code=code, hint=hint)  # fmt: skip
-
-    def attempt(self, parse: Callable[[], T]) -> T | None:
-        """Try *parse*; on a syntax error go back and give None."""
-        start = self.index
-        try:
-            return parse()
-        except SqlSyntaxError:
-            self.index = start
-            return None
+        if message.startswith(_FOUND) and "found" not in message:
+            message += f", found {shown if len(shown) <= 30 else shown[:30] + '…'}"
+        raise self.source.syntax_error(message, self.offset, token.end + 1 - token.start, code=code, hint=hint)
 
 
 def number(text: str) -> int | float | Decimal:

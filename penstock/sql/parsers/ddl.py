@@ -108,7 +108,8 @@ class DdlParser(ValueParser):
         """Step over the values of an ignored option: literals, words and durations joined by commas and colons."""
         self.notices.append(f"{word} has no meaning here and is ignored")
         while True:
-            self.take_type(TokenType.DASH)
+            if self.take_type(TokenType.DASH) and self.take_type(TokenType.COLON):
+                continue
             kind = self.token.token_type
             if kind is TokenType.L_PAREN:
                 self.wrapped(self.identifier)
