@@ -21,7 +21,7 @@ from penstock.sql.dialect import tokenize
 from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
 from penstock.sql.functions.base import BIGINT, BOOL, DOUBLE, MAX_TEXT, NULL, TIMESTAMP, Call, Compiled, Function, Parameter, Scope, common
 from penstock.sql.functions.conditional import as_type
-from penstock.sql.functions.convert import as_text, convert
+from penstock.sql.functions.convert import convert
 from penstock.sql.functions.math import remainder
 from penstock.sql.functions.text import like_pattern
 from penstock.sql.functions.time import NOW, parse_iso, shift
@@ -488,8 +488,6 @@ class _Compiler:
             return Compiled(made if made is not None else value.expr, BIGINT, value.literal, value.value)
         if parameter.kind == "text":
             if known and not kind.text:
-                if function.name in ("concat", "concat_ws") and kind.numeric:
-                    return Compiled(as_text(value), ColumnType("VARCHAR", length=32), value.literal, value.value)
                 self._bad_argument(parameter, value, function, index, node, "write CAST(… AS VARCHAR(64))")
             return Compiled(value.expr.cast(pl.String), kind if known else ColumnType("VARCHAR", length=1), value.literal, value.value)
         if known and not (kind == TIMESTAMP or kind.integer or kind.text):

@@ -14,9 +14,11 @@ from sqlglot import exp
 from penstock.names import MAX_NAME_BYTES
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
+from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.time import zone
 from penstock.sql.plan import Output, Source, StreamPlan
 from penstock.sql.planning.binder import TIMESTAMP, Binder
+from penstock.sql.planning.explain import explain
 from penstock.sql.planning.notify import plan_notify
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
@@ -27,7 +29,7 @@ from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.planning.windows import plan_window
 from penstock.sql.statements import CreateStream
 
-__all__ = ["REFUSALS", "PlannedStream", "Refusal", "SchemaView", "TableDef", "plan_stream"]
+__all__ = ["REFUSALS", "PlannedStream", "Refusal", "SchemaView", "TableDef", "explain", "plan_stream"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def plan_stream(
     timezone = zone(timezone)
     select = check_shape(statement)
     source, qualifiers = find_source(statement, view, select, database)
+    if statement.stream.database is not None and statement.stream.database.lower() != source.database.lower():
+        refuse(statement, "E_STREAM_DATABASE", statement.stream, database=source.database, name=statement.stream.name)
     binder = Binder(statement, source, qualifiers, timezone)
     for call in select.find_all(exp.Anonymous):
         binder.check_function(call)
@@ -54,7 +58,7 @@ def plan_stream(
     window_node = select.args.get("window")
     window = plan_window(window_node, binder) if window_node is not None else None
     if window is None:
-        _check_rows(binder, keys)
+        _check_rows(binder, keys, select)
         selection = select_rows(binder, select)
     else:
         selection = WindowSelect(binder, keys, window).run(select)
@@ -92,14 +96,18 @@ def _path(source: TableDef, keys: Keys) -> Literal["scan", "exchange"]:
     return "scan" if source.kind in ("child", "plain") or keys.by_table else "exchange"
 
 
-def _check_rows(binder: Binder, keys: Keys) -> None:
-    """A stream without window keeps rows as they are, so each must keep a table of its own."""
-    if binder.source.many and not keys.by_table:
+def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
+    """A stream without window keeps rows as they are: at once, and the rows of each table in a table of their own."""
+    trigger = binder.statement.options.trigger
+    aggregates = any(str(call.this).lower() in AGGREGATES for e in select.expressions for call in e.find_all(exp.Anonymous))
+    if binder.source.many and not keys.by_table and not aggregates:
         unsupported(
             binder, binder.statement.query,
             f"rows of {binder.source.shown} would go into one result table, where equal times overwrite each other",
             "add PARTITION BY tbname, or a window such as INTERVAL(10s)",
         )  # fmt: skip
+    if trigger is None or trigger.kind != "at_once":
+        refuse(binder.statement, "E_NONWINDOW_TRIGGER", binder.statement.positions.get("trigger"))
 
 
 def _check_first(binder: Binder, selection: Selection) -> None:

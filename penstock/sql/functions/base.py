@@ -29,8 +29,9 @@ BOOL = ColumnType("BOOL")
 BIGINT = ColumnType("BIGINT")
 DOUBLE = ColumnType("DOUBLE")
 TIMESTAMP = ColumnType("TIMESTAMP")
-#: longest text that a computed column may hold
-MAX_TEXT = 4096
+#: longest VARCHAR, and what is taken where the length of a computed text is not known
+MAX_TEXT = 65517
+UNKNOWN_LENGTH = 4096
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def common(types: Sequence[ColumnType]) -> ColumnType | None:
         return known[0]
     if all(t.kind in ("VARCHAR", "NCHAR", "JSON") for t in known):
         kind = "NCHAR" if any(t.kind == "NCHAR" for t in known) else "VARCHAR"
-        return ColumnType(kind, length=max(t.length if t.sized else MAX_TEXT for t in known))
+        return ColumnType(kind, length=max(text_length(t) for t in known))
     if all(t.kind == "VARBINARY" for t in known):
         return ColumnType("VARBINARY", length=max(t.length for t in known))
     if all(t.kind in ("TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT") for t in known) and any(t == TIMESTAMP for t in known):
@@ -189,7 +190,7 @@ def text_type(types: Sequence[ColumnType], length: int) -> ColumnType:
 
 
 def text_length(kind: ColumnType) -> int:
-    return kind.length if kind.sized else 32 if kind.kind != "JSON" else MAX_TEXT
+    return kind.length if kind.sized else 32 if kind.kind != "JSON" else UNKNOWN_LENGTH
 
 
 def finite(expr: pl.Expr) -> pl.Expr:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from penstock.sql.functions.base import BIGINT, MAX_TEXT, Call, scalar, text_length, text_type
+from penstock.sql.functions.base import BIGINT, MAX_TEXT, UNKNOWN_LENGTH, Call, scalar, text_length, text_type
 from penstock.types import ColumnType
 
 #: hexadecimal bytes of whole UTF-8 characters
@@ -173,7 +173,7 @@ def replace(call: Call) -> pl.Expr:
 
 def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
     count = call.value(1)
-    return text_type(types[:1], text_length(types[0]) * max(int(count), 1) if isinstance(count, int) else MAX_TEXT)
+    return text_type(types[:1], text_length(types[0]) * max(int(count), 1) if isinstance(count, int) else UNKNOWN_LENGTH)
 
 
 @scalar("repeat", "text, integer", _repeated)

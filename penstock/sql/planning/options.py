@@ -48,8 +48,6 @@ def plan_options(binder: Binder, window: Window | None, by_table: bool, fill_mod
         watermark = checked_length(binder, given.watermark, "WATERMARK", _at(statement, "watermark"))
     if binder.source.kind == "virtual":
         _check_virtual(statement, window, trigger, watermark)
-    if window is None and trigger.kind != "at_once":
-        refuse(statement, "E_NONWINDOW_TRIGGER", _at(statement, "trigger"))
     _check_timeline(binder, window, by_table)
     if isinstance(window, Count):
         if not watermark.value:

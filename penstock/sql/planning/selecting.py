@@ -17,6 +17,7 @@ from penstock.sql.planning.refusals import refuse
 from penstock.types import ColumnType
 
 BIGINT = ColumnType("BIGINT")
+MAX_COLUMN_NAME_BYTES = 64
 _WINDOW_TYPES = {"_wstart": TIMESTAMP, "_wend": TIMESTAMP, "_wduration": BIGINT}
 
 
@@ -157,7 +158,8 @@ def _name(item: exp.Expr, bound: exp.Expr) -> str:
         return item.alias
     if isinstance(item, exp.Column):
         return bound.name if isinstance(bound, exp.Column) and bound.name.lower() == item.name.lower() else item.name
-    return " ".join(str(item.meta.get("sql") or to_sql(item)).split())
+    text = " ".join(str(item.meta.get("sql") or to_sql(item)).split())
+    return text.encode()[:MAX_COLUMN_NAME_BYTES].decode(errors="ignore")
 
 
 class WindowSelect:

@@ -12,7 +12,7 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column, Output, Target
 from penstock.sql.planning.binder import Binder
 from penstock.sql.planning.refusals import refuse
-from penstock.sql.planning.selecting import Keys, Selection
+from penstock.sql.planning.selecting import MAX_COLUMN_NAME_BYTES, Keys, Selection
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.statements import CreateStream, Name
 from penstock.types import ColumnType
@@ -20,7 +20,7 @@ from penstock.types import ColumnType
 GROUP_ID = Column("group_id", ColumnType("BIGINT UNSIGNED"))
 #: column names that rows carry on their way (penstock.windows.kernel, wire format)
 RESERVED = ("tbname", "op", "_op", "_now", "_step", "_offset")
-MAX_COLUMN_NAME_BYTES = 64
+MAX_COLUMNS, MAX_TAGS = 4096, 128
 #: longest value that is converted to another type
 MAX_CONVERTED_BYTES = 4096
 TagOrigin = int | Literal["group_id"] | None
@@ -121,6 +121,10 @@ def _check_column_name(statement: CreateStream, name: str, node: exp.Expr) -> No
 
 def _check_distinct(wanted: Wanted, columns: tuple[Column, ...], tags: tuple[Column, ...]) -> None:
     statement = wanted.statement
+    if len(columns) > MAX_COLUMNS:
+        refuse(statement, "E_TARGET_COLUMNS", wanted.name, what=f"{len(columns)} columns are too many", hint=f"the limit is {MAX_COLUMNS}")
+    if len(tags) > MAX_TAGS:
+        refuse(statement, "E_TARGET_TAGS", wanted.name, what=f"{len(tags)} tags are too many", hint=f"the limit is {MAX_TAGS}")
     seen: set[str] = set()
     places: list[exp.Expr | int | None] = list(wanted.selection.nodes)
     if statement.target_columns is not None:
