@@ -349,7 +349,7 @@ class Admin:
     """Topics, their ends, and deletion of old records."""
 
     def __init__(self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0) -> None:
-        config = {"bootstrap.servers": bootstrap, "client.id": client_id, "reconnect.backoff.max.ms": 1000, "logger": _quiet()}
+        config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": client_id, "logger": _quiet()}
         self._admin, self._timeout = AdminClient(config), timeout
 
     def topics(self) -> dict[str, int]:

@@ -114,6 +114,9 @@ def encode(record: Record) -> bytes:
     """Framed Avro bytes of *record*; a dead letter's value is cut to what its schema promises."""
     name = _NAMES[type(record)]
     body = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    for item in ("tables", "files"):  # fastavro takes a tuple for a union's branch
+        if isinstance(body.get(item), tuple):
+            body[item] = list(body[item])
     if isinstance(record, DeadLetter) and record.value is not None:
         body["value"] = record.value[: DeadLetter.MAX_VALUE]
     buffer = io.BytesIO()

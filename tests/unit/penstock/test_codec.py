@@ -1,0 +1,285 @@
+"""Row batches: what goes in comes out, both engines agree, and no bytes whatever can do more than be called bad."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from penstock.catalog.model import Table, TableVersion
+from penstock.codec import TableCodec, avro_schema, frame_of, schema_ids, wire_name
+from penstock.errors import SchemaError
+from penstock.partition import partition
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+
+FAST = {
+    "c_bool": ColumnType("BOOL"), "c_ti": ColumnType("TINYINT"), "c_si": ColumnType("SMALLINT"), "c_i": ColumnType("INT"),
+    "c_bi": ColumnType("BIGINT"), "c_uti": ColumnType("TINYINT UNSIGNED"), "c_usi": ColumnType("SMALLINT UNSIGNED"),
+    "c_ui": ColumnType("INT UNSIGNED"), "c_ubi": ColumnType("BIGINT UNSIGNED"), "c_f": ColumnType("FLOAT"),
+    "c_d": ColumnType("DOUBLE"), "c_v": ColumnType("VARCHAR", 40), "c_n": ColumnType("NCHAR", 10), "c_t": ColumnType("TIMESTAMP"),
+}  # fmt: skip
+SLOW = {**FAST, "c_vb": ColumnType("VARBINARY", 20), "c_dec": ColumnType("DECIMAL", precision=20, scale=4)}
+TIME = Column("ts", ColumnType("TIMESTAMP"))
+
+
+def table(kinds: dict[str, ColumnType], tags: dict[str, ColumnType] | None = None, schema_id: int = 100, precision: Any = "ms") -> Table:
+    version = TableVersion(
+        schema_id, (TIME, *(Column(n, t) for n, t in kinds.items())), tuple(Column(n, t) for n, t in (tags or {}).items())
+    )
+    return Table(1, "db", "meters", "stable" if tags else "plain", "in.db", 4, precision, (version,))
+
+
+def altered(base: Table, version: TableVersion) -> Table:
+    return Table(base.id, base.database, base.name, base.kind, base.topic, 4, base.precision, (*base.versions, version))
+
+
+def values_of(kind: ColumnType) -> st.SearchStrategy[Any]:
+    text = st.text(st.characters(exclude_categories=("Cs",)), max_size=10)
+    if kind.integer:
+        bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}[kind.kind.removesuffix(" UNSIGNED")]
+        unsigned = kind.kind.endswith("UNSIGNED")
+        return st.integers(0 if unsigned else -(2 ** (bits - 1)), 2**bits - 1 if unsigned else 2 ** (bits - 1) - 1)
+    return {
+        "BOOL": st.booleans(), "FLOAT": st.floats(width=32), "DOUBLE": st.floats(), "TIMESTAMP": st.integers(-(2**63), 2**63 - 1),
+        "VARCHAR": text, "NCHAR": text, "VARBINARY": st.binary(max_size=20),
+        "DECIMAL": st.integers(-(10**20) + 1, 10**20 - 1).map(lambda i: Decimal(i).scaleb(-4)),
+    }[kind.kind]  # fmt: skip
+
+
+@st.composite
+def frames(draw: st.DrawFn, kinds: dict[str, ColumnType]) -> pl.DataFrame:
+    n = draw(st.integers(1, 6))
+    data: dict[str, pl.Series] = {
+        "tbname": pl.Series(draw(st.lists(st.sampled_from(["d1", "d2", "Ünï", "漢"]), min_size=n, max_size=n))),
+        "_op": pl.Series(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), dtype=pl.Int8),
+        "ts": pl.Series(draw(st.lists(st.integers(-(2**62), 2**62), min_size=n, max_size=n)), dtype=pl.Int64),
+    }
+    for name, kind in kinds.items():
+        drawn = draw(st.lists(st.none() | values_of(kind), min_size=n, max_size=n))
+        data[name] = pl.Series(drawn, dtype=kind.polars())
+    return pl.DataFrame(data)
+
+
+def plain(decoded: pl.DataFrame) -> pl.DataFrame:
+    return decoded.drop("_record", "_write")
+
+
+@settings(max_examples=60, deadline=None)
+@given(frames(FAST))
+def test_round_trip_fast(rows: pl.DataFrame) -> None:
+    codec = TableCodec(table(FAST))
+    decoded = codec.decode(codec.encode(rows))
+    assert decoded.bad == []
+    assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(frames(SLOW))
+def test_round_trip_with_bytes_and_decimals(rows: pl.DataFrame) -> None:
+    codec = TableCodec(table(SLOW))
+    decoded = codec.decode(codec.encode(rows))
+    assert decoded.bad == []
+    assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(frames(FAST))
+def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
+    fast, reference = TableCodec(table(FAST)), TableCodec(table(FAST))
+    reference._fast = False
+    values = fast.encode(rows, producer="p", from_offset=1, offset=2, trace="t")
+    assert reference.encode(rows, producer="p", from_offset=1, offset=2, trace="t") == values
+    one, other = fast.decode(values), reference.decode(values)
+    assert_frame_equal(one.rows, other.rows, check_exact=True)
+    assert_frame_equal(one.records, other.records)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_any_bytes_are_bad_or_good_and_the_rest_goes_on(data: st.DataObject) -> None:
+    codec = TableCodec(table({"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT")}))
+    good = codec.encode(pl.DataFrame({"tbname": ["d1"], "ts": [5], "v": ["abc"], "n": [1]}))[0]
+    damaged = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    junk = data.draw(st.sampled_from([bytes(damaged), bytes(damaged[: data.draw(st.integers(0, len(damaged)))]), None]) | st.binary())
+    decoded = codec.decode([good, junk, good])
+    assert [i for i, _ in decoded.bad] in ([], [1])
+    assert decoded.rows.filter(pl.col("_record") != 1)["v"].to_list() == ["abc", "abc"]
+    assert decoded.records["_record"].to_list() == ([0, 2] if decoded.bad else [0, 1, 2])
+
+
+def test_records_carry_their_stamp() -> None:
+    codec = TableCodec(table({"v": ColumnType("INT")}))
+    rows = pl.DataFrame({"tbname": ["d1", "d2", "d3"], "ts": [1, 2, 3], "v": [1, None, 3]})
+    first = codec.encode(rows, writes=[2, 1], producer="s:1:in.db:0", from_offset=7, offset=9, trace="abc")
+    decoded = codec.decode([*first, *codec.encode(rows)])
+    assert decoded.records.to_dicts() == [
+        {"_record": 0, "rows": 3, "producer": "s:1:in.db:0", "from_offset": 7, "offset": 9, "ordinal": 0, "last": True, "trace": "abc"},
+        {"_record": 1, "rows": 3, "producer": None, "from_offset": -1, "offset": -1, "ordinal": 0, "last": True, "trace": None},
+    ]
+    assert decoded.rows["_record"].to_list() == [0, 0, 0, 1, 1, 1]
+    assert decoded.rows["_write"].to_list() == [0, 0, 1, 2, 2, 2]
+    assert decoded.rows.schema["_write"] == pl.UInt32
+    assert decoded.rows["_op"].to_list() == [0] * 6
+
+
+def test_write_numbers_go_on_behind_a_bad_record() -> None:
+    codec = TableCodec(table({"v": ColumnType("INT")}))
+    one = codec.encode(pl.DataFrame({"tbname": ["a", "a"], "ts": [1, 2], "v": [1, 2]}), writes=[1, 1])[0]
+    decoded = codec.decode([one, b"junk!!", one, one])
+    assert decoded.rows["_write"].to_list() == [0, 1, 2, 3, 4, 5]
+    assert decoded.rows["_record"].to_list() == [0, 0, 2, 2, 3, 3]
+    assert decoded.bad == [(1, "no schema frame in front")]
+
+
+def test_everything_bad_is_an_empty_frame_of_the_right_shape() -> None:
+    codec = TableCodec(table(SLOW, {"g": ColumnType("INT")}))
+    decoded = codec.decode([None, b"", b"\0\0\0\0\x07abc"])
+    assert [r for _, r in decoded.bad] == ["empty record", "no schema frame in front", "schema id 7 where 100 was expected"]
+    assert decoded.rows.height == decoded.records.height == 0
+    assert decoded.rows.schema["c_dec"] == pl.Decimal(20, 4)
+    assert decoded.rows.columns == ["_record", "_write", "_op", "tbname", "ts", *SLOW, "g"]
+    assert codec.decode([]).rows.schema == decoded.rows.schema
+
+
+def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes:
+    """A record as another program writes it, with the published schema."""
+    schema = fastavro.parse_schema(avro_schema(definition.newest, definition.precision, definition.name))
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, schema, {"rows": rows, **more})
+    return frame_of(definition.schema_id) + buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "reason"),
+    [
+        ({"n": 300}, {}, "value out of range in n"),
+        ({"v": "far too long"}, {}, "value out of range in v"),
+        ({"op": 3}, {}, "value out of range in op"),
+        ({"tbname": ""}, {}, "value out of range in tbname"),
+        ({"tbname": "x" * 193}, {}, "value out of range in tbname"),
+        ({}, {"writes": [2]}, "writes does not add up to the number of rows"),
+        ({}, {"writes": [2, -1]}, "writes does not add up to the number of rows"),
+    ],
+)
+def test_a_row_that_does_not_fit_spoils_its_record_only(row: dict[str, Any], more: dict[str, Any], reason: str) -> None:
+    definition = table({"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT")})
+    base = {"tbname": "d1", "ts": 1, "op": 0, "v": "a", "n": 1}
+    good = foreign(definition, [base])
+    decoded = TableCodec(definition).decode([good, foreign(definition, [{**base, **row}], **more), good])
+    assert decoded.bad == [(1, reason)]
+    assert decoded.rows["_record"].to_list() == decoded.records["_record"].to_list() == [0, 2]
+
+
+def test_bytes_that_are_no_text_are_bad() -> None:
+    codec = TableCodec(table({"v": ColumnType("VARCHAR", 8)}))
+    value = codec.encode(pl.DataFrame({"tbname": ["d1"], "ts": [1], "v": ["abc"]}))[0]
+    decoded = codec.decode([value.replace(b"abc", b"a\xff\xfe")])
+    assert decoded.rows.height == 0
+    assert "malformed Avro" in decoded.bad[0][1]
+
+
+def test_other_programs_read_and_write_it_by_the_published_schema() -> None:
+    definition = table({"v": ColumnType("INT"), "u": ColumnType("BIGINT UNSIGNED")}, {"place": ColumnType("NCHAR", 16)}, precision="us")
+    moment = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
+    value = foreign(definition, [{"tbname": "d1", "ts": moment, "op": 0, "v": 5, "place": "köln"}])
+    decoded = TableCodec(definition).decode([value])
+    assert decoded.rows.to_dicts() == [
+        {"_record": 0, "_write": 0, "_op": 0, "tbname": "d1", "ts": 1714979289123456, "v": 5, "u": None, "place": "köln"}
+    ]
+    mine = TableCodec(definition).encode(decoded.rows.with_columns(u=pl.lit(2**64 - 1, dtype=pl.UInt64)))[0]
+    schema = fastavro.parse_schema(avro_schema(definition.newest, "us"))
+    read: Any = fastavro.schemaless_reader(io.BytesIO(mine[5:]), schema, None)
+    assert read["rows"] == [{"tbname": "d1", "ts": moment, "op": 0, "v": 5, "u": -1, "place": "köln"}]
+
+
+def test_old_records_come_out_in_the_newest_shape() -> None:
+    old = table({"a": ColumnType("INT"), "b": ColumnType("VARCHAR", 4), "c": ColumnType("FLOAT")}, {"g": ColumnType("INT")})
+    value = TableCodec(old).encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "a": [2**31 - 1], "b": ["abcd"], "c": [1.5], "g": [9]}))
+    columns = (TIME, Column("b", ColumnType("VARCHAR", 99)), Column("d", ColumnType("DOUBLE")), Column("a", ColumnType("BIGINT")))
+    new = altered(old, TableVersion(101, columns, (Column("region", ColumnType("BIGINT")),), (("g", "region"),)))
+    decoded = TableCodec(new, 100).decode(value)
+    assert decoded.bad == []
+    assert plain(decoded.rows).to_dicts() == [{"_op": 0, "tbname": "d", "ts": 1, "b": "abcd", "d": None, "a": 2**31 - 1, "region": 9}]
+    assert decoded.rows.schema == TableCodec(new).decode([]).rows.schema
+
+
+def test_a_column_dropped_and_made_again_starts_empty() -> None:
+    first = table({"a": ColumnType("INT")})
+    value = TableCodec(first).encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "a": [5]}))
+    again = altered(altered(first, TableVersion(101, (TIME,))), TableVersion(102, first.columns))
+    assert TableCodec(again, 100).decode(value).rows["a"].to_list() == [None]
+
+
+def test_partitions_keep_order_and_writes() -> None:
+    codec = TableCodec(table({"v": ColumnType("INT")}))
+    names = [f"d{i % 7}" for i in range(100)]
+    rows = pl.DataFrame({"tbname": names, "ts": range(100), "v": range(100)})
+    found = codec.encode_partitioned(rows, 4, writes=[10] * 10)
+    assert [p for p, _ in found] == sorted({partition(n, 4) for n in names})
+    for number, value in found:
+        decoded = codec.decode([value]).rows
+        expected = rows.with_columns(_w=pl.col("v") // 10).filter(
+            pl.col("tbname").map_elements(lambda n: partition(n, 4) == number, return_dtype=pl.Boolean)  # noqa: B023
+        )
+        assert decoded["v"].to_list() == expected["v"].to_list()
+        assert decoded["_write"].to_list() == [r - 1 for r in expected["_w"].rank("dense").to_list()]
+
+
+def test_records_are_cut_at_writes_where_it_can_be_and_always_the_same_way() -> None:
+    codec = TableCodec(table({"v": ColumnType("VARCHAR", 100)}))
+    rows = pl.DataFrame({"tbname": ["d1"] * 90, "ts": range(90), "v": ["x" * (i % 50) for i in range(90)]})
+    values = codec.encode(rows, writes=[30, 5, 55], max_bytes=1500, producer="p", offset=4)
+    assert values == codec.encode(rows[:1].extend(rows[1:]), writes=[30, 5, 55], max_bytes=1500, producer="p", offset=4)
+    assert all(len(v) <= 1500 for v in values)
+    assert len(values) > 3
+    decoded = codec.decode(values)
+    assert decoded.rows["ts"].to_list() == list(range(90))
+    assert decoded.records["ordinal"].to_list() == list(range(len(values)))
+    assert decoded.records["last"].to_list() == [False] * (len(values) - 1) + [True]
+    ends = set(decoded.records["rows"].cum_sum().to_list())
+    assert {30, 35} & ends
+
+
+def test_refuses_rows_that_cannot_be_written() -> None:
+    codec = TableCodec(table({"v": ColumnType("VARCHAR", 5000)}))
+    with pytest.raises(SchemaError, match="larger"):
+        codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "v": ["x" * 5000]}), max_bytes=4000)
+    with pytest.raises(SchemaError, match="no time"):
+        codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [None], "v": ["x"]}, schema_overrides={"ts": pl.Int64}))
+    with pytest.raises(SchemaError, match="add up"):
+        codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1]}), writes=[2])
+    with pytest.raises(SchemaError, match="none of table"):
+        TableCodec(table({}), 999)
+
+
+def test_odd_names_are_spelled_in_hex_on_the_wire() -> None:
+    definition = table({"a-b": ColumnType("INT"), "温度": ColumnType("DOUBLE")})
+    fastavro.parse_schema(json.loads(json.dumps(avro_schema(definition.newest, "ms"))))
+    codec = TableCodec(definition)
+    rows = pl.DataFrame({"tbname": ["d"], "ts": [1], "a-b": [7], "温度": [math.pi]})
+    assert plain(codec.decode(codec.encode(rows)).rows).drop("_op").to_dicts() == rows.to_dicts()
+    assert wire_name("a-b") == "x_612d62"
+    assert wire_name("plain_1") == "plain_1"
+
+
+def test_schema_ids_and_arrow_input() -> None:
+    codec = TableCodec(table({"v": ColumnType("INT")}, schema_id=32895))  # bytes of a float that is not a number
+    value = codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "v": [2]}))[0]
+    assert schema_ids([value, b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", None]).tolist() == [32895, 1, -1, -1, -1]
+    assert schema_ids([]).tolist() == []
+    assert codec.decode(pa.array([value, value])).rows["v"].to_list() == [2, 2]
+    assert codec.encode(pl.DataFrame({"tbname": [], "ts": []}, schema={"tbname": pl.String, "ts": pl.Int64})) == []
