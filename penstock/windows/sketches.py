@@ -57,7 +57,7 @@ def _quantiles(digests: pl.Series, means: str, weights: str, q: float) -> pl.Ser
         digests.struct.unnest()
         .select(m=pl.col(means), w=pl.col(weights))
         .with_row_index("_line")
-        .explode("m", "w")
+        .explode("m", "w", empty_as_null=True, keep_nulls=True)
         .sort("_line", "m", maintain_order=True)
     )
     w = pl.col("w")
@@ -99,7 +99,7 @@ def compress_registers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     best = (
         frame.with_row_index("_line")
         .select("_line", column)
-        .explode(column)
+        .explode(column, empty_as_null=True, keep_nulls=True)
         .group_by("_line", (code // 64).alias("_register"), maintain_order=True)
         .agg(code.max())
         .group_by("_line", maintain_order=True)

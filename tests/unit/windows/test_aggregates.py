@@ -1,0 +1,133 @@
+"""Partials that merge give what one pass over all rows gives, and that is what plain Python gives."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.windows.aggregates import Aggregates
+from penstock.windows.scope import Scope
+from tests.unit.windows.plans import aggregate, frame, window_plan
+
+ALL = (
+    aggregate(0, "count", None), aggregate(1, "count"), aggregate(2, "sum"), aggregate(3, "sum", "i"), aggregate(4, "avg", "i"),
+    aggregate(5, "min"), aggregate(6, "companion", "s", of="_a5"), aggregate(7, "max", "i"), aggregate(8, "first", "s"),
+    aggregate(9, "last"), aggregate(10, "last_row"), aggregate(11, "spread"), aggregate(12, "stddev"), aggregate(13, "var_pop"),
+    aggregate(14, "max", "s"), aggregate(15, "companion", "ts", of="_a9"),
+)  # fmt: skip
+
+
+def make(*aggregates):
+    return Aggregates(Scope(window_plan(aggregates=aggregates or ALL)))
+
+
+def expected(rows: list[tuple[int, float | None]]) -> tuple[object, ...]:
+    """By (ts, value) in arrival order."""
+    ordered = sorted(rows, key=lambda r: r[0])
+    given_ = [(ts, v) for ts, v in ordered if v is not None]
+    values = [v for _, v in given_]
+    if not values:
+        return (len(rows), 0, *[None] * 14)
+    ints = [int(v) for v in values]
+    low = next(v for v in values if v == min(values))
+    return (
+        len(rows), len(values), sum(values), sum(ints), sum(ints) / len(ints), low, f"s{low}", max(ints), f"s{values[0]}",
+        values[-1], ordered[-1][1], max(values) - min(values), statistics.pstdev(values), statistics.pvariance(values),
+        max(f"s{v}" for v in values), given_[-1][0],
+    )  # fmt: skip
+
+
+def close(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float | int):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    return a == b
+
+
+rows = st.lists(st.tuples(st.integers(0, 50), st.none() | st.integers(-40, 40).map(lambda n: n / 4)), min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows, st.lists(st.integers(0, 30), max_size=4))
+def test_partials_merge_to_the_whole(rows, cuts):
+    made = make()
+    data = frame([[("d1", ts, v)] for ts, v in rows])
+    whole = made.compute(data, ["tbname"], ordered=False).row(0)[1:]
+    assert all(close(a, b) for a, b in zip(whole, expected(rows), strict=True)), (whole, expected(rows))
+    edges = sorted({0, len(rows), *(min(c, len(rows)) for c in cuts)})
+    pieces = [data[a:b].with_columns(made.argument_expressions()) for a, b in zip(edges, edges[1:], strict=False)]
+    merged = None
+    for piece in pieces:
+        part = made.partial(piece, ["tbname"])
+        merged = part if merged is None else made.merge(pl.concat([merged, part]), ["tbname"])
+    final = made.finalise(merged, ["tbname"]).row(0)[1:]
+    assert all(close(a, b) for a, b in zip(final, whole, strict=True)), (final, whole)
+
+
+def test_last_takes_null_for_last_row_only():
+    made = make(aggregate(0, "last"), aggregate(1, "last_row"), aggregate(2, "first"))
+    row = made.compute(frame([[("d1", 1, None), ("d1", 2, 5.0), ("d1", 3, None)]]), ["tbname"]).row(0)
+    assert row == ("d1", 5.0, None, 5.0)
+
+
+def test_no_value_gives_null_and_nan_counts_as_no_value():
+    made = make(aggregate(0, "sum"), aggregate(1, "avg"), aggregate(2, "min"), aggregate(3, "stddev"), aggregate(4, "apercentile", params=(50,)),
+                aggregate(5, "hyperloglog"), aggregate(6, "count"), aggregate(7, "first"))  # fmt: skip
+    row = made.compute(frame([[("d1", 1, None), ("d1", 2, None)]]), ["tbname"]).row(0)
+    assert row == ("d1", None, None, None, None, None, 0, 0, None)
+    nan = frame([[("d1", 1, 2.0), ("d1", 2, 4.0)]]).with_columns(v=pl.Series([2.0, math.nan]))
+    assert make(aggregate(0, "sum"), aggregate(1, "count")).compute(nan, ["tbname"]).row(0) == ("d1", 2.0, 1)
+
+
+def test_variance_survives_large_offsets():
+    made = make(aggregate(0, "stddev"))
+    data = frame([[("d1", n, 1e9 + n % 3)] for n in range(3000)]).with_columns(made.argument_expressions())
+    merged = made.partial(data[:1], ["tbname"])
+    for start in range(1, 3000, 500):
+        merged = made.merge(pl.concat([merged, made.partial(data[start : start + 500], ["tbname"])]), ["tbname"])
+    assert math.isclose(made.finalise(merged, ["tbname"])["_a0"][0], math.sqrt(2 / 3), rel_tol=1e-4)
+
+
+@pytest.mark.parametrize("p", [0, 1, 25, 50, 90, 99, 100])
+def test_percentiles_of_merged_pieces_stay_within_one_percent_of_rank(p):
+    rng = np.random.default_rng(p)
+    values = rng.lognormal(size=20_000)
+    made = make(aggregate(0, "apercentile", params=(p,)))
+    data = frame([[("d1", n, float(v))] for n, v in enumerate(values)]).with_columns(made.argument_expressions())
+    merged = None
+    for start in range(0, 20_000, 700):
+        part = made.partial(data[start : start + 700], ["tbname"])
+        merged = part if merged is None else made.merge(pl.concat([merged, part]), ["tbname"])
+    found = made.finalise(merged, ["tbname"])["_a0"][0]
+    rank = np.searchsorted(np.sort(values), found) / len(values)
+    assert abs(rank - p / 100) < 0.01
+    assert merged["_p0.m"].list.len()[0] <= 400
+
+
+def test_percentiles_of_few_values_are_exact():
+    made = make(aggregate(0, "apercentile", params=(50,)), aggregate(1, "apercentile", params=(25,)))
+    row = made.compute(frame([[("d1", n, float(v))] for n, v in enumerate([4, 1, 3, 2])]), ["tbname"], ordered=False).row(0)
+    assert row[1:] == (2.5, 1.75)
+
+
+@pytest.mark.parametrize("distinct", [1, 100, 3000, 50_000])
+@pytest.mark.parametrize("column", ["v", "s"])
+def test_distinct_counts_are_near(distinct, column):
+    made = make(aggregate(0, "hyperloglog", column))
+    n = min(distinct * 2, 60_000)
+    data = pl.DataFrame({"tbname": ["d1"] * n, "ts": np.arange(n), "v": (np.arange(n) % distinct) * 1.0, "i": [0] * n,
+                         "s": [f"k{k}" for k in np.arange(n) % distinct], "loc": ["a"] * n}).with_columns(made.argument_expressions())  # fmt: skip
+    halves = [made.partial(data[: n // 2], ["tbname"]), made.partial(data[n // 2 :], ["tbname"])]
+    found = made.finalise(made.merge(pl.concat(halves), ["tbname"]), ["tbname"])["_a0"][0]
+    assert abs(found - distinct) <= max(distinct * 0.06, 0)
+
+
+def test_equal_arguments_share_their_parts():
+    made = make(aggregate(0, "count"), aggregate(1, "avg"), aggregate(2, "sum"), aggregate(3, "spread"), aggregate(4, "max"))
+    assert sorted(p.kind for p in made.parts) == ["max", "min", "n", "sum"]
+    assert made.elementwise

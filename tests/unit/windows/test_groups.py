@@ -1,0 +1,89 @@
+"""Groups: exact numbers, target names, tags, state."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock import names
+from penstock.windows.groups import Groups, KeyIndex
+from penstock.windows.scope import Scope
+from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.tuples(st.none() | st.sampled_from("abcdefgh"), st.none() | st.integers(0, 3)), max_size=20), max_size=8))
+def test_equal_keys_get_equal_numbers_in_order_of_appearance(calls):
+    index = KeyIndex({"a": pl.String(), "b": pl.Int64()})
+    known: dict[object, int] = {}
+    for call in calls:
+        keys = pl.DataFrame(call, schema={"a": pl.String, "b": pl.Int64}, orient="row")
+        expected = [known.setdefault(key, len(known)) for key in call]
+        assert index.numbers(keys).tolist() == expected
+    assert index.keys.rows() == list(known)
+
+
+def test_many_keys_in_many_calls():
+    index = KeyIndex({"tbname": pl.String()})
+    everything = [f"d{n}" for n in range(50_000)]
+    for start in range(0, 50_000, 1000):
+        index.numbers(pl.DataFrame({"tbname": everything[: start + 1000][-3000:]}))
+    assert np.array_equal(index.numbers(pl.DataFrame({"tbname": everything})), np.arange(50_000))
+
+
+def test_keys_with_one_hash_are_told_apart(monkeypatch):
+    index = KeyIndex({"a": pl.Int64()})
+    honest = KeyIndex._hash
+
+    def colliding(self, keys):
+        return honest(self, keys) if self._seed else np.zeros(keys.height, np.uint64)
+
+    monkeypatch.setattr(KeyIndex, "_hash", colliding)
+    assert index.numbers(pl.DataFrame({"a": [5, 7, 5, 9]})).tolist() == [0, 1, 0, 2]
+    assert index.numbers(pl.DataFrame({"a": [9, 11]})).tolist() == [2, 3]
+
+
+def groups(**given_):
+    return Groups(Scope(window_plan(**given_)))
+
+
+def numbers(made, rows):
+    return made.numbers(rows.with_columns(made.expressions)).tolist()
+
+
+def test_child_tables_have_automatic_names_and_a_group_id():
+    made = groups(keys=BY_TABLE)
+    assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d1", 2, 1.0)]])) == [0, 1, 0]
+    about = made.about()
+    identity = names.group_id("out", ("d1",))
+    assert about.row(0) == (names.automatic_child("out", identity), identity, identity, "d1")
+    assert made.solo and made.whole
+
+
+def test_without_partition_by_there_is_one_group_with_id_zero():
+    made = groups(keys=())
+    assert len(made) == 0
+    assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
+    assert made.about().rows() == [(names.automatic_child("out", 0), 0, 0)]
+    assert not made.solo
+    assert groups(keys=(), source="plain").solo
+
+
+def test_a_tag_groups_several_tables_and_null_is_a_group():
+    made = groups(keys=BY_TAG)
+    rows = frame([[("d1", 1, 1.0), ("d22", 1, 1.0), ("d3", 1, 1.0)]]).with_columns(loc=pl.Series(["x", None, "x"]))
+    assert numbers(made, rows) == [0, 1, 0]
+    assert made.about()["loc"].to_list() == ["x", None]
+    assert not made.solo
+
+
+def test_state_comes_back_in_pieces():
+    made, copy = groups(), groups()
+    numbers(made, frame([[("d1", 1, 1.0)]]))
+    copy.restore(made.delta())
+    numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]]))
+    copy.restore(made.delta())
+    assert copy.about().equals(made.about())
+    assert made.delta().height == 0
