@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.sql.plan import StreamPlan
+from penstock.windows.filter import FilterKernel
 from penstock.windows.force import ForceKernel
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
@@ -18,6 +19,8 @@ def choose(plan: StreamPlan, history: History | None) -> Kernel:
 
 
 def _inner(plan: StreamPlan, history: History | None) -> Kernel:
+    if plan.window is None:
+        return FilterKernel(plan, history)
     if plan.trigger.kind == "force_window_close":
         return ForceKernel(plan, history)
     if supports(plan):

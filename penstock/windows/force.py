@@ -176,7 +176,19 @@ class ForceKernel:
         return self.results.upserts(finals).rows.drop("_op")
 
     def delta(self, full: bool = False) -> Delta:
-        raise NotImplementedError
+        frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}
+        # what is stored is no more than the rows of windows still open
+        frames["clock"] = pl.DataFrame({"clock": [self.clock], "next": [self.next], "now": [self.now]})
+        if self.rows is not None:
+            frames["rows"] = self.rows
+        if self.latest is not None:
+            frames["latest"] = self.latest
+        return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
-        raise NotImplementedError
+        for delta in deltas:
+            if delta.full and len(self.groups):
+                self.__init__(self.plan, self.history)  # type: ignore[misc]
+            self.ingest.restore(delta.frames)
+            self.clock, self.next, self.now = delta.frames["clock"].row(0)
+            self.rows, self.latest = delta.frames.get("rows"), delta.frames.get("latest")

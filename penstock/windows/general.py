@@ -9,6 +9,7 @@ without a window (`filter`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -22,13 +23,22 @@ from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.output import Output
-from penstock.windows.publish import CLOSED, OPEN, Publisher
+from penstock.windows.publish import Publisher
 from penstock.windows.regions import Regions, after_start, before_end
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
+from penstock.windows.store import Numbers, Store
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
 
-_POINTS = {"_g": pl.Int64(), "_t": pl.Int64(), "_quiet": pl.Boolean()}
+@dataclass
+class Change:
+    """What a write did to windows: all of the partitions concerned as they are `known` now, those new, published and taken back."""
+
+    known: pl.DataFrame
+    opened: pl.DataFrame
+    put: pl.DataFrame
+    removed: pl.DataFrame
+    history: bool = False
 
 
 class GeneralKernel:
@@ -64,8 +74,8 @@ class GeneralKernel:
         if continuous and not self.every:
             self.every = 3600 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[source.precision]
         self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
-        self.rows: pl.DataFrame | None = None
-        self.windows: pl.DataFrame | None = None
+        empty = self.ingest.empty()
+        self.store = Store(empty, self._describe(empty))
         self.ghosts = pl.DataFrame(schema={"_g": pl.Int64, "_wstart": pl.Int64, "_wend": pl.Int64, "_stop": pl.Int64, "_key": self._key_type})
         self.clock, self.clock_start = NEVER, NEVER
         self.now = 0
@@ -96,16 +106,27 @@ class GeneralKernel:
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """One or several writes, settled once at their end."""
         self.now = max(self.now, int(rows.get_column("_now").max() or 0))  # type: ignore[call-overload]
-        self.timeline.reserve(len(self.groups))
+        self._reserve()
         before = self.timeline.all_t()
         rows = self._drop_late(rows, source, out)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         points = self._change(rows, live)
-        numbers, times = live.get_column("_g").to_numpy(), live.get_column(self.time).to_numpy()
-        self.timeline.groups.raise_to(numbers, times)
+        self._raise(live)
+        numbers = pl.concat([points.get_column("_g"), live.get_column("_g")]).unique().to_numpy()
+        self._settle(points, numbers, before, out)
+
+    def _raise(self, live: pl.DataFrame) -> None:
+        """Move event time on to what *live* rows say."""
+        times = live.get_column(self.time).to_numpy()
+        self.timeline.groups.raise_to(live.get_column("_g").to_numpy(), times)
         self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
+        if self.idle:
+            self.timeline.heard.raise_to(live.get_column("_g").to_numpy(), live.get_column("_now").to_numpy())
+        self._reserve()
+
+    def _reserve(self) -> None:
         self.timeline.reserve(len(self.groups))
-        self._settle(points, before, out)
+        self.store.reserve(len(self.groups))
 
     def _drop_late(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> pl.DataFrame:
         """Mark rows that are late (`_late`: out of order for their table and overdue), and drop them unless they are wanted."""
@@ -132,43 +153,38 @@ class GeneralKernel:
 
     def _change(self, rows: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
         """Take *rows* over into the live rows; returns the points that changed (`_g`, `_t`, `_quiet`)."""
-        if self.rows is None:
-            self.rows = rows.select(self.ingest.columns).clear()
         identity = self.ingest.identity
-        fresh = live
-        gone = self.rows.clear()
+        fresh, gone = live, self.ingest.empty()
         if self.replaces:
             final = rows.unique(subset=identity, keep="last", maintain_order=True)
             fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-            gone = self.rows.join(final.select(identity), on=identity, how="semi", nulls_equal=True)
+            gone = self.store.rows.join(final.select(identity), on=identity, how="semi", nulls_equal=True)
         else:
             deleted = rows.filter(pl.col("_op") == DELETE)
             if deleted.height:
                 keys = [k for k in identity if deleted.get_column(k).null_count() == 0]
-                gone = self.rows.join(deleted.select(keys), on=keys, how="semi")
-        self._remove(gone)
-        self.rows = pl.concat([self.rows, fresh.select(self.ingest.columns)])
+                gone = self.store.rows.join(deleted.select(keys), on=keys, how="semi")
+        self.store.remove(gone)
+        self.store.add(fresh.select(self.ingest.columns))
         updated = pl.lit(False)
         if gone.height and self.replaces:
             again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True).get_column("_seq")
             updated = pl.col("_seq").is_in(again.implode())
-        return pl.concat([
-            fresh.select("_g", pl.col(self.time).alias("_t"), (pl.col("_late") | updated).alias("_quiet")),
-            gone.select("_g", pl.col(self.time).alias("_t"), pl.lit(True).alias("_quiet")),
-        ])  # fmt: skip
+        return pl.concat([self._points(fresh, pl.col("_late") | updated), self._points(gone, pl.lit(True))])
 
-    def _remove(self, gone: pl.DataFrame) -> None:
-        if gone.height and self.rows is not None:
-            self.rows = self.rows.join(gone.select("_seq"), on="_seq", how="anti")
+    def _points(self, rows: pl.DataFrame, quiet: pl.Expr) -> pl.DataFrame:
+        return rows.select("_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"))
 
     # -- windows -------------------------------------------------------------------------------------------------
 
-    def _settle(self, points: pl.DataFrame, before: Ticks, out: Output, at_once: bool = False) -> None:
-        """Cut what *points* reach anew and publish what is due. *before*: T per partition before the write."""
-        opened, vanished = self._recut(points) if points.height else (None, None)
-        if self.windows is None:
+    def _settle(self, points: pl.DataFrame, numbers: Numbers, before: Ticks, out: Output, at_once: bool = False) -> None:
+        """Cut what *points* reach anew and publish what is due in partitions *numbers*. *before*: T per partition before the write."""
+        if not len(numbers):
             return
-        windows = self.windows
+        windows = self.store.take(numbers)
+        opened, vanished = windows.clear(), windows.clear()
+        if points.height:
+            windows, opened, vanished = self._recut(windows, points)
         t = self.timeline.all_t()
         number, stop = windows.get_column("_g").to_numpy(), windows.get_column("_stop").to_numpy()
         earlier = np.full(len(t), NEVER, np.int64)
@@ -176,41 +192,32 @@ class GeneralKernel:
         windows = windows.with_columns(pl.Series("_closed", stop < t[number]), pl.Series("_was_open", stop >= earlier[number]))
         decided = self.publisher.decide(windows, at_once)
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        pub = pl.when("_put").then(pl.when("_closed").then(CLOSED).otherwise(OPEN)).when("_drop").then(0).otherwise(pl.col("_pub"))
-        self.windows = decided.with_columns(
-            pub.cast(pl.Int8).alias("_pub"), pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
-        ).drop("_put", "_drop", "_closed", "_was_open")  # fmt: skip
-        removed = [drop.select(self.ghosts.columns)] if drop.height else []
-        if vanished is not None and vanished.height:
-            if self.publisher.keeps_vanished and not at_once:
-                self.ghosts = pl.concat([self.ghosts, vanished.select(self.ghosts.columns)]).unique(maintain_order=True)
-            else:
-                removed.append(vanished.select(self.ghosts.columns))
-        self._publish(put, pl.concat(removed) if removed else self.ghosts.clear(), out, at_once, opened)
+        removed = [drop.select(self.ghosts.columns)]
+        if self.publisher.keeps_vanished and not at_once:
+            self.ghosts = pl.concat([self.ghosts, vanished.select(self.ghosts.columns)]).unique(maintain_order=True)
+        else:
+            removed.append(vanished.select(self.ghosts.columns))
+        known = self._publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), out)
+        self.store.put(known, t)
 
-    def _recut(self, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Cut the regions of *points* anew. Returns the windows that are new, and published ones that vanished."""
-        assert self.rows is not None
-        affected = np.zeros(max(len(self.groups), 1), bool)
-        affected[points.get_column("_g").to_numpy()] = True
+    def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """Cut the regions of *points* anew. Returns all *windows* as they are now, those that are new, and published ones that vanished."""
         spans = points.group_by("_g", maintain_order=True).agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi"))
-        if self.windows is None:
-            self.windows = self._describe(self.rows.clear())
-        mine = pl.Series(affected[self.windows.get_column("_g").to_numpy()])
-        near, rest = self.windows.filter(mine), self.windows.filter(~mine)
-        regions = self.regions.find(spans, near).select("_g", "_from", "_fseq", "_to", "_tseq")
-        near = near.join(regions, on="_g", how="left", maintain_order="left")
-        inside = self._inside()
-        old, kept = near.filter(inside).select(self.windows.columns), near.filter(~inside).select(self.windows.columns)
-        rows = self.rows.filter(pl.Series(affected[self.rows.get_column("_g").to_numpy()])).join(regions, on="_g")
+        regions = self.regions.find(spans, windows).select("_g", "_from", "_fseq", "_to", "_tseq")
+        near = windows.join(regions, on="_g", how="left", maintain_order="left")
+        inside = self._inside().fill_null(False)
+        old, kept = near.filter(inside).select(windows.columns), near.filter(~inside).select(windows.columns)
+        rows = self.store.of(spans.get_column("_g").to_numpy()).join(regions, on="_g")
         rows = rows.filter(after_start(self.time), before_end(self.time)).select(self.ingest.columns).sort(self.order)
-        new = self._describe(rows).join(regions, on="_g", how="left", maintain_order="left")
-        new = new.filter(self._inside()) if self.regions.by_window else new
-        new = self._inherit(new.select(self.windows.columns), old, points)
-        self.windows = pl.concat([rest, kept, new.select(self.windows.columns)])
+        new = self._describe(rows)
+        if self.regions.by_window:
+            new = new.join(regions, on="_g", how="left", maintain_order="left").filter(self._inside()).select(windows.columns)
+        new = self._inherit(new, old, points)
+        fresh = new.filter(pl.col("_fresh"))
+        new = new.select(windows.columns)
         identity = ["_g", "_wstart"]
         vanished = old.filter(pl.col("_pub") > 0).join(new.select(identity), on=identity, how="anti")
-        return new.filter(pl.col("_fresh")), vanished
+        return pl.concat([kept, new]), fresh, vanished
 
     def _inside(self) -> pl.Expr:
         if self.regions.by_window:
@@ -242,47 +249,51 @@ class GeneralKernel:
 
     # -- output --------------------------------------------------------------------------------------------------
 
-    def _publish(self, put: pl.DataFrame, removed: pl.DataFrame, out: Output, silent: bool = False, opened: pl.DataFrame | None = None) -> None:
-        """Rows and events of the windows put and of those taken back."""
-        finals = put.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(put, [])) if put.height else put
-        made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now"))) if put.height else None
-        if made is not None and made.failed is not None:
-            out.failed.append(made.failed)
+    def _publish(self, change: Change, out: Output) -> pl.DataFrame:
+        """Rows and events of the windows put and of those taken back. Returns the windows as they are to be remembered."""
+        put, removed, known = change.put, change.removed, change.known
+        made = self._results_of(put, out)
         if self.target_key and made is not None:
-            removed = pl.concat([removed, self._rekeyed(put, made.rows)])
+            changed, known = self._rekeyed(put, made, known)
+            removed = pl.concat([removed, changed])
         if removed.height:
             out.rows.append(self._deletions(removed))
-        if made is not None and made.rows.height:
-            out.rows.append(made.rows)
+        if made is not None:
+            out.rows.append(made)
         if self.filler is not None and (put.height or removed.height):
-            self._refill(put, removed, out)
-        if self.plan.notify is not None and (not silent or self.plan.notify.history):
-            shown = put.with_columns(_closed=pl.Series(put.get_column("_stop").to_numpy() < self.timeline.all_t()[put.get_column("_g").to_numpy()]))
-            closing = pl.lit(True) if self.plan.trigger.kind == "at_once" or silent else pl.col("_closed")
-            mask = shown.select(closing.alias("c").and_(True) if put.height else pl.lit(None, dtype=pl.Boolean).alias("c")).to_series()
-            whole = made is not None and made.rows.height == put.height
-            results = made.rows.filter(mask) if made is not None and whole else None
-            fresh = opened if opened is not None else put.clear()
-            self._notify(fresh, put.filter(mask) if put.height else put, results, removed, out)
+            self._refill(put, removed, known, out)
+        if self.plan.notify is not None and (not change.history or self.plan.notify.history):
+            self._notify(change, made, removed, out)
+        return known
+
+    def _results_of(self, windows: pl.DataFrame, out: Output) -> pl.DataFrame | None:
+        """Result rows of *windows*; None when there are none."""
+        if not windows.height:
+            return None
+        finals = windows.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(windows, []))
+        made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now")))
+        if made.failed is not None:
+            out.failed.append(made.failed)
+        return made.rows
 
     def _deletions(self, removed: pl.DataFrame) -> pl.DataFrame:
         rows = self.results.deletes(removed.select("_g", "_wstart", "_wend")).rows
         return rows.with_columns(removed.get_column("_key").alias(self.target_key)) if self.target_key else rows
 
-    def _rekeyed(self, put: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-        """Windows published before under another composite-key value; the new values are remembered."""
-        assert self.windows is not None and self.target_key is not None
-        now = put.select("_g", "_wstart", "_sseq").with_columns(rows.get_column(self.target_key).alias("_newkey"))
-        changed = put.with_columns(now.get_column("_newkey")).filter((pl.col("_pub") > 0) & pl.col("_key").ne_missing(pl.col("_newkey")))
-        joined = self.windows.join(now, on=["_g", "_wstart", "_sseq"], how="left", maintain_order="left")
-        known = pl.when(pl.col("_newkey").is_not_null()).then(pl.col("_newkey")).otherwise(pl.col("_key"))
-        self.windows = joined.with_columns(known.alias("_key")).drop("_newkey")
-        return changed.select(self.ghosts.columns)
+    def _rekeyed(self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Windows published before under another composite-key value; *known* with the new values."""
+        assert self.target_key is not None
+        fresh = put.with_columns(rows.get_column(self.target_key).alias("_newkey"))
+        changed = fresh.filter((pl.col("_pub") > 0) & pl.col("_key").ne_missing(pl.col("_newkey")))
+        on = ["_g", "_wstart", "_sseq"]
+        joined = known.join(fresh.select(*on, "_newkey", pl.lit(True).alias("_just")), on=on, how="left", maintain_order="left")
+        key = pl.when(pl.col("_just").fill_null(False)).then(pl.col("_newkey")).otherwise(pl.col("_key"))
+        return changed.select(self.ghosts.columns), joined.with_columns(key.alias("_key")).drop("_newkey", "_just")
 
-    def _refill(self, put: pl.DataFrame, removed: pl.DataFrame, out: Output) -> None:
-        assert self.filler is not None and self.windows is not None
+    def _refill(self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: Output) -> None:
+        assert self.filler is not None
         changed = pl.concat([put.select("_g", "_wstart"), removed.select("_g", "_wstart")]).unique()
-        after = self.windows.filter(pl.col("_pub") > 0).join(changed.select("_g").unique(), on="_g", how="semi")
+        after = known.filter(pl.col("_pub") > 0)
         fresh = put.filter(pl.col("_pub") == 0).select("_g", "_wstart")
         before = after.select("_g", "_wstart").join(fresh, on=["_g", "_wstart"], how="anti")
         before = pl.concat([before, removed.select("_g", "_wstart")]).unique()
@@ -292,12 +303,16 @@ class GeneralKernel:
         if rows.height:
             out.rows.append(rows)
 
-    def _notify(
-        self, opened: pl.DataFrame, closed: pl.DataFrame, results: pl.DataFrame | None, removed: pl.DataFrame, out: Output
-    ) -> None:
-        if "_state" in closed.columns and self.windows is not None:
-            ordered = self.windows.sort("_g", "_wstart", "_sseq").select(
-                "_g", "_wstart", "_sseq", pl.col("_state").shift(1).over("_g").alias("_before"), pl.col("_state").shift(-1).over("_g").alias("_after"),
+    def _notify(self, change: Change, made: pl.DataFrame | None, removed: pl.DataFrame, out: Output) -> None:
+        opened, closed, results = change.opened, change.put, made
+        if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
+            t = self.timeline.all_t()
+            over = pl.Series(closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()])
+            closed, results = closed.filter(over), made.filter(over) if made.height == len(over) else None
+        if "_state" in closed.columns:
+            ordered = change.known.sort("_g", "_wstart", "_sseq").select(
+                "_g", "_wstart", "_sseq",
+                pl.col("_state").shift(1).over("_g").alias("_before"), pl.col("_state").shift(-1).over("_g").alias("_after"),
             )  # fmt: skip
             on = ["_g", "_wstart", "_sseq"]
             opened = opened.join(ordered, on=on, how="left", maintain_order="left")
@@ -313,71 +328,75 @@ class GeneralKernel:
         elif control.kind == "delete":
             self._delete(control, out)
         elif control.kind == "flush":
-            self._flush(np.arange(len(self.groups)), out)
+            self._flush(self._all(), out)
         elif control.kind == "recalculate":
             self._recalculate(control.low, control.high, out)
         return out.emission(self.identity)
 
     def _delete(self, control: Control, out: Output) -> None:
-        if self.rows is None:
-            return
         chosen = pl.col(self.time).is_between(control.low, control.high)
         if control.tables is not None:
             chosen &= pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in control.tables])
-        gone = self.rows.filter(chosen)
+        gone = self.store.rows.filter(chosen)
         if gone.height:
-            self._remove(gone)
-            points = gone.select("_g", pl.col(self.time).alias("_t"), pl.lit(True).alias("_quiet"))
-            self._settle(points, self.timeline.all_t(), out)
+            self.store.remove(gone)
+            self._settle(self._points(gone, pl.lit(True)), gone.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out)
 
     def _tick(self, time: int, out: Output) -> None:
         if self.clock_start == NEVER:
             self.clock_start = self.clock = time
         if time <= self.clock:
             return
+        if self.idle:
+            heard = self.timeline.heard.values[: len(self.groups)]
+            self._flush(np.flatnonzero((heard != NEVER) & (heard + self.idle <= time)), out)
         elapsed = self.every and (time - self.clock_start) // self.every > (self.clock - self.clock_start) // self.every
         self.clock = time
         self.now = max(self.now, time)
         if elapsed:
             self._push(out)
 
+    def _all(self) -> Numbers:
+        return np.arange(len(self.groups))
+
     def _push(self, out: Output) -> None:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
-        if self.windows is None:
-            return
+        windows = self.store.take(self._all())
         t = self.timeline.all_t()
-        closed = pl.Series("_closed", self.windows.get_column("_stop").to_numpy() < t[self.windows.get_column("_g").to_numpy()])
-        put = self.windows.filter(pl.col("_dirty") & pl.col("_done"))
-        pub = pl.when(pl.col("_dirty") & pl.col("_done")).then(pl.when(closed).then(CLOSED).otherwise(OPEN)).otherwise(pl.col("_pub"))
-        self.windows = self.windows.with_columns(pub.cast(pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"))
-        removed = self.ghosts.join(self.windows.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti")
+        closed = pl.Series("_closed", windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()])
+        decided = windows.with_columns(closed).with_columns(
+            (pl.col("_dirty") & pl.col("_done")).alias("_put"), pl.lit(False).alias("_drop"), pl.lit(False).alias("_dirty"),
+        )  # fmt: skip
+        known = self.publisher.settled(decided)
+        removed = self.ghosts.join(known.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti")
         self.ghosts = self.ghosts.clear()
-        self._publish(put, removed, out)
+        known = self._publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), out)
+        self.store.put(known, t)
 
-    def _flush(self, numbers: Ticks, out: Output) -> None:
+    def _flush(self, numbers: Numbers, out: Output) -> None:
         """Raise T of partitions past everything they hold."""
-        if self.windows is None or not self.windows.height:
-            return
         before = self.timeline.all_t()
-        ends = self.windows.filter(pl.col("_g").is_in(numbers)).group_by("_g").agg(pl.col("_stop").max() + 1)
-        self.timeline.floors.raise_to(ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy())
-        self._settle(pl.DataFrame(schema=_POINTS), before, out)
+        windows = self.store.take(numbers)
+        self.store.put(windows, before)
+        ends = windows.group_by("_g").agg(pl.col("_stop").max() + 1)
+        if ends.height:
+            self.timeline.floors.raise_to(ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy())
+            self._settle(self._points(self.ingest.empty(), pl.lit(True)), ends.get_column("_g").to_numpy(), before, out)
 
     def _recalculate(self, low: int, high: int, out: Output) -> None:
         """Replace the live rows of low..high by what is stored, and publish what changes."""
         if self.history is None:
             return
-        stored = self.history.fetch(low, high)
-        made, failed = self.ingest.prepare(stored)
+        made, failed = self.ingest.prepare(self.history.fetch(low, high))
         if failed is not None:
             out.failed.append(failed)
         fresh = made.filter(pl.col("_pass")).select(self.ingest.columns)
-        gone = self.rows.filter(pl.col(self.time).is_between(low, high)) if self.rows is not None else fresh.clear()
-        self._remove(gone)
-        self.rows = pl.concat([self.rows, fresh]) if self.rows is not None else fresh
-        self.timeline.reserve(len(self.groups))
-        points = pl.concat([f.select("_g", pl.col(self.time).alias("_t"), pl.lit(False).alias("_quiet")) for f in (gone, fresh)])
-        self._settle(points, self.timeline.all_t(), out)
+        gone = self.store.rows.filter(pl.col(self.time).is_between(low, high))
+        self.store.remove(gone)
+        self.store.add(fresh)
+        self._reserve()
+        points = pl.concat([self._points(gone, pl.lit(False)), self._points(fresh, pl.lit(False))])
+        self._settle(points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out)
 
     def load_history(self) -> Emission:
         out = Output()
@@ -386,30 +405,40 @@ class GeneralKernel:
             made, failed = self.ingest.prepare(stored)
             if failed is not None:
                 out.failed.append(failed)
+            self._reserve()
             live = made.filter(pl.col("_pass")).with_columns(pl.lit(False).alias("_late"))
             points = self._change(live, live)
-            times = live.get_column(self.time).to_numpy()
-            self.timeline.groups.raise_to(live.get_column("_g").to_numpy(), times)
-            self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
-            self.timeline.reserve(len(self.groups))
-            self._settle(points, self.timeline.all_t(), out, at_once=True)
+            self._raise(live)
+            self._settle(points, live.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out, at_once=True)
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:
-        if self.windows is None:
-            return self.results.empty().drop("_op")
         t = self.timeline.all_t()
-        still = self.windows.filter(pl.Series(self.windows.get_column("_stop").to_numpy() >= t[self.windows.get_column("_g").to_numpy()]))
-        finals = still.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(still, []))
-        return self.results.upserts(finals).rows.drop("_op")
+        known = pl.concat([self.store.heads, self.store.pending]).sort("_g", "_wstart")
+        still = known.filter(pl.Series(known.get_column("_stop").to_numpy() >= t[known.get_column("_g").to_numpy()]))
+        rows = self._results_of(still, Output())
+        return (rows if rows is not None else self.results.empty()).drop("_op")
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def delta(self, full: bool = False) -> Delta:
-        raise NotImplementedError
+        frames = {**self.ingest.delta(full), **self.timeline.delta(full), **self.store.delta(full)}
+        frames = {name: frame for name, frame in frames.items() if frame.height}
+        frames["ghosts"] = self.ghosts
+        frames["clock"] = pl.DataFrame({"clock": [self.clock], "start": [self.clock_start], "now": [self.now]})
+        return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
-        raise NotImplementedError
+        for delta in deltas:
+            if delta.full and len(self.groups):
+                self.__init__(self.plan, self.history)  # type: ignore[misc]
+            frames = delta.frames
+            self.ingest.restore(frames)
+            self._reserve()
+            self.timeline.restore(frames)
+            self.store.restore(frames, self.timeline.all_t())
+            self.ghosts = frames["ghosts"]
+            self.clock, self.clock_start, self.now = frames["clock"].row(0)
 
 
 def touches(windows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:

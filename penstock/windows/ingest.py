@@ -14,7 +14,8 @@ from penstock.sql.plan import Event
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import Cutter
 from penstock.windows.groups import Groups, KeyIndex
-from penstock.windows.kernel import MERGE, UPSERT, History
+from penstock.windows.kernel import History
+from penstock.windows.merge import complete
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.timeline import NEVER
 
@@ -43,8 +44,13 @@ class Ingest:
         kept = dict.fromkeys([*self.identity, *evaluated, *fields])
         #: columns of a prepared row, in order
         self.columns = ["_g", "_seq", "_tab", "_floor", *kept]
-        self._inputs = [c.name for c in (*plan.source.columns, *plan.source.tags)]
+        fields_of = {c.name: c.type.polars() for c in (*plan.source.columns, *plan.source.tags)}
+        self._input_types: dict[str, pl.DataType] = {
+            "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **fields_of,
+        }  # fmt: skip
+        self._values = [c.name for c in plan.source.columns if c.name not in self.identity]
         self._next = 0
+        self._saved = 0
 
     def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Prepared rows with the columns of the call, and the rows that failed (in the input layout with `_reason`)."""
@@ -63,32 +69,28 @@ class Ingest:
         )  # fmt: skip
         return made.select(*self.columns, *_CALL), failed
 
-    def merge(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
-        """Rows of op MERGE made whole: NULL columns take the value the row had before, in this call or in *history*."""
-        if not (rows.get_column("_op") == MERGE).any():
-            return rows
-        values = [c for c in self._inputs if c not in self.identity]
-        touched = rows.filter(pl.col("_op") == MERGE).select(self.identity).unique()
-        rows = rows.with_row_index("_at")
-        part = rows.join(touched, on=self.identity, how="semi", nulls_equal=True)
-        stored = self._stored(touched, history)
-        if stored is not None:
-            stored = stored.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"), pl.lit(None, dtype=pl.UInt32).alias("_at"))
-            part = pl.concat([stored.select(part.columns).cast(dict(part.schema)), part])  # type: ignore[arg-type]
-        part = part.with_columns((pl.col("_op") != MERGE).cum_sum().over(self.identity).alias("_life"))
-        filled = part.with_columns(
-            pl.when(pl.col("_op") == MERGE).then(pl.col(c).forward_fill().over([*self.identity, "_life"])).otherwise(pl.col(c)).alias(c) for c in values
-        )
-        whole = filled.filter((pl.col("_op") == MERGE) & pl.col("_at").is_not_null()).drop("_life")
-        whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
-        rest = rows.filter(pl.col("_op") != MERGE)
-        return pl.concat([rest, whole]).sort("_at").drop("_at")
+    def empty(self) -> pl.DataFrame:
+        """No prepared rows, in their layout."""
+        return self.prepare(pl.DataFrame(schema=self._input_types))[0].select(self.columns)
 
-    def _stored(self, touched: pl.DataFrame, history: History | None) -> pl.DataFrame | None:
-        if history is None:
-            return None
-        times = touched.get_column(self.time)
-        low, high = times.min(), times.max()
-        assert isinstance(low, int) and isinstance(high, int)
-        found = history.fetch(low, high, touched.get_column("tbname").unique().to_list())
-        return found.join(touched, on=self.identity, how="semi", nulls_equal=True) if found.height else None
+    def merge(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
+        """Rows of op MERGE made whole."""
+        return complete(rows, history, self.identity, self._values)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def delta(self, full: bool) -> dict[str, pl.DataFrame]:
+        """Partitions and tables seen since the last call, and the next arrival number."""
+        first, self._saved = (0 if full else self._saved), len(self.tables)
+        return {
+            "groups": self.groups.delta(full), "tables": self.tables.keys[first:], "arrival": pl.DataFrame({"next": [self._next]}),
+        }  # fmt: skip
+
+    def restore(self, frames: dict[str, pl.DataFrame]) -> None:
+        """Apply what `delta` gave."""
+        if "groups" in frames:
+            self.groups.restore(frames["groups"])
+        if "tables" in frames:
+            self.tables.numbers(frames["tables"])
+        self._saved = len(self.tables)
+        self._next = frames["arrival"].item()

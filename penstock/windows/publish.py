@@ -42,6 +42,13 @@ class Publisher:
                 dirty = pl.col("_dirty") | (touched & waits)
         return windows.with_columns(put.alias("_put"), drop.alias("_drop"), dirty.alias("_dirty"))
 
+    def settled(self, decided: pl.DataFrame) -> pl.DataFrame:
+        """Windows after the decision: `_pub` is what was done, the columns of the decision are gone."""
+        pub = pl.when("_put").then(pl.when("_closed").then(CLOSED).otherwise(OPEN)).when("_drop").then(0).otherwise(pl.col("_pub"))
+        return decided.with_columns(
+            pub.cast(pl.Int8).alias("_pub"), pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
+        ).drop("_put", "_drop", "_closed", "_was_open", strict=False)  # fmt: skip
+
     @property
     def keeps_vanished(self) -> bool:
         """Whether the row of a vanished window waits for the clock too."""

@@ -73,11 +73,24 @@ class Timeline:
         self.groups = Highest()
         self.tables = Highest()
         self.floors = Highest()
+        #: append time of the latest row per partition
+        self.heard = Highest()
 
     def reserve(self, groups: int) -> None:
         """Make room for *groups* partitions."""
         self.groups.reserve(groups)
         self.floors.reserve(groups)
+        self.heard.reserve(groups)
+
+    def delta(self, full: bool) -> dict[str, pl.DataFrame]:
+        """Frames of what moved since the last call."""
+        return {f"t.{name}": getattr(self, name).delta(full) for name in ("groups", "tables", "floors", "heard")}
+
+    def restore(self, frames: dict[str, pl.DataFrame]) -> None:
+        """Apply what `delta` gave."""
+        for name in ("groups", "tables", "floors", "heard"):
+            if f"t.{name}" in frames:
+                getattr(self, name).restore(frames[f"t.{name}"])
 
     def t(self, numbers: Ticks) -> Ticks:
         """T of each partition; NEVER before its first row."""

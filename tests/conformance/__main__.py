@@ -15,14 +15,18 @@ from tests.conformance.compare import judge
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases, print each failure and the closing count."""
     parser = argparse.ArgumentParser(prog="tests.conformance")
-    parser.add_argument("cases", type=Path)
+    parser.add_argument("file", type=Path, nargs="?", metavar="CASES")
+    parser.add_argument("--cases", type=Path, help="the same")
     parser.add_argument("--backend", choices=("kernel", "stack"), default="kernel")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--split", type=int, help="kernel: cut the input into batches at random, with this seed")
     parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so many times while all cases are half fed")
     parser.add_argument("--only", action="append", help="run just these cases")
     options = parser.parse_args(arguments)
-    cases = [c for c in load(options.cases) if not options.only or c.id in options.only]
+    path = options.file or options.cases
+    if path is None:
+        parser.error("which CASES?")
+    cases = [c for c in load(path) if not options.only or c.id in options.only]
     outcomes, failed = [], 0
     backend = open_backend(options.backend, split=options.split, kill=options.kill, cases=cases)
     try:

@@ -1,0 +1,25 @@
+"""The conformance cases on the windows package alone; also cut into batches at random, saved and restored on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.case import Case, load
+from tests.conformance.compare import judge
+from tests.conformance.kernel_backend import KernelBackend
+
+CASES = load(Path(__file__).parents[2] / "conformance" / "stream-cases.json")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
+def test_case(case: Case) -> None:
+    assert judge(case, KernelBackend().run(case)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cut_at_random(seed: int) -> None:
+    backend = KernelBackend(split=seed)
+    faults = {case.id: judge(case, backend.run(case)) for case in CASES}
+    assert {name: fault for name, fault in faults.items() if fault} == {}
