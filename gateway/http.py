@@ -1,7 +1,8 @@
 """The one place where a Penstock error becomes an HTTP answer.
 
 Owns the map from error codes to HTTP status and to the numeric codes of TDengine's REST API, and the two error bodies: ours
-(`{"error": {...}}`) and TDengine's (`{"code": n, "desc": "..."}`). Refuses to guess: a code without a line here is a bug that a test finds.
+(`{"error": {...}}`) and TDengine's (`{"code": n, "desc": "..."}`). Refuses to guess: a code without a line here is a bug that a
+test finds.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ STATUS: dict[str, int] = {
 #: TDengine's numbers for what its clients look at; the rest is its "unknown" 0xffff
 _TDENGINE: dict[str, int] = {
     "E_SYNTAX": 0x2600,
-    "E_UNKNOWN_COLUMN": 0x2602,
-    "E_UNKNOWN_TABLE": 0x2603,
-    "E_UNKNOWN_DATABASE": 0x0388,
+    "E_NO_COLUMN": 0x2602,
+    "E_NO_TABLE": 0x2603,
+    "E_NO_DATABASE": 0x0388,
     "E_EXISTS": 0x2617,
     "E_NOT_FOUND": 0x2603,
     "E_AUTH": 0x0357,

@@ -95,7 +95,8 @@ def _point(line: str, number: int) -> Point:
     end = _MEASUREMENT_END.search(line)
     if end is None or end.start() == 0:
         raise LineError("a measurement and at least one field are needed", number)
-    at, tags = end.start(), {}
+    at = end.start()
+    tags: dict[str, str] = {}
     while line[at] == ",":
         key = _KEY.match(line, at + 1)
         value = key and _TAG_VALUE.match(line, key.end())

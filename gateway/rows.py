@@ -1,8 +1,8 @@
 """Rows as clients send them, checked against their table and made into one frame.
 
-Owns the rules a row must keep (known columns, types, sizes, time in range) and the words in which a breach is told: always with the row's
-index and the column. All checks run on whole columns; only after one failed does a loop look for the row to blame. Refuses to guess types:
-text is never read as a number.
+Owns the rules a row must keep (known columns, types, sizes, time in range) and the words in which a breach is told: always with
+the row's index and the column. All checks run on whole columns; only after one failed does a loop look for the row to blame.
+Refuses to guess types: text is never read as a number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.types import ColumnType
 from penstock.windows.kernel import MERGE, UPSERT
 
 MAX_ROW_BYTES = 64 * 1024
-TBNAME, OP = "tbname", "op"
+TBNAME, OP = "tbname", "_op"
 
 
 class RowError(SchemaError):
@@ -87,9 +87,15 @@ def from_objects(layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: st
     same = all(row.keys() == first for row in rows)
     keys = list(first) if same else list(dict.fromkeys(itertools.chain.from_iterable(rows)))
     given = {key: [row.get(key) for row in rows] for key in keys}
-    # a key that is absent (not null) leaves the stored value as it is
-    partial = None if same else [len(row) < len(keys) for row in rows]
+    partial = None if same else _partial(layout, keys, rows)
     return from_columns(layout, given, child=child, tz=tz, partial=partial)
+
+
+def _partial(layout: Layout, keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Rows without a key for every column: what they leave out (which is not the same as null) keeps its stored value."""
+    wanted = {c.name.lower() for c in layout.columns}
+    columns = [k for k in keys if k.lower() in wanted]
+    return [sum(k in row for k in columns) < len(wanted) for row in rows]
 
 
 def from_columns(
@@ -199,7 +205,7 @@ def _decimal(value: Any, kind: ColumnType) -> Decimal:
 
 
 def _binary(value: Any) -> bytes:
-    """Text is taken as UTF-8, or as hexadecimal digits behind `\\x`, as in SQL."""
+    r"""Text is taken as UTF-8, or as hexadecimal digits behind `\x`, as in SQL."""
     if isinstance(value, bytes):
         return value
     return bytes.fromhex(_text(value)[2:]) if _text(value)[:2] in ("\\x", "\\X") else value.encode()
@@ -233,9 +239,7 @@ def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
     return _cast(series, pl.Int64(), name, "TIMESTAMP")
 
 
-def _finish(
-    layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None
-) -> pl.DataFrame:
+def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
     if layout.time not in ready:
         raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
@@ -251,7 +255,9 @@ def _finish(
         op = pl.Series(OP, [MERGE if p else UPSERT for p in partial], dtype=pl.Int8)
     columns = [ready[TBNAME].alias(TBNAME), op]
     for field in layout.fields:
-        columns.append(ready[field.name] if field.name in ready else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height))
+        columns.append(
+            ready[field.name] if field.name in ready else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
+        )
     return pl.DataFrame(columns)
 
 

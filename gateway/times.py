@@ -16,9 +16,7 @@ import polars as pl
 from penstock.errors import SqlSemanticError
 from penstock.sql.plan import TICKS_PER_SECOND
 
-_FORM = re.compile(
-    r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[T\s]\s*(\d{1,2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}:?(?:\d{2})?)?\s*"
-)
+_FORM = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[T\s]\s*(\d{1,2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}:?(?:\d{2})?)?\s*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}
 #: years 1 to 9999, and what fits into 64 bits of nanoseconds
@@ -46,8 +44,8 @@ def parse(text: str, precision: str, tz: tzinfo = UTC) -> int:
         raise ValueError(f"{text[:64]!r} is not a time")
     day, clock, fraction, offset = match.groups()
     year, month, number = (int(x) for x in day.split("-"))
-    parts = [int(x) for x in (clock or "0:0:0").split(":")]
-    moment = datetime(year, month, number, *parts, tzinfo=_offset(offset) if offset else tz)  # type: ignore[misc]
+    hour, minute, second = (*(int(x) for x in (clock or "0:0").split(":")), 0)[:3]
+    moment = datetime(year, month, number, hour, minute, second, tzinfo=_offset(offset) if offset else tz)
     seconds = (moment - _EPOCH) // timedelta(seconds=1)
     nanos = int((fraction or "0").ljust(9, "0"))
     per_second = TICKS_PER_SECOND[precision]

@@ -21,7 +21,8 @@ def test_known_credentials(header: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", basic("root:wrong"), basic("nobody:secret"), basic("root"), "Basic !!!", "Taosd nothing", "Digest x", basic("root:")]
+    "header",
+    [None, "", basic("root:wrong"), basic("nobody:secret"), basic("root"), "Basic !!!", "Taosd nothing", "Digest x", basic("root:")],
 )
 def test_everything_else_is_refused(header: str | None) -> None:
     with pytest.raises(AuthError):

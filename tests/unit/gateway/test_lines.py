@@ -58,7 +58,11 @@ names = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_chara
 )
 
 
-@given(names, st.dictionaries(names, names, max_size=3), st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3))
+@given(
+    names,
+    st.dictionaries(names, names, max_size=3),
+    st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3),
+)
 def test_what_is_escaped_comes_back(measurement: str, tags: dict[str, str], fields: dict[str, float]) -> None:
     def escape(text: str) -> str:
         return "".join("\\" + c if c in ",= " else c for c in text)

@@ -37,16 +37,16 @@ METERS = layout(("v", "DOUBLE"), ("n", "INT"), ("s", "VARCHAR(4)"))
 
 def test_objects_become_a_frame_in_the_tables_order() -> None:
     frame = rows.from_objects(METERS, [{"n": 1, "TBNAME": "d1", "v": 2, "ts": NOW, "s": "x", "site": "a"}])
-    assert frame.columns == ["tbname", "op", "ts", "v", "n", "s", "site"]
+    assert frame.columns == ["tbname", "_op", "ts", "v", "n", "s", "site"]
     assert frame.row(0) == ("d1", UPSERT, NOW, 2.0, 1, "x", "a")
     rows.check(METERS, frame, NOW)
 
 
 def test_an_absent_column_keeps_what_is_stored() -> None:
     frame = rows.from_objects(METERS, [{"tbname": "d1", "ts": 1, "v": 1.0, "n": 1, "s": None}, {"tbname": "d1", "ts": 2, "v": 1.0, "n": 1}])
-    assert frame["op"].to_list() == [UPSERT, MERGE]
+    assert frame["_op"].to_list() == [UPSERT, MERGE]
     frame = rows.from_objects(METERS, [{"tbname": "d1", "ts": 1, "v": 1.0}])
-    assert frame["op"].to_list() == [MERGE]
+    assert frame["_op"].to_list() == [MERGE]
 
 
 @pytest.mark.parametrize(

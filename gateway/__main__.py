@@ -1,0 +1,11 @@
+"""`python -m gateway`."""
+
+from __future__ import annotations
+
+import sys
+
+from gateway.app import run
+from gateway.settings import GatewaySettings
+
+if __name__ == "__main__":
+    sys.exit(run(GatewaySettings.from_command_line()))

@@ -1,0 +1,220 @@
+"""Wiring of the gateway: what is made from which settings, and in which order it starts and stops.
+
+Kafka or Redis may be down at any time, at the start too: then the process lives, answers 503 with the reason, and goes on when
+they are back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import threading
+from importlib.metadata import PackageNotFoundError, version
+
+import redis
+import uvloop
+from aiohttp import web
+from prometheus_client import Gauge
+
+from gateway.auth import Users
+from gateway.children import Children
+from gateway.console import Console
+from gateway.ddl import Definer
+from gateway.definitions import Definitions
+from gateway.door import Door
+from gateway.drain import Drain
+from gateway.execute import Executor, Session
+from gateway.forward import Forwarder, column_from_json, internal_token
+from gateway.idempotency import Ledger
+from gateway.influx import Influx
+from gateway.information import Information
+from gateway.ingest import Ingest
+from gateway.intake import Intake
+from gateway.publisher import Publisher
+from gateway.registry import Registry
+from gateway.rest import Rest
+from gateway.select import Store
+from gateway.settings import GatewaySettings
+from gateway.streams import Streams
+from gateway.websocket import Socket
+from penstock import log
+from penstock.bus import Admin
+from penstock.bus import Publisher as Bus
+from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
+from penstock.catalog.writer import CatalogWriter
+from penstock.clock import SystemClock
+from penstock.errors import BusError, PenstockError
+from penstock.health import Health
+
+_log = log.get("gateway")
+_PROBE_S = 1.0
+_PATIENCE_S = 3.0
+_FOR_EVER_S = 1e7
+
+
+def run(settings: GatewaySettings) -> int:
+    """Serve until told to stop."""
+    log.configure("gateway", settings.log_level)
+    uvloop.run(_serve(settings))
+    return 0
+
+
+async def _serve(settings: GatewaySettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with Health("gateway", settings.health_port, host=settings.host, wait_for=("catalog", "kafka", "redis", "http")) as health:
+        gateway = _Gateway(settings, health, loop)
+        try:
+            await gateway.start()
+            await stop.wait()
+        finally:
+            await gateway.close()
+
+
+class _Gateway:
+    """Everything in one process."""
+
+    def __init__(self, settings: GatewaySettings, health: Health, loop: asyncio.AbstractEventLoop) -> None:
+        self._settings, self._health = settings, health
+        clock, name, password = SystemClock(), secrets.token_hex(6), settings.root_password
+        self._redis = redis.from_url(
+            settings.redis_dsn, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S, health_check_interval=10
+        )
+        bootstrap = settings.kafka_bootstrap
+        self._reader = CatalogReader(bootstrap, client_id=f"gateway-{name}")
+        self._admin = Admin(bootstrap, client_id=f"gateway-{name}-admin", timeout=_PATIENCE_S)
+        self._bus = Bus(bootstrap, client_id=f"gateway-{name}", timeout=settings.ack_timeout)
+        self._controls = Bus(bootstrap, client_id=f"gateway-{name}-controls", timeout=settings.ack_timeout)
+        address = settings.advertised_url or f"http://{settings.host}:{settings.port}"
+        self._writer = CatalogWriter(bootstrap, self._redis, self._reader, address=address, clock=clock)
+        children, ddl_children = Children(self._redis), Children(self._redis)
+        self._children = (children, ddl_children)
+        self._ledger = Ledger(self._redis, self._admin, bootstrap, name, lambda t, p: self._publisher.acked.get((t, p)))
+        self._publisher = Publisher(
+            self._bus, children, self._ledger, self._catalog, loop=loop, clock=clock,
+            max_bytes=settings.max_pending_bytes, max_writes=settings.max_pending_writes,
+        )  # fmt: skip
+        self._definer = Definer(
+            self._reader, self._writer, self._admin, self._controls, self._redis, ddl_children,
+            live_timeout=settings.live_timeout, wait_for_jobs=settings.wait_for_jobs,
+        )  # fmt: skip
+        streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
+        definitions = Definitions(self._definer, streams, clock)
+        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog)
+        self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)
+        information = Information(self._catalog, self._redis, _version())
+        self._forwarder = Forwarder(self._reader, internal_token(password))
+        self._executor = Executor(
+            self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder, clock
+        )
+        users = Users({settings.user: password})
+        door = Door(users, settings.allowed_origins)
+        self._socket = Socket(intake, settings.window, settings.max_body)
+        app = web.Application(client_max_size=settings.max_body)
+        for part in (
+            Rest(self._executor, users, clock), Ingest(intake), self._socket, Influx(intake, self._definer, self._forwarder, clock),
+            Registry(self._catalog), Drain(self._definer, self._redis, wait_for_jobs=settings.wait_for_jobs), Console(),
+        ):  # fmt: skip
+            app.router.add_routes(part.routes(door))
+        app.router.add_routes(self._forwarder.routes(self._forwarded))
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5.0)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._metrics()
+
+    def _catalog(self) -> Catalog:
+        if not self._health.conditions()["catalog"].ready:
+            raise BusError("the catalog is not read yet", code="E_KAFKA_DOWN", hint="try again in a second", retryable=True)
+        return self._reader.catalog
+
+    def _metrics(self) -> None:
+        waiting = Gauge("penstock_gateway_waiting_bytes", "Rows that Kafka has not confirmed", registry=self._health.registry)
+        waiting.set_function(lambda: self._publisher.pending[1])
+        rows = Gauge("penstock_gateway_rows", "Rows that Kafka has confirmed since the start", registry=self._health.registry)
+        rows.set_function(lambda: self._publisher.rows)
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._settings.host, self._settings.port, backlog=1024).start()
+        self._health.ready("http")
+        _log.info("listening", host=self._settings.host, port=self._settings.port)
+        self._tasks = [asyncio.create_task(self._follow_catalog()), asyncio.create_task(self._probe())]
+
+    async def close(self) -> None:
+        await self._socket.close()
+        await self._runner.cleanup()
+        for task in self._tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self._forwarder.close()
+        await asyncio.to_thread(self._stop)
+
+    def _stop(self) -> None:
+        self._publisher.close()
+        self._bus.close()
+        self._controls.close()
+        self._definer.close()
+        self._ledger.close()
+        self._writer.close()
+        self._reader.close()
+        self._store.close()
+        self._redis.close()
+
+    async def _follow_catalog(self) -> None:
+        """Read the catalog once Kafka has it; then try to lead it, so that the first DDL need not wait."""
+        read, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def start() -> None:
+            self._reader.start(timeout=_FOR_EVER_S)
+            loop.call_soon_threadsafe(read.set)
+
+        # a thread that may wait for Kafka as long as it likes, and holds up nobody's end
+        threading.Thread(target=start, name="catalog-start", daemon=True).start()
+        await read.wait()
+        self._health.ready("catalog")
+        with contextlib.suppress(PenstockError):
+            await asyncio.to_thread(self._writer.lead)
+
+    async def _probe(self) -> None:
+        """Ask Kafka and Redis whether they are there, and say that we are."""
+        while True:
+            await asyncio.to_thread(self._probe_once)
+            await asyncio.sleep(_PROBE_S)
+
+    def _probe_once(self) -> None:
+        try:
+            self._ledger.heartbeat()
+            self._health.ready("redis")
+        except redis.RedisError as down:
+            self._health.ready("redis", False, str(down))
+        try:
+            self._admin.topics()
+            self._publisher.down = None
+            self._health.ready("kafka")
+        except BusError as down:
+            self._publisher.down = down.detail or down.message
+            self._health.ready("kafka", False, self._publisher.down)
+
+    async def _forwarded(self, body: dict[str, object]) -> None:
+        """DDL that another gateway sends to the catalog's leader."""
+        if "widen" in body:
+            asked = body["widen"]
+            assert isinstance(asked, dict)
+            time, columns, tags = ([column_from_json(c) for c in asked[k]] for k in ("time", "columns", "tags"))
+            await self._definer.run(lambda: self._definer.widen(asked["database"], asked["table"], time[0], columns, tags))
+            return
+        database = body.get("database")
+        session = Session(str(database) if database else None, str(body.get("timezone") or "UTC"), remote="gateway", forwarded=True)
+        await self._executor.run(str(body["sql"]), session)
+
+
+def _version() -> str:
+    try:
+        return version("penstock")
+    except PackageNotFoundError:
+        return "0"

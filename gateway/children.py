@@ -1,0 +1,150 @@
+"""Child tables of a supertable: which exist, how each is spelled, and the tags that every row of one carries.
+
+Owns a cache over the catalog (children made by CREATE TABLE … USING) and Redis (children first seen in rows). The first tags a child got
+win; later ones in rows are ignored, as `ALTER TABLE … SET TAG` is the way to change them. Refuses a name that another table of the
+database has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import redis
+
+from gateway.rows import TBNAME, Layout, RowError
+from penstock import names
+from penstock.catalog.view import Catalog
+from penstock.errors import BusError
+
+#: child tables remembered in this process; beyond that the oldest are asked for again
+_LIMIT = 500_000
+
+
+def text(value: bytes | str) -> str:
+    """What Redis gave, whichever way its client decodes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def to_json(tags: Sequence[Any], layout: Layout) -> str:
+    """The form that `names.children` holds: an object by tag name, bytes as hex, decimals as text."""
+    plain = [v.hex() if isinstance(v, bytes) else v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for v in tags]
+    return json.dumps(dict(zip((t.name for t in layout.tags), plain, strict=True)), separators=(",", ":"), ensure_ascii=False)
+
+
+def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
+    """Tags in the table's order; one that was added later is None."""
+    held = json.loads(held_text)
+    values = []
+    for tag in layout.tags:
+        value = held.get(tag.name)
+        values.append(bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value)
+    return tuple(values)
+
+
+class Children:
+    """One per process, used by the one thread that prepares rows."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+        self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
+
+    def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
+        """*frame* with each child's own spelling and tags. New children are registered.
+
+        Raises:
+            RowError: a name belongs to another table.
+            BusError: new children cannot be registered, because Redis does not answer.
+        """
+        if layout.plain:
+            return frame
+        unique = frame[TBNAME].unique(maintain_order=True)
+        known: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        fresh: list[str] = []
+        for name in unique.to_list():
+            found = self._known(layout, name, catalog)
+            if found is None:
+                fresh.append(name)
+            else:
+                known[name] = found
+        if fresh:
+            known.update(self._register(layout, frame, fresh, catalog))
+        return self._apply(layout, frame, known)
+
+    def find(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
+        """Spelling and tags of one child table, from wherever it is known."""
+        found = self._known(layout, name, catalog)
+        if found is None:
+            held = self._ask(lambda: self._redis.hget(names.children(layout.table_id), name))
+            if held is not None:
+                found = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
+        return found
+
+    def forget_child(self, layout: Layout, name: str) -> None:
+        """The child table was dropped."""
+        self._seen.pop((layout.table_id, name.lower()), None)
+        self._ask(lambda: self._redis.hdel(names.children(layout.table_id), name))
+
+    def forget(self, table_id: int) -> None:
+        """The supertable was dropped or its tags changed."""
+        for key in [k for k in self._seen if k[0] == table_id]:
+            del self._seen[key]
+
+    def _known(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
+        child = catalog.child(layout.database, name)
+        if child is not None:
+            if child.stable_id != layout.table_id:
+                raise RowError(f'"{name}" is a child of another supertable', column=TBNAME)
+            return child.name, tuple(child.tags) + (None,) * (len(layout.tags) - len(child.tags))
+        found = self._seen.get((layout.table_id, name.lower()))
+        if found is not None and len(found[1]) != len(layout.tags):
+            return None  # a tag was added since
+        return found
+
+    def _register(self, layout: Layout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog) -> dict[str, tuple[str, tuple[Any, ...]]]:
+        for name in fresh:
+            if catalog.table(layout.database, name) is not None:
+                raise RowError(f'"{name}" is a table of its own, not a child of {layout.table}', column=TBNAME)
+        columns = [t.name for t in layout.tags]
+        first = frame.filter(pl.col(TBNAME).is_in(fresh)).group_by(TBNAME).agg(pl.col(c).first() for c in columns)
+        offered = {row[0]: row[1:] for row in first.select(TBNAME, *columns).iter_rows()}
+        key = names.children(layout.table_id)
+
+        def ask() -> list[Any]:
+            pipe = self._redis.pipeline(transaction=False)
+            for name in fresh:
+                pipe.hsetnx(key, name, to_json(offered[name], layout))
+            pipe.hmget(key, fresh)
+            return list(pipe.execute()[-1])
+
+        made = {}
+        for name, held in zip(fresh, self._ask(ask), strict=True):
+            made[name] = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
+        while len(self._seen) > _LIMIT:
+            del self._seen[next(iter(self._seen))]
+        return made
+
+    @staticmethod
+    def _ask(question: Any) -> Any:
+        try:
+            return question()
+        except redis.RedisError as down:
+            raise BusError(
+                "new child tables cannot be registered: Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True
+            ) from down
+
+    @staticmethod
+    def _apply(layout: Layout, frame: pl.DataFrame, known: Mapping[str, tuple[str, tuple[Any, ...]]]) -> pl.DataFrame:
+        asked = list(known)
+        values: dict[str, pl.Series] = {"_name": pl.Series(asked), TBNAME: pl.Series([known[n][0] for n in asked], dtype=pl.String)}
+        for i, tag in enumerate(layout.tags):
+            raw = [known[n][1][i] for n in asked]
+            if tag.type.kind == "DECIMAL":
+                values[tag.name] = pl.Series(raw, dtype=pl.String, strict=False).cast(tag.type.polars())
+            else:
+                values[tag.name] = pl.Series(raw, dtype=tag.type.polars(), strict=False)
+        order = frame.columns
+        rest = frame.drop([t.name for t in layout.tags]).rename({TBNAME: "_name"})
+        return rest.join(pl.DataFrame(values), on="_name", how="left", maintain_order="left").select(order)

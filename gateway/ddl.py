@@ -1,0 +1,287 @@
+"""Changes of the catalog: rules from `penstock.catalog.changes`, topics made before tables, children told in band.
+
+Owns the one thread in which this gateway changes the catalog, and what has to happen in Kafka and Redis around a change. Only the
+holder of the catalog's lease changes it; a gateway that does not hold it says who does (`Elsewhere`), and its front forwards the
+statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import redis
+
+from gateway import children as tags_text
+from gateway.children import Children
+from gateway.intake import database_of, layout_of
+from gateway.rows import Layout
+from penstock import log, names
+from penstock.bus import Admin, Delivery, Publisher
+from penstock.catalog import changes
+from penstock.catalog.changes import Change, NewId
+from penstock.catalog.model import Child, Database, Table
+from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
+from penstock.catalog.writer import CatalogWriter
+from penstock.errors import BusError, CatalogError, LeaseLost, RemoteError
+from penstock.partition import partition
+from penstock.records import ControlRecord, encode
+from penstock.sql.plan import Column
+
+_log = log.get("gateway.ddl")
+T = TypeVar("T")
+#: ticks that no time lies beyond
+_ALL_TIME = (-(2**63), 2**63 - 1)
+
+
+class Elsewhere(Exception):
+    """Another gateway holds the catalog's lease; `address` is where."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+class Definer:
+    """Runs DDL. Methods without `async` run in the DDL thread."""
+
+    def __init__(
+        self, reader: CatalogReader, writer: CatalogWriter, admin: Admin, bus: Publisher, client: redis.Redis, children: Children, *,
+        live_timeout: float, wait_for_jobs: bool,
+    ) -> None:  # fmt: skip
+        self._reader, self._writer, self._admin, self._bus = reader, writer, admin, bus
+        self._redis, self._children = client, children
+        self._live_timeout, self._wait_for_jobs = live_timeout, wait_for_jobs
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ddl")
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._reader.catalog
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+    async def run(self, action: Callable[[], T]) -> T:
+        """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another gateway is that."""
+
+        def lead() -> T:
+            for last in (False, True):
+                self._lead()
+                try:
+                    return action()
+                except LeaseLost:
+                    if last:
+                        raise
+            raise AssertionError("unreachable")
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lead)
+
+    def _lead(self) -> None:
+        if self._writer.leading or self._writer.lead():
+            return
+        holder = self._writer.leader()
+        if holder is None:
+            raise RemoteError("no gateway leads the catalog at the moment", code="E_LEASE_HELD", hint="try again in a second")
+        raise Elsewhere(holder.address)
+
+    def commit(self, change: Change) -> int:
+        """Make topics that the change needs, then write it."""
+        wanted = {e.topic: e.partitions for e in change.puts if isinstance(e, Table)}
+        wanted |= {names.ingest_topic(e.name): e.partitions for e in change.puts if isinstance(e, Database)}
+        missing = {t: n for t, n in wanted.items() if t not in self.catalog.topics()}
+        if missing:
+            self._admin.ensure_topics(missing)
+        return self._writer.commit(change.puts, change.removes) if change.puts or change.removes else self.catalog.revision
+
+    def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
+        """Apply one of the rules of `penstock.catalog.changes` and write what it says."""
+        change = rule(self.catalog, self._writer.new_id)
+        self.commit(change)
+        return change
+
+    def new_id(self) -> int:
+        return self._writer.new_id()
+
+    def wait_read(self, topic: str) -> None:
+        """Return when a query reads *topic* (spark_jobs keeps a heartbeat): only then is it of use. Any thread."""
+        if not self._wait_for_jobs:
+            return
+        self.wait(
+            lambda: bool(self._redis.exists(names.query_heartbeat(topic))), f"nothing reads topic {topic} yet", "is spark_jobs running?"
+        )
+
+    def wait(self, done: Callable[[], bool], message: str, hint: str) -> None:
+        """Ask Redis until *done*, less often as time goes by. Raises BusError (`E_NOT_LIVE`)."""
+        try:
+            waited, pause = 0.0, 0.002
+            never = threading.Event()
+            while not done():
+                if waited > self._live_timeout:
+                    raise BusError(message, code="E_NOT_LIVE", detail=f"waited {self._live_timeout:g} s", hint=hint, retryable=True)
+                never.wait(pause)
+                waited += pause
+                pause = min(pause * 1.3, 0.1)
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+
+    # ---------------------------------------------------------------- controls
+
+    def send(self, topic: str, partitions: Sequence[int], control: ControlRecord, timeout: float = 10.0) -> dict[int, int]:
+        """Write *control* to partitions of a topic; its offset in each, once Kafka has it."""
+        value = encode(control)
+        sent = {p: self._bus.publish(topic, value, partition=p) for p in partitions}
+        found: dict[int, int] = {}
+        for p, future in sent.items():
+            try:
+                delivery: Delivery = future.result(timeout)
+            except TimeoutError:
+                raise BusError("Kafka does not confirm a control record", topic=topic, partition=p, retryable=True) from None
+            found[p] = delivery.offset
+        return found
+
+    # ---------------------------------------------------------------- child tables
+
+    def create_child(self, database: str, name: str, stable: str, values: dict[str, Any], if_not_exists: bool) -> None:
+        """CREATE TABLE … USING: an entry in the catalog and word of it in band, at the place where the child's rows go."""
+        found = self._seen(database, name)
+        if found is not None and self.catalog.child(database, name) is None:
+            if if_not_exists:
+                return
+            raise CatalogError(f"table {database}.{found[1]} exists already", code="E_TABLE_EXISTS", detail="its rows made it known")
+        change = self.decide(lambda c, i: changes.create_child(c, i, database, name, stable, values, if_not_exists=if_not_exists))
+        for entry in change.puts:
+            if isinstance(entry, Child):
+                self._tell(entry, "child")
+
+    def set_tags(self, database: str, name: str, values: dict[str, Any]) -> None:
+        """ALTER TABLE child SET TAG."""
+        layout, spelling, held = self._child(database, name)
+        merged = dict(zip((t.name for t in layout.tags), held, strict=True))
+        for tag, value in values.items():
+            column = next((t for t in layout.tags if t.name.lower() == tag.lower()), None)
+            merged[column.name if column else tag] = value
+        change = self.decide(lambda c, i: changes.set_tags(c, i, database, spelling, layout.table, merged))
+        for entry in change.puts:
+            if isinstance(entry, Child):
+                self._tell(entry, "tag")
+
+    def drop_table(self, database: str, name: str, if_exists: bool) -> None:
+        """DROP TABLE or STABLE. A child's rows go too, at their place in the log."""
+        catalog = self.catalog
+        table = catalog.table(database, name)
+        child = None if table is not None else self._seen(database, name)
+        if child is not None and catalog.child(database, name) is None:
+            layout, spelling, _ = child
+            users = [s for s in catalog.readers_of(layout.table_id) if (s.plan.source.child or "").lower() == name.lower()]
+            if users:
+                raise CatalogError(f"cannot drop {spelling}: stream {users[0].database}.{users[0].name} uses it", code="E_IN_USE")
+        else:
+            self.decide(lambda c, _: changes.drop_table(c, database, name, if_exists=if_exists))
+        if child is not None:
+            layout, spelling, _ = child
+            self.delete_rows(layout, (spelling,), *_ALL_TIME)
+            self._children.forget_child(layout, spelling)
+        if table is not None:
+            self._forget(table)
+
+    def drop_database(self, name: str, if_exists: bool) -> None:
+        """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
+        tables = self.catalog.tables(name)
+        streams = self.catalog.streams(name)
+        self.decide(lambda c, _: changes.drop_database(c, name, if_exists=if_exists))
+        by_id = {t.id: t for t in tables}
+        for stream in streams:
+            source = by_id.get(stream.plan.source.table_id)
+            if source is not None:
+                self.send(source.topic, range(source.partitions), ControlRecord("stream_off", stream=stream.id))
+        for table in tables:
+            self._forget(table)
+
+    def delete_rows(self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int) -> dict[tuple[str, int], int]:
+        """Write a delete to the partitions that may hold such rows; where it was written."""
+        where = range(layout.partitions) if tables is None else sorted({partition(t, layout.partitions) for t in tables})
+        control = ControlRecord("delete", table=layout.table_id, tables=tables, low=low, high=high)
+        return {(layout.topic, p): o for p, o in self.send(layout.topic, where, control).items()}
+
+    def stable_of(self, database: str, name: str) -> int | None:
+        """Id of the supertable of a child table that rows have made known."""
+        found = self._seen(database, name) if self.catalog.database(database) is not None else None
+        return found[0].table_id if found is not None else None
+
+    def _child(self, database: str, name: str) -> tuple[Layout, str, tuple[Any, ...]]:
+        found = self._seen(database, name)
+        if found is None:
+            raise CatalogError(f"there is no child table {database}.{name}", code="E_NO_TABLE")
+        return found
+
+    def _seen(self, database: str, name: str) -> tuple[Layout, str, tuple[Any, ...]] | None:
+        """A child table by name, from the catalog or from rows."""
+        home = database_of(self.catalog, database)
+        for table in self.catalog.tables(database):
+            if table.kind != "stable":
+                continue
+            layout = layout_of(home, table)
+            known = self.catalog.child(database, name)
+            if known is not None and known.stable_id != table.id:
+                continue
+            found = self._children.find(layout, name, self.catalog)
+            if found is not None:
+                return layout, found[0], found[1]
+        return None
+
+    def _tell(self, child: Child, kind: str) -> None:
+        table = self.catalog.table_by_id(child.stable_id)
+        home = self.catalog.database(child.database)
+        if table is None or home is None:
+            return
+        layout = layout_of(home, table)
+        values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
+        control = ControlRecord(kind, table=table.id, tables=(child.name,), body=tags_text.to_json(values, layout))
+        self.send(table.topic, [partition(child.name, table.partitions)], control)
+
+    def tags_changed(self, table: Table) -> None:
+        """Tags of the supertable were added, dropped or renamed."""
+        self._children.forget(table.id)
+
+    def _forget(self, table: Table) -> None:
+        self._children.forget(table.id)
+        try:
+            self._redis.delete(names.children(table.id), names.last_row(table.database, table.name))
+        except redis.RedisError as down:
+            _log.warning("what Redis held of a dropped table stays", table=table.name, reason=str(down))
+
+    # ---------------------------------------------------------------- tables that rows make
+
+    def missing(self, database: str, name: str, columns: Sequence[Column], tags: Sequence[Column]) -> bool:
+        """Whether line protocol needs columns that the table does not have."""
+        table = self.catalog.table(database, name)
+        if table is None:
+            return True
+        have = {c.name.lower(): c.type for c in (*table.columns, *table.tags)}
+        return any(self._grows(have.get(c.name.lower()), c) for c in (*columns, *tags))
+
+    @staticmethod
+    def _grows(have: Any, want: Column) -> bool:
+        return have is None or (have.sized and want.type.sized and want.type.length > have.length)
+
+    def widen(self, database: str, name: str, time: Column, columns: Sequence[Column], tags: Sequence[Column]) -> None:
+        """Make the supertable *name*, or widen it, so that it has these columns and tags."""
+        if self.catalog.table(database, name) is None:
+            self.decide(lambda c, i: changes.create_table(c, i, database, name, (time, *columns), tags, if_not_exists=True))
+            return
+        for column, tag in [*((c, False) for c in columns), *((t, True) for t in tags)]:
+            table = self.catalog.table(database, name)
+            assert table is not None
+            have = {c.name.lower(): c.type for c in (table.tags if tag else table.columns)}
+            self._widen_one(database, name, column, tag, have.get(column.name.lower()))
+
+    def _widen_one(self, database: str, name: str, column: Column, tag: bool, have: Any) -> None:
+        if have is None:
+            self.decide(lambda c, i: changes.add_column(c, i, database, name, column, tag=tag))
+        elif self._grows(have, column):
+            wider = Column(column.name, type(have)(have.kind, column.type.length))
+            self.decide(lambda c, i: changes.modify_column(c, i, database, name, wider, tag=tag))

@@ -1,0 +1,216 @@
+"""DDL statements as calls of the rules: which rule each statement means, and what to wait for afterwards.
+
+Owns binding names of statements to the current database. Runs in the DDL thread; what may take long (a topic being read, a stream
+going live) is handed back as a function for another thread, so that one slow statement does not hold up the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway import insert, times
+from gateway.ddl import Definer
+from gateway.intake import database_of, layout_of
+from gateway.streams import Streams
+from penstock import names
+from penstock.catalog import changes
+from penstock.catalog.changes import Change
+from penstock.catalog.model import Database, Table
+from penstock.clock import Clock
+from penstock.errors import CatalogError
+from penstock.sql import statements as st
+from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration
+from penstock.types import ColumnType
+
+After = Callable[[], None] | None
+
+
+class Definitions:
+    """Applies one DDL statement at a time."""
+
+    def __init__(self, definer: Definer, streams: Streams, clock: Clock) -> None:
+        self._definer, self._streams, self._clock = definer, streams, clock
+
+    def apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
+        """Do what *statement* says. Raises PenstockError; CatalogErrors come back pointing at the statement."""
+        try:
+            return self._apply(statement, database, timezone)
+        except CatalogError as error:
+            raise statement.error(error.message, code=error.code, detail=error.detail, hint=error.hint) from error
+
+    def _apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
+        match statement:
+            case st.CreateDatabase():
+                return self._create_database(statement)
+            case st.AlterDatabase():
+                return self._alter_database(statement)
+            case st.CreateStable():
+                return self._create_table(statement, database, statement.tags)
+            case st.CreateTable():
+                return self._create_table(statement, database, ())
+            case st.CreateChildren():
+                for child in statement.children:
+                    self._create_child(statement, child, database, timezone)
+                return None
+            case st.AlterTable():
+                return self._alter_table(statement, database, timezone)
+            case st.Drop():
+                return self._drop(statement, database)
+            case st.CreateStream():
+                made = self._streams.create(statement, database, timezone)
+                return None if made is None else lambda: self._streams.wait_live(made)
+            case st.PauseStream() | st.ResumeStream() | st.FlushStream():
+                return self._steer(statement, database)
+            case st.RecalculateStream():
+                stream = self._streams.find(statement.stream, database, False)
+                assert stream is not None
+                self._streams.recalculate(statement, stream, times.zone(timezone))
+                return None
+        raise statement.error(f"{type(statement).__name__} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
+
+    # ---------------------------------------------------------------- databases and tables
+
+    def _create_database(self, statement: st.CreateDatabase) -> After:
+        o = statement.options
+        change = self._definer.decide(
+            lambda c, i: changes.create_database(
+                c, i, statement.name, precision=o.precision or "ms", keep=o.keep, partitions=o.partitions or 4,
+                max_ahead=o.max_ahead or Duration(1, "d"), if_not_exists=statement.if_not_exists,
+            )
+        )  # fmt: skip
+        return self._read(change)
+
+    def _alter_database(self, statement: st.AlterDatabase) -> After:
+        o = statement.options
+        if o.precision is not None or o.partitions is not None:
+            raise statement.error("precision and partitions of a database are for ever", code="E_BAD_OPTION", hint="make a new database")
+        self._definer.decide(lambda c, _: changes.alter_database(c, statement.name, keep=o.keep, max_ahead=o.max_ahead))
+        return None
+
+    def _create_table(self, statement: st.CreateStable | st.CreateTable, database: str | None, tags: Sequence[st.ColumnDef]) -> After:
+        if statement.virtual:
+            raise statement.error("virtual tables are not available in this version", code="E_UNSUPPORTED_STATEMENT")
+        home, o = self._home(statement, statement.table, database), statement.options
+        key = next((c.name for c in statement.columns if c.composite_key), None)
+        change = self._definer.decide(
+            lambda c, i: changes.create_table(
+                c, i, home.name, statement.table.name, _columns(statement.columns), _columns(tags), key_column=key, own_topic=o.own_topic,
+                partitions=o.partitions, keep=o.keep, comment=o.comment or "", if_not_exists=statement.if_not_exists,
+            )
+        )  # fmt: skip
+        return self._read(change) if o.own_topic else None
+
+    def _create_child(self, statement: st.CreateChildren, child: st.ChildDef, database: str | None, timezone: str) -> None:
+        if statement.virtual:
+            raise statement.error("virtual tables are not available in this version", code="E_UNSUPPORTED_STATEMENT")
+        home = self._home(statement, child.table, database)
+        stable_home = child.stable.database or home.name
+        if stable_home.lower() != home.name.lower():
+            raise statement.error("a child table is in the database of its supertable", child.table, code="E_OTHER_DATABASE")
+        values = self._tags(statement, home, child.stable, child.tag_names, child.tag_values, timezone)
+        self._definer.create_child(home.name, child.table.name, child.stable.name, values, child.if_not_exists)
+
+    def _tags(
+        self,
+        statement: st.Statement,
+        home: Database,
+        stable: st.Name,
+        tag_names: Sequence[str] | None,
+        values: Sequence[Any],
+        timezone: str,
+    ) -> dict[str, Any]:
+        table = self._definer.catalog.table(home.name, stable.name)
+        if table is None:
+            raise statement.error(f"there is no supertable {home.name}.{stable.name}", stable, code="E_NO_TABLE")
+        at = self._clock.now() * TICKS_PER_SECOND[table.precision] // 10**9
+        layout, tz = layout_of(home, table), times.zone(timezone)
+        return {tag.name: v for tag, v in insert.tag_values(statement, tag_names, values, layout, stable.offset, tz, at)}
+
+    def _alter_table(self, s: st.AlterTable, database: str | None, timezone: str) -> After:
+        home, name = self._home(s, s.table, database).name, s.table.name
+        if s.action == "set_tag":
+            self._set_tag(s, home, name, timezone)
+            return None
+        column = Column(s.definition.name, s.definition.type) if s.definition is not None else Column("", ColumnType("INT"))
+        old, new = s.name or "", s.new_name or ""
+        options = s.options or st.TableOptions()
+        rules: dict[str, Callable[..., Change]] = {
+            "add_column": lambda c, i: changes.add_column(c, i, home, name, column),
+            "add_tag": lambda c, i: changes.add_column(c, i, home, name, column, tag=True),
+            "drop_column": lambda c, i: changes.drop_column(c, i, home, name, old),
+            "drop_tag": lambda c, i: changes.drop_column(c, i, home, name, old, tag=True),
+            "modify_column": lambda c, i: changes.modify_column(c, i, home, name, column),
+            "modify_tag": lambda c, i: changes.modify_column(c, i, home, name, column, tag=True),
+            "rename_tag": lambda c, i: changes.rename_tag(c, i, home, name, old, new),
+            "options": lambda c, i: changes.set_table_options(c, home, name, keep=options.keep, comment=options.comment),
+        }
+        self._definer.decide(rules[s.action])
+        if "tag" in s.action:
+            table = self._definer.catalog.table(home, name)
+            if table is not None:
+                self._definer.tags_changed(table)
+        return None
+
+    def _set_tag(self, s: st.AlterTable, home: str, name: str, timezone: str) -> None:
+        stable_id = self._definer.stable_of(home, name)
+        stable = self._definer.catalog.table_by_id(stable_id) if stable_id is not None else None
+        if stable is None:
+            raise s.error(f"there is no child table {home}.{name}", s.table, code="E_NO_TABLE")
+        tag_names, values = [k for k, _ in s.values], [v for _, v in s.values]
+        bound = self._tags(
+            s, database_of(self._definer.catalog, home), st.Name(stable.name, home, s.table.offset), tag_names, values, timezone
+        )
+        self._definer.set_tags(home, name, bound)
+
+    def _drop(self, statement: st.Drop, database: str | None) -> After:
+        for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
+            if statement.kind == "database":
+                self._definer.drop_database(name.name, if_exists)
+            elif statement.kind in ("table", "stable"):
+                home = self._home(statement, name, database)
+                table = self._definer.catalog.table(home.name, name.name)
+                if table is not None and (table.kind == "stable") != (statement.kind == "stable") and statement.kind == "stable":
+                    raise statement.error(f"{name.name} is no supertable", name, code="E_NOT_A_STABLE")
+                self._definer.drop_table(home.name, name.name, if_exists)
+            elif statement.kind == "stream":
+                stream = self._streams.find(name, database, if_exists)
+                if stream is not None:
+                    self._streams.drop(stream)
+            else:
+                raise statement.error(f"DROP {statement.kind.upper()} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
+        return None
+
+    def _steer(self, statement: st.PauseStream | st.ResumeStream | st.FlushStream, database: str | None) -> After:
+        stream = self._streams.find(statement.stream, database, statement.if_exists)
+        if stream is None:
+            return None
+        if isinstance(statement, st.PauseStream):
+            self._streams.pause(stream)
+        elif isinstance(statement, st.ResumeStream):
+            self._streams.resume(stream, statement.ignore_untreated)
+        else:
+            self._streams.flush(stream)
+        return None
+
+    # ---------------------------------------------------------------- parts
+
+    def _read(self, change: Change) -> After:
+        topics = [names.ingest_topic(e.name) for e in change.puts if isinstance(e, Database)]
+        topics += [e.topic for e in change.puts if isinstance(e, Table)]
+
+        def wait() -> None:
+            for topic in topics:
+                self._definer.wait_read(topic)
+
+        return wait if topics else None
+
+    def _home(self, statement: st.Statement, name: st.Name, database: str | None) -> Database:
+        home = name.database or database
+        if home is None:
+            raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
+        return database_of(self._definer.catalog, home)
+
+
+def _columns(defined: Sequence[st.ColumnDef]) -> list[Column]:
+    return [Column(c.name, c.type) for c in defined]

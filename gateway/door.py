@@ -1,0 +1,78 @@
+"""What every request passes: credentials, origin, and errors made into answers.
+
+Owns the decorator that wraps each handler and the reading of bodies within limits. Refuses requests without credentials, from
+foreign pages, or that are too large; never lets an exception become a stack trace in an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from gateway import http
+from gateway.auth import Users, query_credentials
+from penstock import log
+from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+
+_log = log.get("gateway.door")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Wraps handlers. `origins` are the pages, besides our own, that a browser may call from."""
+
+    users: Users
+    origins: tuple[str, ...]
+
+    def guard(self, handler: Handler, answer: Callable[[PenstockError], web.Response] = http.error_response) -> Handler:
+        """*handler* behind the checks; *answer* gives errors their form."""
+
+        @functools.wraps(handler)
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            try:
+                await self.admit(request)
+                return await handler(request)
+            except PenstockError as error:
+                if http.status_of(error) >= 500:
+                    _log.warning("request failed", path=request.path, code=error.code, reason=error.message, detail=error.detail)
+                return answer(error)
+            except (asyncio.CancelledError, web.HTTPException):
+                raise
+            except Exception:
+                _log.exception("a request found a bug", path=request.path)
+                return answer(BusError("this is a bug in the gateway; its log has the details", code="E_INTERNAL"))
+
+        return guarded
+
+    async def admit(self, request: web.Request) -> str:
+        """The user of a request. Raises AuthError."""
+        self._same_origin(request)
+        header = request.headers.get("Authorization") or query_credentials(request.query)
+        return self.users.check(header, where=request.remote or "")
+
+    def _same_origin(self, request: web.Request) -> None:
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self.origins or urlsplit(origin).netloc == request.host:
+            return
+        raise AuthError(
+            "this page may not call the gateway",
+            code="E_FORBIDDEN",
+            detail=f"origin {origin[:128]}",
+            hint="see PENSTOCK_GATEWAY_ALLOWED_ORIGINS",
+        )
+
+
+async def body(request: web.Request) -> bytes:
+    """The whole body. Raises SchemaError when it is larger than the application allows."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as large:
+        raise SchemaError("the request is too large", code="E_TOO_LARGE", detail=large.text or "", hint="send it in parts") from large
+    except web.RequestPayloadError as broken:
+        raise SchemaError("the request's body cannot be read", code="E_BODY", detail=str(broken)) from broken

@@ -1,0 +1,91 @@
+"""POST /v1/drain?db=…&depth=n: returns when everything written so far has gone through.
+
+Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then a wait until scan, exchange
+and store have reported it. Results of a stream come behind the barrier that pushed them out, so a chain of n streams takes n
+rounds and one more for the store. Refuses nothing, but gives up after the time-out and says who is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable
+
+import redis
+from aiohttp import web
+
+from gateway import http
+from gateway.children import text
+from gateway.ddl import Definer
+from gateway.door import Door
+from gateway.intake import database_of
+from penstock import names
+from penstock.errors import BusError, SchemaError
+from penstock.records import ControlRecord
+
+_MAX_DEPTH = 32
+
+
+class Drain:
+    """The handler."""
+
+    def __init__(self, definer: Definer, client: redis.Redis, *, wait_for_jobs: bool) -> None:
+        self._definer, self._redis, self._wait_for_jobs = definer, client, wait_for_jobs
+
+    def routes(self, door: Door) -> list[web.RouteDef]:
+        return [web.post("/v1/drain", door.guard(self._drain))]
+
+    async def _drain(self, request: web.Request) -> web.Response:
+        depth = request.query.get("depth", "1")
+        if not depth.isdecimal() or not 0 <= int(depth) <= _MAX_DEPTH:
+            raise SchemaError(f"depth is 0 to {_MAX_DEPTH}", code="E_BODY")
+        topics = self._topics(request.query.get("db"))
+        for _ in range(int(depth) + 1):
+            await asyncio.to_thread(self._round, topics)
+        return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
+
+    def _topics(self, database: str | None) -> dict[str, int]:
+        """The topics of a database, and those that results of its streams flow into."""
+        catalog = self._definer.catalog
+        if database is None:
+            return catalog.topics()
+        home = database_of(catalog, database)
+        topics = {names.ingest_topic(home.name): home.partitions} | {t.topic: t.partitions for t in catalog.tables(home.name)}
+        found = True
+        while found:
+            found = False
+            for stream in catalog.streams():
+                source, target = catalog.table_by_id(stream.plan.source.table_id), catalog.table_by_id(stream.plan.target.table_id)
+                if source is not None and target is not None and source.topic in topics and target.topic not in topics:
+                    topics[target.topic] = target.partitions
+                    found = True
+        return topics
+
+    def _round(self, topics: dict[str, int]) -> None:
+        # an id for each topic: the exchange tells it apart by that
+        waiting: dict[str, set[str]] = {}
+        for topic, partitions in topics.items():
+            barrier = secrets.token_hex(8)
+            waiting[barrier] = set(self._fields(topic, partitions))
+            self._definer.send(topic, range(partitions), ControlRecord("barrier", id=barrier))
+
+        def done() -> bool:
+            for barrier, fields in waiting.items():
+                if fields:
+                    fields -= {text(k) for k in self._redis.hkeys(names.barrier(barrier))}
+            return not any(waiting.values())
+
+        try:
+            self._definer.wait(done, "not everything is through yet", "`penstock status` shows who lags")
+        except BusError as error:
+            missing = sorted(set().union(*waiting.values()))[:8]
+            raise BusError(
+                error.message, code=error.code, detail=f"{error.detail}; missing {', '.join(missing)}", hint=error.hint
+            ) from None
+
+    def _fields(self, topic: str, partitions: int) -> Iterable[str]:
+        readers = ("scan", "store") if self._wait_for_jobs else ("store",)
+        for reader in readers:
+            yield from (f"{reader}:{topic}:{p}" for p in range(partitions))
+        if self._wait_for_jobs:
+            yield from (f"exchange:{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE]))

@@ -1,0 +1,211 @@
+"""Statements: from text to an answer.
+
+Owns which part of the gateway does what a statement says, the current database within a request, and forwarding DDL to the
+gateway that holds the catalog's lease. Refuses statements that this build does not have, by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from gateway import deleting, insert, times
+from gateway.answers import Affected, Answer, table_of
+from gateway.ddl import Definer, Elsewhere
+from gateway.definitions import Definitions
+from gateway.forward import Forwarder
+from gateway.information import SCHEMA, Information
+from gateway.intake import Intake, database_of
+from gateway.publisher import Publisher
+from gateway.rows import Layout
+from gateway.select import Store
+from gateway.streams import Streams
+from penstock import log, names
+from penstock.catalog.model import Database
+from penstock.catalog.view import Catalog
+from penstock.clock import Clock
+from penstock.errors import CatalogError, SqlSemanticError, SqlSyntaxError
+from penstock.sql import parse
+from penstock.sql import render as sql_text
+from penstock.sql import statements as st
+from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.types import ColumnType
+
+_log = log.get("gateway.execute")
+T = TypeVar("T")
+#: longer texts are parsed in a worker thread
+_LONG = 16 * 1024
+_DDL = (
+    st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateChildren, st.AlterTable, st.Drop, st.CreateStream,
+    st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a request says beside its text. `forwarded`: another gateway sent it, so it is not sent on."""
+
+    database: str | None = None
+    timezone: str = "UTC"
+    key: str | None = None
+    remote: str = ""
+    forwarded: bool = False
+
+
+class Executor:
+    """One per process; event loop only."""
+
+    def __init__(
+        self, catalog: Callable[[], Catalog], definer: Definer, definitions: Definitions, streams: Streams, intake: Intake,
+        publisher: Publisher, store: Store, information: Information, forwarder: Forwarder, clock: Clock,
+    ) -> None:  # fmt: skip
+        self._catalog, self._definer, self._definitions, self._streams = catalog, definer, definitions, streams
+        self._intake, self._publisher, self._store = intake, publisher, store
+        self._information, self._forwarder, self._clock = information, forwarder, clock
+
+    async def run(self, text: str, session: Session) -> Answer:
+        """Run the statements of *text* in order, up to the first that fails; the answer is the last one's. Raises PenstockError."""
+        statements = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        if not statements:
+            raise SqlSyntaxError("there is no statement in this text")
+        if session.key is not None and len(statements) > 1:
+            raise SqlSemanticError("an idempotency key is for one statement", code="E_SEVERAL_STATEMENTS")
+        answer: Answer = Affected()
+        for statement in statements:
+            if isinstance(statement, st.UseDatabase):
+                session = replace(session, database=database_of(self._catalog(), statement.name).name)
+                answer = Affected()
+            else:
+                answer = await self._one(statement, session)
+        return answer
+
+    async def _one(self, statement: st.Statement, session: Session) -> Answer:
+        if isinstance(statement, st.Insert):
+            return await self._insert(statement, session)
+        if isinstance(statement, st.Query):
+            return await self._query(statement, session)
+        if isinstance(statement, st.Delete):
+            return await self._delete(statement, session)
+        if isinstance(statement, _DDL):
+            return await self._define(statement, session)
+        if isinstance(statement, st.Explain):
+            return await self._explain(statement, session)
+        if isinstance(statement, st.Show):
+            return await asyncio.to_thread(self._information.show, statement, session.database)
+        if isinstance(statement, st.ShowCreate):
+            return await asyncio.to_thread(self._information.show_create, statement, session.database)
+        if isinstance(statement, st.Describe):
+            return await self._describe(statement, session)
+        raise statement.error("this statement is not available", code="E_UNSUPPORTED_STATEMENT")
+
+    # ---------------------------------------------------------------- reading
+
+    async def _query(self, statement: st.Query, session: Session) -> pa.Table:
+        tables = list(statement.query.find_all(exp.Table))
+        if not tables or any(t.db.lower() == SCHEMA for t in tables):
+            answer = await asyncio.to_thread(self._information.query, statement.query)
+            if answer is not None:
+                return answer
+        prefixes = {names.ingest_topic(t.db or session.database or "") for t in tables}
+        after = {at: o for at, o in self._publisher.acked.items() if any(at[0] == p or at[0].startswith(p + ".") for p in prefixes)}
+        return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, after)
+
+    async def _describe(self, statement: st.Describe, session: Session) -> pa.Table:
+        home = self._home(statement, statement.table, session)
+        layout, child = await self._find(home, statement, statement.table)
+        table = self._catalog().table_by_id(layout.table_id)
+        assert table is not None
+        return self._information.describe(statement, home.name, table, child)
+
+    async def _explain(self, statement: st.Explain, session: Session) -> pa.Table:
+        inner = statement.statement
+        if isinstance(inner, st.CreateStream):
+            return await asyncio.to_thread(self._streams.explain, inner, session.database, session.timezone)
+        columns = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
+        return table_of(columns, [("query", sql_text(inner)), ("runs in", "store"), ("reads", "segments and the log's tail")])
+
+    # ---------------------------------------------------------------- writing
+
+    async def _insert(self, statement: st.Insert, session: Session) -> Affected:
+        tz = times.zone(session.timezone)
+        bound = []
+        for part in statement.parts:
+            home = self._home(statement, part.table, session)
+            if part.stable is not None:
+                stable_home = part.stable.database or home.name
+                layout, child = await self._find(database_of(self._catalog(), stable_home), statement, part.stable)
+                if layout.plain or child is not None:
+                    raise statement.error(f"{part.stable.name} is no supertable", part.stable, code="E_NOT_A_STABLE")
+                name: str | None = part.table.name
+            else:
+                layout, name = await self._find(home, statement, part.table)
+            bound.append(insert.bind(statement, part, layout, name, tz, self._clock.now()))
+        futures = []
+        for i, part_rows in enumerate(bound):
+            key = f"{session.key}#{i}" if session.key is not None and len(bound) > 1 else session.key
+            digest = hashlib.sha256(statement.text.encode()).hexdigest() if key else ""
+            size = int(part_rows.frame.estimated_size())
+            futures.append(await self._intake.submit_to(part_rows.layout, part_rows.frame, size=size, key=key, digest=digest))
+        return Affected(sum([(await f).rows for f in futures]))
+
+    async def _delete(self, statement: st.Delete, session: Session) -> Affected:
+        home = self._home(statement, statement.table, session)
+        layout, child = await self._find(home, statement, statement.table)
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        wanted = deleting.bounds(statement, layout, times.zone(session.timezone), now)
+        tables = wanted.tables
+        if layout.plain:
+            tables = (layout.table,) if tables is None or layout.table in tables else ()
+        elif child is not None:
+            tables = (child,) if tables is None or child in tables else ()
+        if tables == () or wanted.low > wanted.high:
+            return Affected(0)
+        where = await asyncio.to_thread(self._definer.delete_rows, layout, tables, wanted.low, wanted.high)
+        for at, offset in where.items():
+            self._publisher.acked[at] = max(offset, self._publisher.acked.get(at, 0))
+        return Affected(0)
+
+    # ---------------------------------------------------------------- defining
+
+    async def _define(self, statement: st.Statement, session: Session) -> Affected:
+        _log.info(
+            "ddl", audit=True, kind=type(statement).__name__, sql=statement.text[:2000], database=session.database, remote=session.remote
+        )
+        try:
+            after = await self._definer.run(lambda: self._definitions.apply(statement, session.database, session.timezone))
+        except Elsewhere as elsewhere:
+            if session.forwarded:
+                raise CatalogError("the catalog changes hands at this moment", code="E_LEASE_HELD", hint="try again in a second") from None
+            await self._forwarder.statement(elsewhere.address, statement.text, session.database, session.timezone)
+            return Affected()
+        if after is not None:
+            await asyncio.to_thread(after)
+        return Affected()
+
+    # ---------------------------------------------------------------- names
+
+    def _home(self, statement: st.Statement, name: st.Name, session: Session) -> Database:
+        home = name.database or session.database
+        if home is None:
+            hint = f"write database.{name.name}, or send the request to /rest/sql/database"
+            raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint=hint)
+        return self._pointing(statement, name, lambda: database_of(self._catalog(), home))
+
+    async def _find(self, home: Database, statement: st.Statement, name: st.Name) -> tuple[Layout, str | None]:
+        try:
+            return await self._intake.locate(home.name, name.name)
+        except CatalogError as error:
+            raise statement.error(error.message, name, code=error.code, hint=error.hint) from error
+
+    @staticmethod
+    def _pointing(statement: st.Statement, name: st.Name, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except CatalogError as error:
+            raise statement.error(error.message, name, code=error.code, hint=error.hint) from error

@@ -1,0 +1,108 @@
+"""DDL on its way to the gateway that holds the catalog's lease, and its arrival there.
+
+Owns the internal route and its token. Returns when this gateway's own catalog shows the change. Refuses calls without the token,
+and a statement that was forwarded once already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from gateway import http
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import (
+    AuthError,
+    BusError,
+    CatalogError,
+    OverloadError,
+    PenstockError,
+    RemoteError,
+    SchemaError,
+    SqlSemanticError,
+    SqlSyntaxError,
+)
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+
+PATH = "/internal/ddl"
+_HEADER = "X-Penstock-Internal"
+_TIMEOUT_S = 60.0
+
+Run = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def internal_token(password: str) -> str:
+    """What gateways show each other."""
+    return hmac.digest(password.encode(), b"penstock gateway to gateway", "sha256").hex()
+
+
+def column_to_json(column: Column) -> list[Any]:
+    return [column.name, column.type.kind, column.type.length, column.type.precision, column.type.scale]
+
+
+def column_from_json(item: list[Any]) -> Column:
+    return Column(item[0], ColumnType(*item[1:]))
+
+
+class Forwarder:
+    """Both ends of the internal route."""
+
+    def __init__(self, reader: CatalogReader, token: str) -> None:
+        self._reader, self._token = reader, token
+        self._session: aiohttp.ClientSession | None = None
+
+    async def statement(self, address: str, sql: str, database: str | None, timezone: str) -> None:
+        """Have a DDL statement run at *address*."""
+        await self._send(address, {"sql": sql, "database": database, "timezone": timezone})
+
+    async def widen(self, address: str, database: str, table: str, time: Column, columns: list[Column], tags: list[Column]) -> None:
+        """Have a table made or widened for line protocol at *address*."""
+        parts = {"time": [column_to_json(time)], "columns": [column_to_json(c) for c in columns], "tags": [column_to_json(c) for c in tags]}
+        await self._send(address, {"widen": {"database": database, "table": table, **parts}})
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _send(self, address: str, body: dict[str, Any]) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
+        try:
+            async with self._session.post(address + PATH, json=body, headers={_HEADER: self._token}) as response:
+                answer = await response.json()
+        except (aiohttp.ClientError, TimeoutError, ValueError) as failed:
+            raise RemoteError(
+                "the gateway that leads the catalog does not answer", code="E_LEASE_HELD", detail=f"{address}: {failed}"
+            ) from failed
+        if "error" in answer:
+            raise _error(answer["error"])
+        await asyncio.to_thread(self._reader.wait_for, int(answer["revision"]))
+
+    def routes(self, run: Run) -> list[web.RouteDef]:
+        async def handle(request: web.Request) -> web.Response:
+            try:
+                if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(), self._token.encode()):
+                    raise AuthError("this route is for gateways", code="E_FORBIDDEN")
+                await run(json.loads(await request.read()))
+                return http.json_response({"revision": self._reader.catalog.revision})
+            except PenstockError as error:
+                return http.error_response(error)
+
+        return [web.post(PATH, handle)]
+
+
+def _error(body: dict[str, Any]) -> PenstockError:
+    code = str(body.get("code", "E_REMOTE"))
+    common: dict[str, Any] = {"code": code, "detail": str(body.get("detail", "")), "hint": str(body.get("hint", ""))}
+    if "line" in body:
+        kind = SqlSyntaxError if code == "E_SYNTAX" else SqlSemanticError
+        return kind(body["message"], **common, line=body["line"], column=body.get("column", 0), snippet=body.get("snippet", ""))
+    plain: dict[str, type[PenstockError]] = {"E_OVERLOAD": OverloadError, "E_SCHEMA": SchemaError, "E_BUS": BusError}
+    return plain.get(code, CatalogError)(body["message"], **common)

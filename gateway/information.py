@@ -1,0 +1,305 @@
+"""What there is: SHOW, DESCRIBE and the tables of `information_schema`.
+
+Owns the columns of each list and the small queries over them (DuckDB over lists made on the spot). Refuses tables it does not
+have. Blocks on Redis: called from worker threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import redis
+from sqlglot import exp
+
+from gateway.answers import table_of
+from penstock import names
+from penstock.catalog.model import Child, StreamEntry, Table
+from penstock.catalog.view import Catalog
+from penstock.errors import BusError, SqlSemanticError
+from penstock.sql.plan import Column, Duration
+from penstock.sql.render import value as sql_value
+from penstock.sql.statements import Describe, Show, ShowCreate
+from penstock.types import ColumnType
+
+SCHEMA = "information_schema"
+_TEXT, _LONG, _INT, _BIG, _TIME = (
+    ColumnType("VARCHAR", 192), ColumnType("VARCHAR", 65_535), ColumnType("INT"), ColumnType("BIGINT"), ColumnType("TIMESTAMP")
+)  # fmt: skip
+Columns = Sequence[tuple[str, ColumnType]]
+
+_DATABASES: Columns = (
+    ("name", _TEXT), ("ntables", _BIG), ("partitions", _INT), ("replica", _INT), ("keep", _TEXT), ("precision", _TEXT), ("max_ahead", _TEXT),
+    ("topic", _TEXT), ("status", _TEXT),
+)  # fmt: skip
+_STABLES: Columns = (
+    ("stable_name", _TEXT),
+    ("db_name", _TEXT),
+    ("columns", _INT),
+    ("tags", _INT),
+    ("table_comment", _LONG),
+    ("topic", _TEXT),
+)
+_TABLES: Columns = (("table_name", _TEXT), ("db_name", _TEXT), ("columns", _INT), ("stable_name", _TEXT), ("uid", _BIG), ("type", _TEXT))
+_COLUMNS: Columns = (
+    ("table_name", _TEXT), ("db_name", _TEXT), ("table_type", _TEXT), ("col_name", _TEXT), ("col_type", _TEXT), ("col_length", _INT), ("note", _TEXT)
+)  # fmt: skip
+_TAGS: Columns = (
+    ("table_name", _TEXT), ("db_name", _TEXT), ("stable_name", _TEXT), ("tag_name", _TEXT), ("tag_type", _TEXT), ("tag_value", _LONG)
+)  # fmt: skip
+_STREAMS: Columns = (
+    ("stream_name", _TEXT), ("create_time", _TIME), ("stream_id", _BIG), ("sql", _LONG), ("status", _TEXT), ("source_db", _TEXT),
+    ("source_table", _TEXT), ("target_db", _TEXT), ("target_table", _TEXT), ("watermark", _TEXT), ("trigger", _TEXT), ("path", _TEXT),
+    ("message", _LONG),
+)  # fmt: skip
+_TASKS: Columns = (
+    ("stream_name", _TEXT), ("db_name", _TEXT), ("stream_id", _BIG), ("task_id", _TEXT), ("level", _TEXT), ("status", _TEXT), ("live_from", _BIG),
+    ("progress", _LONG),
+)  # fmt: skip
+_DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
+
+
+class Information:
+    """Answers questions about the catalog as it is now."""
+
+    def __init__(self, catalog: Callable[[], Catalog], client: redis.Redis, version: str) -> None:
+        self._catalog, self._redis, self._version = catalog, client, version
+        self._makers: dict[str, Callable[[], pa.Table]] = {
+            "ins_databases": self._databases, "ins_stables": self._stables, "ins_tables": self._tables, "ins_columns": self._columns,
+            "ins_tags": self._tags, "ins_streams": self._streams, "ins_stream_tasks": self._tasks,
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- statements
+
+    def query(self, tree: exp.Query) -> pa.Table | None:
+        """The answer to a query over `information_schema` alone, or over no table; None: it is about rows."""
+        tables = list(tree.find_all(exp.Table))
+        if any(t.db.lower() != SCHEMA for t in tables):
+            return None
+        if not tables and not self._is_plain(tree):
+            return None
+        tree = tree.copy()
+        found: dict[str, pa.Table] = {}
+        for table in tree.find_all(exp.Table):
+            name = table.name.lower()
+            if name not in self._makers:
+                known = ", ".join(sorted(self._makers))
+                raise SqlSemanticError(f"{SCHEMA} has no table {name}", code="E_NO_TABLE", hint=f"it has {known}")
+            found[name] = self._makers[name]()
+            table.set("db", None)
+            table.set("this", exp.to_identifier(name))
+        for call in list(tree.find_all(exp.Anonymous)):
+            values = {"server_version": self._version, "client_version": self._version, "database": None, "current_user": "root"}
+            if call.name.lower() in values:
+                value = values[call.name.lower()]
+                literal: exp.Expression = exp.null() if value is None else exp.Literal.string(value)
+                call.replace(exp.alias_(literal, f"{call.name.lower()}()", quoted=True) if isinstance(call.parent, exp.Select) else literal)
+        return self._run(tree, found)
+
+    @staticmethod
+    def _is_plain(tree: exp.Query) -> bool:
+        """A SELECT without FROM whose functions DuckDB need not know the time for: `SELECT 1`, `SELECT server_version()`."""
+        names_ = {f.name.lower() for f in tree.find_all(exp.Anonymous)}
+        return names_ <= {"server_version", "client_version", "database", "current_user"}
+
+    def _run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
+        connection = duckdb.connect(":memory:", config={"threads": 1})
+        try:
+            connection.execute("SET TimeZone='UTC'")
+            for name, table in tables.items():
+                connection.register(name, table)
+            return connection.execute(tree.sql(dialect="duckdb")).to_arrow_table()
+        except duckdb.Error as wrong:
+            raise SqlSemanticError("the query cannot be answered", detail=str(wrong).splitlines()[0][:300]) from None
+        finally:
+            connection.close()
+
+    def show(self, statement: Show, database: str | None) -> pa.Table:
+        """SHOW … [LIKE …]."""
+        what = statement.what.upper()
+        home = statement.database or database
+        if what == "DATABASES":
+            answer = self._databases().select(["name"])
+        elif what == "STREAMS":
+            answer = self._streams(statement.database)
+        elif what in ("STABLES", "TABLES"):
+            if home is None:
+                raise statement.error("which database?", code="E_WHICH_DATABASE", hint=f"SHOW name.{what}")
+            made = self._stables(home) if what == "STABLES" else self._tables(home)
+            answer = made.select(["stable_name" if what == "STABLES" else "table_name"])
+        elif what == "VARIABLES":
+            answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
+        else:
+            raise statement.error(f"SHOW {what} is not available", code="E_UNSUPPORTED_STATEMENT")
+        if statement.like is None:
+            return answer
+        pattern = re.compile(_like(statement.like), re.IGNORECASE | re.DOTALL)
+        return answer.filter(pa.array([bool(pattern.fullmatch(v or "")) for v in answer.column(0).to_pylist()], pa.bool_()))
+
+    def describe(self, statement: Describe, database: str, table: Table, child: str | None) -> pa.Table:
+        """DESCRIBE table."""
+        rows = [(c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == table.key_column else "") for c in table.columns]
+        rows += [(t.name, t.type.kind, t.type.bytes(), "TAG") for t in table.tags]
+        return table_of(_DESCRIBE, rows)
+
+    def show_create(self, statement: ShowCreate, database: str | None) -> pa.Table:
+        """SHOW CREATE DATABASE | STABLE | TABLE | STREAM."""
+        catalog = self._catalog()
+        name = statement.name
+        home = name.database or database
+        if statement.kind == "database":
+            found = catalog.database(name.name)
+            if found is None:
+                raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
+            text = f"CREATE DATABASE {_quote(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
+            text += f" KEEP {found.keep}" if found.keep else ""
+            return table_of((("Database", _TEXT), ("Create Database", _LONG)), [(found.name, f"{text} MAX_AHEAD {found.max_ahead}")])
+        if home is None:
+            raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
+        if statement.kind == "stream":
+            stream = catalog.stream(home, name.name)
+            if stream is None:
+                raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
+            return table_of((("Stream", _TEXT), ("Create Stream", _LONG)), [(stream.name, stream.plan.sql)])
+        table, child = catalog.table(home, name.name), catalog.child(home, name.name)
+        if table is not None:
+            return table_of((("Table", _TEXT), ("Create Table", _LONG)), [(table.name, _create_table(table))])
+        stable = catalog.table_by_id(child.stable_id) if child is not None else None
+        if child is None or stable is None:
+            raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
+        tags = ", ".join(sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'" for v in child.tags)  # type: ignore[arg-type]
+        text = f"CREATE TABLE {_quote(child.name)} USING {_quote(stable.name)} TAGS ({tags})"
+        return table_of((("Table", _TEXT), ("Create Table", _LONG)), [(child.name, text)])
+
+    # ---------------------------------------------------------------- lists
+
+    def _databases(self) -> pa.Table:
+        catalog = self._catalog()
+        rows: list[tuple[Any, ...]] = []
+        for d in catalog.databases():
+            count = sum(len(self._children(t)) if t.kind == "stable" else 1 for t in catalog.tables(d.name))
+            rows.append(
+                (d.name, count, d.partitions, 1, _or(d.keep, "forever"), d.precision, str(d.max_ahead), names.ingest_topic(d.name), "ready")
+            )
+        for name in (SCHEMA,):
+            rows.append((name, len(self._makers), None, None, None, None, None, None, "ready"))
+        return table_of(_DATABASES, rows)
+
+    def _stables(self, database: str | None = None) -> pa.Table:
+        stables = [t for t in self._catalog().tables(database) if t.kind == "stable"]
+        return table_of(_STABLES, [(t.name, t.database, len(t.columns), len(t.tags), t.options.get("comment"), t.topic) for t in stables])
+
+    def _tables(self, database: str | None = None) -> pa.Table:
+        rows: list[tuple[Any, ...]] = []
+        for table in self._catalog().tables(database):
+            if table.kind == "stable":
+                rows += [(n, table.database, len(table.columns), table.name, i, "CHILD_TABLE") for n, i in self._children(table).items()]
+            else:
+                rows.append((table.name, table.database, len(table.columns), None, table.id, "NORMAL_TABLE"))
+        return table_of(_TABLES, rows)
+
+    def _columns(self) -> pa.Table:
+        rows = []
+        for t in self._catalog().tables():
+            kind = "SUPER_TABLE" if t.kind == "stable" else "NORMAL_TABLE"
+            rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "") for c in t.columns]
+            rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "TAG") for c in t.tags]
+        return table_of(_COLUMNS, rows)
+
+    def _tags(self) -> pa.Table:
+        rows = []
+        catalog = self._catalog()
+        for table in catalog.tables():
+            if table.kind != "stable":
+                continue
+            for child in catalog.children(table.id):
+                values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
+                rows += [
+                    (child.name, table.database, table.name, t.name, str(t.type), None if v is None else str(v))
+                    for t, v in zip(table.tags, values, strict=False)
+                ]
+        return table_of(_TAGS, rows)
+
+    def _streams(self, database: str | None = None) -> pa.Table:
+        rows = []
+        for s in self._catalog().streams(database):
+            status, message = self._status(s)
+            p = s.plan
+            trigger = p.trigger.kind.upper() + (f" {p.trigger.every}" if p.trigger.every else "")
+            rows.append(
+                (s.name, s.created, s.id, p.sql, status, p.source.database, p.source.child or p.source.table, p.target.database, p.target.table,
+                 str(p.watermark), trigger, p.path, message)
+            )  # fmt: skip
+        return table_of(_STREAMS, rows)
+
+    def _tasks(self) -> pa.Table:
+        rows = []
+        for s in self._catalog().streams():
+            for field, value in sorted(self._progress(s).items()):
+                live = value.isdigit()
+                level = "exchange" if field.startswith(names.EXCHANGE) else "scan"
+                status = {"running": "ready"}.get(s.status, s.status)
+                rows.append((s.name, s.database, s.id, field, level, status, int(value) if live else None, None if live else value))
+        return table_of(_TASKS, rows)
+
+    def _status(self, stream: StreamEntry) -> tuple[str, str]:
+        if stream.status != "running":
+            return stream.status, stream.reason
+        live = len([v for k, v in self._progress(stream).items() if ":" in k])
+        wanted = expected_fields(self._catalog(), stream)
+        return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
+
+    def _progress(self, stream: StreamEntry) -> dict[str, str]:
+        held = self._ask(lambda: self._redis.hgetall(names.stream_status(stream.id)))
+        return {k.decode(): v.decode(errors="replace") for k, v in held.items()}
+
+    def _children(self, table: Table) -> dict[str, int]:
+        """Child tables from the catalog and from rows: name → id (0 where there is none)."""
+        held = self._ask(lambda: self._redis.hkeys(names.children(table.id)))
+        made: list[Child] = self._catalog().children(table.id)
+        return {**{k.decode(): 0 for k in held}, **{c.name: c.id for c in made}}
+
+    @staticmethod
+    def _ask(question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+
+
+def expected_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:
+    """Fields of `names.stream_status` that say a stream is live everywhere."""
+    source = catalog.table_by_id(stream.plan.source.table_id)
+    fields = {f"{source.topic}:{p}" for p in range(source.partitions)} if source is not None else set()
+    if stream.plan.path == "exchange":
+        fields |= {f"{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+    return fields
+
+
+def _or(value: Duration | None, otherwise: str) -> str:
+    return otherwise if value is None else str(value)
+
+
+def _quote(name: str) -> str:
+    return f"`{name}`"
+
+
+def _create_table(table: Table) -> str:
+    def listed(columns: Sequence[Column]) -> str:
+        return ", ".join(f"{_quote(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") for c in columns)
+
+    word = "STABLE" if table.kind == "stable" else "TABLE"
+    text = f"CREATE {word} {_quote(table.name)} ({listed(table.columns)})"
+    if table.tags:
+        text += f" TAGS ({listed(table.tags)})"
+    if table.topic != names.ingest_topic(table.database):
+        text += f" WITH (topic='own', partitions={table.partitions})"
+    return text
+
+
+def _like(pattern: str) -> str:
+    """SQL's LIKE as a regular expression."""
+    return "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)

@@ -1,0 +1,116 @@
+"""INSERT: literals become frames, checked before the first row of the statement is sent.
+
+Owns binding VALUES to columns and TAGS to tags. An error points at the row in the statement's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import polars as pl
+
+from gateway import literals, rows
+from gateway.rows import TBNAME, Layout, RowError
+from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.sql.statements import Insert, InsertPart, Value
+from penstock.types import ColumnType
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One table of an INSERT, ready to write."""
+
+    layout: Layout
+    frame: pl.DataFrame
+
+
+def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None, tz: tzinfo, now: int) -> Bound:
+    """Rows of one part as a frame; *now* in nanoseconds. Raises SqlSemanticError at the row to blame."""
+    at = now * TICKS_PER_SECOND[layout.precision] // 10**9
+    columns = _columns(statement, part, layout)
+    width = len(columns)
+    for i, row in enumerate(part.rows):
+        if len(row) != width:
+            raise statement.error(f"row {i} has {len(row)} values for {width} columns", part.row_offsets[i], code="E_ROW")
+    given: dict[str, Sequence[Any]] = {}
+    for column, values in zip(columns, zip(*part.rows, strict=True), strict=True):
+        given[column.name] = _values(statement, part, column, values, layout.precision, tz, at)
+    if part.stable is not None:
+        for tag, value in _tags(statement, part, layout, tz, at):
+            given[tag.name] = [value] * len(part.rows)
+    try:
+        frame = rows.from_columns(layout, given, child=child, tz=tz)
+        rows.check(layout, frame, at)
+    except RowError as error:
+        offset = part.row_offsets[error.row] if error.row >= 0 else part.table.offset
+        raise statement.error(error.message, offset, code="E_ROW", hint=error.hint) from error
+    return Bound(layout, frame)
+
+
+def tag_values(
+    statement: Any, names: Sequence[str] | None, values: Sequence[Value], layout: Layout, offset: int, tz: tzinfo, at: int
+) -> list[tuple[Column, Any]]:
+    """TAGS of a child table as values, in the order given."""
+    tags = [_find(statement, layout.tags, n, offset, "tag") for n in names] if names is not None else list(layout.tags)
+    if len(tags) != len(values):
+        raise statement.error(f"{layout.table} has {len(tags)} tags, {len(values)} values are given", offset, code="E_TAGS")
+    made = []
+    for tag, value in zip(tags, values, strict=True):
+        try:
+            made.append((tag, literals.convert(value, tag.type, layout.precision, tz, at)))
+        except (ValueError, OverflowError) as wrong:
+            raise statement.error(f"{value!r} is not {tag.type}", offset, code="E_TAGS", detail=f'tag "{tag.name}"') from wrong
+    return made
+
+
+def _tags(statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: int) -> list[tuple[Column, Any]]:
+    return tag_values(statement, part.tag_names, part.tag_values, layout, part.table.offset, tz, at)
+
+
+def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column]:
+    if part.columns is None:
+        return list(layout.columns)
+    found = []
+    for name in part.columns:
+        if name.lower() == TBNAME:
+            found.append(Column(TBNAME, ColumnType("VARCHAR", 192)))
+            continue
+        found.append(_find(statement, layout.columns, name, part.table.offset, "column"))
+    if len({c.name for c in found}) != len(found):
+        raise statement.error("a column is named twice", part.table.offset, code="E_DUPLICATE_COLUMN")
+    return found
+
+
+def _find(statement: Any, columns: Sequence[Column], name: str, offset: int, what: str) -> Column:
+    for column in columns:
+        if column.name.lower() == name.lower():
+            return column
+    hint = f"there are {', '.join(c.name for c in columns)}"
+    raise statement.error(f'there is no {what} "{name[:192]}"', offset, code="E_NO_COLUMN", hint=hint)
+
+
+def _values(statement: Insert, part: InsertPart, column: Column, values: Sequence[Value], precision: str, tz: tzinfo, at: int) -> list[Any]:
+    kind, made = column.type, []
+    plain = {
+        "FLOAT": (float, int),
+        "DOUBLE": (float, int),
+        "BIGINT": (int,),
+        "INT": (int,),
+        "VARCHAR": (str,),
+        "NCHAR": (str,),
+        "TIMESTAMP": (int,),
+    }
+    direct = plain.get(kind.kind, ())
+    for i, value in enumerate(values):
+        if value is None or type(value) in direct:
+            made.append(value)
+            continue
+        try:
+            made.append(literals.convert(value, kind, precision, tz, at))
+        except (ValueError, OverflowError) as wrong:
+            words = f'row {i}, column "{column.name}": {str(value)[:64]!r} is not {kind}'
+            raise statement.error(words, part.row_offsets[i], code="E_ROW") from wrong
+    return made

@@ -1,0 +1,159 @@
+"""From "these rows, that table" to a queued write: what HTTP, WebSocket, line protocol and INSERT have in common.
+
+Owns finding the table (supertable, child or plain) by the names a client used, and claiming idempotency keys. Refuses unknown
+tables with the nearest name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
+from typing import Any, TypeAlias
+
+import polars as pl
+import pyarrow as pa
+
+from gateway.children import Children
+from gateway.coalescer import Write
+from gateway.idempotency import Ledger, Receipt
+from gateway.publisher import Publisher
+from gateway.rows import Layout
+from penstock.catalog.model import Database, Table
+from penstock.catalog.view import Catalog
+from penstock.codec import TableCodec
+from penstock.errors import CatalogError
+
+Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
+
+
+def layout_of(database: Database, table: Table) -> Layout:
+    """What rows of *table* look like."""
+    return Layout(
+        table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, table.columns, table.tags,
+        table.precision, database.max_ahead.ticks(table.precision), table.kind != "stable", table.key_column,
+    )  # fmt: skip
+
+
+def database_of(catalog: Catalog, name: str) -> Database:
+    """The database called *name*. Raises CatalogError."""
+    found = catalog.database(name)
+    if found is None:
+        close = difflib.get_close_matches(name.lower(), [d.name.lower() for d in catalog.databases()], n=1)
+        hint = f'did you mean "{close[0]}"?' if close else ""
+        raise CatalogError(f'there is no database "{name[:192]}"', code="E_NO_DATABASE", hint=hint)
+    return found
+
+
+class Intake:
+    """Takes writes from every way in. Event loop only."""
+
+    def __init__(self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog]) -> None:
+        self._publisher, self._children, self._ledger, self._catalog = publisher, children, ledger, catalog
+        self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
+        self._revision = -1
+        self._running: dict[str, asyncio.Future[Receipt]] = {}
+
+    async def write(
+        self, database: str, table: str, rows: Body, *, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+    ) -> Receipt:
+        """Write rows and wait until Kafka has them."""
+        return await (await self.submit(database, table, rows, size=size, key=key, digest=digest, tz=tz))
+
+    async def submit(
+        self, database: str, table: str, rows: Body, *, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+    ) -> asyncio.Future[Receipt]:
+        """Queue rows; the future is done when Kafka has them.
+
+        Raises:
+            CatalogError: there is no such table.
+            OverloadError, BusError: not now.
+        """
+        layout, child = await self.locate(database, table)
+        return await self.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz)
+
+    async def submit_to(
+        self, layout: Layout, rows: Body, *, size: int, child: str | None = None, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+    ) -> asyncio.Future[Receipt]:
+        """The same for a table that was found before."""
+        count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
+        loop = asyncio.get_running_loop()
+        write = Write(layout, rows, count, size, loop.create_future(), child, tz)
+        if key is None:
+            return self._publisher.write(write)
+        return await self._keyed(write, key, digest)
+
+    async def _keyed(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
+        running = self._running.get(key)
+        if running is not None:
+            # the same client was impatient; a different request under this key is told by the ledger once the first is through
+            await asyncio.wait([running])
+        mine: asyncio.Future[Receipt] = write.done
+        self._running[key] = mine
+        try:
+            table = self._catalog().table_by_id(write.layout.table_id)
+            if table is None:
+                raise CatalogError(f'table "{write.layout.table}" was dropped', code="E_NO_TABLE")
+            codec = TableCodec(table, write.layout.schema_id)
+            claim = await asyncio.to_thread(self._ledger.claim, key, digest, write.layout, codec)
+            if isinstance(claim, Receipt):
+                mine.set_result(claim)
+            else:
+                write.claim, write.digest = claim, digest
+                self._publisher.write(write)
+        except BaseException:
+            mine.cancel()
+            self._forget(key, mine)
+            raise
+        mine.add_done_callback(lambda done: self._forget(key, done))
+        return mine
+
+    def _forget(self, key: str, future: asyncio.Future[Receipt]) -> None:
+        if self._running.get(key) is future:
+            del self._running[key]
+
+    async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:
+        """The layout of *name* and, when it is a child table, its own spelling. Raises CatalogError."""
+        return self.find(database, name) or await self._search(database, name)
+
+    def find(self, database: str, name: str) -> tuple[Layout, str | None] | None:
+        """The layout of *name* and, when it is a child table, its own spelling; None: not in the catalog (it may be in Redis)."""
+        catalog = self._catalog()
+        if catalog.revision != self._revision:
+            self._found.clear()
+            self._revision = catalog.revision
+        found = self._found.get((database, name))
+        if found is None:
+            made = self._resolve(catalog, database, name)
+            if made is None:
+                return None
+            found = self._found[database, name] = made
+        return found
+
+    def _resolve(self, catalog: Catalog, database: str, name: str) -> tuple[Layout, str | None] | None:
+        home = database_of(catalog, database)
+        table = catalog.table(database, name)
+        if table is not None:
+            return layout_of(home, table), None
+        child = catalog.child(database, name)
+        stable = catalog.table_by_id(child.stable_id) if child is not None else None
+        return (layout_of(home, stable), child.name) if child is not None and stable is not None else None
+
+    async def _search(self, database: str, name: str) -> tuple[Layout, str | None]:
+        """A child table that was first seen in rows: Redis knows it."""
+        catalog = self._catalog()
+        home = database_of(catalog, database)
+        stables = [layout_of(home, t) for t in catalog.tables(database) if t.kind == "stable"]
+        for layout in stables:
+            found = await asyncio.to_thread(self._children.find, layout, name, catalog)
+            if found is not None:
+                self._found[database, name] = (layout, found[0])
+                return layout, found[0]
+        known = [t.name for t in catalog.tables(database)]
+        close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1)
+        raise CatalogError(
+            f'there is no table "{name[:192]}" in database "{home.name}"',
+            code="E_NO_TABLE",
+            hint=f'did you mean "{close[0]}"?' if close else "",
+        )

@@ -1,0 +1,99 @@
+"""Literals of a statement as values of a column.
+
+Owns what SQL allows beyond JSON: numbers in quotes, times relative to now, durations with calendar units. Refuses what would lose
+something.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from gateway import times
+from penstock.sql.plan import TICKS_PER_SECOND, Duration
+from penstock.sql.statements import RelativeTime, Value
+from penstock.types import ColumnType
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int) -> Any:
+    """The value of a column of *kind*; *now* in ticks. Raises ValueError when it cannot be one."""
+    if value is None:
+        return None
+    if kind.kind == "TIMESTAMP":
+        return ticks(value, precision, tz, now)
+    if isinstance(value, RelativeTime):
+        if kind.kind == "BIGINT":
+            return ticks(value, precision, tz, now)
+        raise ValueError("a time")
+    if kind.kind == "BOOL":
+        return _boolean(value)
+    if kind.integer:
+        return _integer(value)
+    if kind.kind in ("FLOAT", "DOUBLE"):
+        if isinstance(value, bool):
+            return float(value)
+        number = float(value)
+        if number != number or number in (float("inf"), float("-inf")):
+            raise ValueError(value)
+        return number
+    if kind.kind == "DECIMAL":
+        try:
+            return Decimal(str(value))
+        except InvalidOperation as wrong:
+            raise ValueError(value) from wrong
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _boolean(value: bool | int | float | Decimal | str) -> bool:
+    if isinstance(value, str):
+        if value.lower() not in _BOOLEANS:
+            raise ValueError(value)
+        return _BOOLEANS[value.lower()]
+    return bool(value)
+
+
+def _integer(value: bool | int | float | Decimal | str) -> int:
+    if isinstance(value, str):
+        return int(value)
+    if value != int(value):
+        raise ValueError(value)
+    return int(value)
+
+
+def ticks(value: Value, precision: str, tz: tzinfo, now: int) -> int:
+    """A time as ticks. Raises ValueError."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError(value)
+    if isinstance(value, str):
+        return times.parse(value, precision, tz)
+    if isinstance(value, (int, float, Decimal)):
+        return _integer(value)
+    if value.base == "now":
+        at = now
+    elif value.base == "today":
+        day = datetime.fromtimestamp(now / TICKS_PER_SECOND[precision], tz).replace(hour=0, minute=0, second=0, microsecond=0)
+        at = int(day.timestamp()) * TICKS_PER_SECOND[precision]
+    elif value.literal:
+        at = times.parse(str(value.base), precision, tz)
+    else:
+        at = int(value.base)
+    for sign, length in value.steps:
+        at = _months(at, sign, length, precision, tz) if length.natural else at + sign * length.ticks(precision)
+    return at
+
+
+def _months(at: int, sign: int, length: Duration, precision: str, tz: tzinfo) -> int:
+    """Calendar steps; a day that the month does not have becomes its last."""
+    per_second = TICKS_PER_SECOND[precision]
+    seconds, rest = divmod(at, per_second)
+    moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(tz)
+    month = moment.year * 12 + moment.month - 1 + sign * length.value * (12 if length.unit == "y" else 1)
+    first_next = datetime((month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=tz)
+    last_day = (first_next - timedelta(days=1)).day
+    made = moment.replace(year=month // 12, month=month % 12 + 1, day=min(moment.day, last_day))
+    return int(made.timestamp()) * per_second + rest

@@ -1,0 +1,251 @@
+"""Rows on their way to Kafka: gathers writes, makes row batches of them and answers when Kafka has them.
+
+Owns one thread that prepares and encodes (so the event loop stays free and order is kept without a lock per table) and the memory
+that waiting writes may take. A write is acked when every record of its flush is on all replicas. Refuses when Kafka is known to
+be down or memory is short; what was queued when Kafka went down fails after the delivery timeout, and then its outcome is
+unknown: an idempotency key makes the retry safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from gateway import rows
+from gateway.children import Children
+from gateway.coalescer import Coalescer, Write
+from gateway.idempotency import Ledger, Receipt
+from gateway.rows import Layout
+from penstock import log
+from penstock.bus import Delivery
+from penstock.bus import Publisher as Bus
+from penstock.catalog.view import Catalog
+from penstock.clock import Clock
+from penstock.codec import TableCodec
+from penstock.errors import BusError, CatalogError, PenstockError
+from penstock.sql.plan import TICKS_PER_SECOND
+
+_log = log.get("gateway.publisher")
+#: a record of rows stays below this; single rows are at most a quarter of it
+RECORD_BYTES = 256 * 1024
+_IDLE_S = 3600.0
+
+Outcome = Receipt | PenstockError
+
+
+class Publisher:
+    """`write` from the event loop; everything else happens in the thread `rows`."""
+
+    def __init__(
+        self, bus: Bus, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], *,
+        loop: asyncio.AbstractEventLoop, clock: Clock, max_bytes: int, max_writes: int,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            max_bytes, max_writes: what may wait or be under way at once.
+        """
+        self._bus, self._children, self._ledger, self._catalog = bus, children, ledger, catalog
+        self._loop, self._clock = loop, clock
+        self._box = Coalescer(max_bytes, max_writes)
+        self._wake = threading.Condition()
+        self._closing = False
+        self._codecs: dict[tuple[int, int], TableCodec] = {}
+        #: why Kafka cannot be reached; None: it can, as far as is known
+        self.down: str | None = None
+        #: (topic, partition) → offset of the newest record acked here: what a read of one's own writes waits for
+        self.acked: dict[tuple[str, int], int] = {}
+        #: counts acked rows; for metrics
+        self.rows = 0
+        self._thread = threading.Thread(target=self._run, name="rows", daemon=True)
+        self._thread.start()
+
+    def write(self, write: Write) -> asyncio.Future[Receipt]:
+        """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""
+        if self.down is not None:
+            raise BusError("Kafka cannot be reached", code="E_KAFKA_DOWN", detail=self.down, hint="try again later", retryable=True)
+        with self._wake:
+            self._box.offer(write, self._clock.monotonic())
+            self._wake.notify()
+        return write.done
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """(writes, bytes) waiting or under way."""
+        return self._box.pending
+
+    def close(self) -> None:
+        """Send what was taken in, then stop the thread."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    # ---------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while (wait := self._box.wait(self._clock.monotonic())) != 0.0 and not self._closing:
+                    self._wake.wait(_IDLE_S if wait is None else wait)
+                if self._closing and wait is None:
+                    return
+                groups = self._box.take(self._clock.monotonic())
+            for group in groups:
+                try:
+                    self._publish(group)
+                except PenstockError as error:
+                    self._finish([(w, error) for w in group])
+                except Exception as bug:
+                    _log.exception("a flush failed", rows=sum(w.rows for w in group))
+                    internal = BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
+                    self._finish([(w, internal) for w in group])
+
+    def _publish(self, group: list[Write]) -> None:
+        now, catalog = self._clock.now(), self._catalog()
+        prepared, refused = self._prepare(group, now, catalog)
+        if refused:
+            for write, _ in refused:
+                if write.claim is not None:
+                    self._ledger.release(write.claim)
+            self._finish(refused)
+        if not prepared:
+            return
+        layout = group[0].layout
+        frame = pl.concat([f for _, f in prepared]) if len(prepared) > 1 else prepared[0][1]
+        writes = [w for w, _ in prepared]
+        codec = self._codec(layout, catalog)
+        counts = [f.height for _, f in prepared]
+        claim = writes[0].claim
+        records = codec.encode_partitioned(
+            frame, layout.partitions, writes=counts, trace=claim.trace if claim else None, max_bytes=RECORD_BYTES
+        )
+        self._send(layout.topic, claim.rest(records) if claim else records, writes, counts)
+
+    def _prepare(
+        self, group: list[Write], now: int, catalog: Catalog
+    ) -> tuple[list[tuple[Write, pl.DataFrame]], list[tuple[Write, Outcome]]]:
+        """Frames of the good writes, errors of the others. All at once when all are good; one by one to find the bad ones."""
+        try:
+            return self._frames(group, now, catalog), []
+        except PenstockError as error:
+            if len(group) == 1:
+                return [], [(group[0], error)]
+        good: list[tuple[Write, pl.DataFrame]] = []
+        bad: list[tuple[Write, Outcome]] = []
+        for write in group:
+            try:
+                good += self._frames([write], now, catalog)
+            except PenstockError as error:
+                bad.append((write, error))
+        return good, bad
+
+    def _frames(self, group: list[Write], now: int, catalog: Catalog) -> list[tuple[Write, pl.DataFrame]]:
+        layout = group[0].layout
+        objects = [w for w in group if isinstance(w.body, list)]
+        plain = len(objects) == len(group) and all((w.child, w.tz) == (group[0].child, group[0].tz) for w in group)
+        if plain and len(group) > 1:
+            bodies = [_body_rows(w.body) for w in group]
+            whole = rows.from_objects(layout, [row for body in bodies for row in body], child=group[0].child, tz=group[0].tz)
+            counts = [len(body) for body in bodies]
+        else:
+            parts = [_frame(layout, w) for w in group]
+            whole = pl.concat(parts) if len(parts) > 1 else parts[0]
+            counts = [p.height for p in parts]
+        rows.check(layout, whole, now * TICKS_PER_SECOND[layout.precision] // 10**9)
+        whole = self._children.settle(layout, whole, catalog)
+        out, start = [], 0
+        for write, count in zip(group, counts, strict=True):
+            out.append((write, whole.slice(start, count)))
+            start += count
+        return out
+
+    def _codec(self, layout: Layout, catalog: Catalog) -> TableCodec:
+        codec = self._codecs.get((layout.table_id, layout.schema_id))
+        if codec is None:
+            table = catalog.table_by_id(layout.table_id)
+            if table is None:
+                raise CatalogError(f'table "{layout.table}" was dropped', code="E_NO_TABLE")
+            codec = self._codecs[layout.table_id, layout.schema_id] = TableCodec(table, layout.schema_id)
+        return codec
+
+    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], writes: list[Write], counts: list[int]) -> None:
+        receipts: list[tuple[Write, Outcome]] = [(w, Receipt(n)) for w, n in zip(writes, counts, strict=True)]
+        if not records:
+            self._settle(receipts)
+            return
+        flush = _Flush(len(records), receipts, self._settle, self.acked)
+        for partition, value in records:
+            try:
+                self._bus.send(topic, value, partition=partition, on_delivery=flush.delivered)
+            except BusError as error:
+                flush.delivered(error)
+
+    def _settle(self, outcomes: list[tuple[Write, Outcome]]) -> None:
+        """All records of a flush have come back (in the bus's thread)."""
+        for write, outcome in outcomes:
+            self.rows += outcome.rows if isinstance(outcome, Receipt) else 0
+            if write.claim is not None and isinstance(outcome, Receipt):
+                self._ledger.finish(write.claim, write.digest, outcome)
+        self._finish(outcomes)
+
+    def _finish(self, outcomes: Sequence[tuple[Write, Outcome]]) -> None:
+        with self._wake:
+            for write, _ in outcomes:
+                self._box.finished(write)
+        self._loop.call_soon_threadsafe(_resolve, outcomes)
+
+
+class _Flush:
+    """Counts the deliveries of one flush; the last one settles its writes."""
+
+    def __init__(
+        self, records: int, receipts: list[tuple[Write, Outcome]],
+        settle: Callable[[list[tuple[Write, Outcome]]], None], acked: dict[tuple[str, int], int],
+    ) -> None:  # fmt: skip
+        self._left, self._receipts, self._settle, self._acked = records, receipts, settle, acked
+        self._failed: BusError | None = None
+        self._lock = threading.Lock()
+
+    def delivered(self, result: Delivery | BusError) -> None:
+        with self._lock:
+            if isinstance(result, BusError):
+                self._failed = self._failed or result
+            else:
+                at = (result.topic, result.partition)
+                self._acked[at] = max(self._acked.get(at, 0), result.offset)
+            self._left -= 1
+            if self._left:
+                return
+        if self._failed is None:
+            self._settle(self._receipts)
+        else:
+            error = self._failed
+            self._settle([(w, error) for w, _ in self._receipts])
+
+
+def _resolve(outcomes: Sequence[tuple[Write, Outcome]]) -> None:
+    for write, outcome in outcomes:
+        if write.done.done():
+            continue
+        if isinstance(outcome, Receipt):
+            write.done.set_result(outcome)
+        else:
+            write.done.set_exception(outcome)
+
+
+def _frame(layout: Layout, write: Write) -> pl.DataFrame:
+    body = write.body
+    if isinstance(body, pl.DataFrame):
+        return body
+    if isinstance(body, pa.Table):
+        return rows.from_arrow(layout, body, child=write.child)
+    return rows.from_objects(layout, list(body), child=write.child, tz=write.tz)
+
+
+def _body_rows(body: object) -> list[Mapping[str, object]]:
+    assert isinstance(body, list)
+    return body

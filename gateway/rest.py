@@ -1,0 +1,94 @@
+"""TDengine's REST API: POST /rest/sql[/db] and GET /rest/login, as taosAdapter answers them; and POST /v1/query, our own form of the same.
+
+Owns reading the parameters and choosing the form of the answer. What a statement does is `gateway/execute.py`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from aiohttp import web
+
+from gateway import answers, http, times
+from gateway.auth import Users
+from gateway.door import Door, body
+from gateway.execute import Executor, Session
+from penstock.clock import Clock
+from penstock.errors import PenstockError, SchemaError
+
+ARROW = "application/vnd.apache.arrow.stream"
+#: answers with more cells are made in a worker thread
+_SMALL = 2_000
+
+
+class Rest:
+    """The handlers; `routes` mounts them."""
+
+    def __init__(self, executor: Executor, users: Users, clock: Clock) -> None:
+        self._executor, self._users, self._clock = executor, users, clock
+
+    def routes(self, door: Door) -> list[web.RouteDef]:
+        sql = door.guard(self._sql, http.tdengine_error)
+        return [
+            web.post("/rest/sql", sql),
+            web.post("/rest/sql/{db}", sql),
+            web.get("/rest/login/{user}/{password}", self._login),
+            web.post("/v1/query", door.guard(self._query)),
+        ]
+
+    async def _sql(self, request: web.Request) -> web.Response:
+        started = self._clock.now()
+        query = request.query
+        if "req_id" in query and not query["req_id"].lstrip("-").isdigit():
+            return _bad_parameter(f"illegal param, req_id must be numeric {query['req_id'][:64]}")
+        with_meta = query.get("row_with_meta", "false").lower()
+        if with_meta not in ("true", "false", "1", "0", "t", "f"):
+            return _bad_parameter(f"illegal param, row_with_meta must be boolean {with_meta[:64]}")
+        text = (await body(request)).decode("utf-8", errors="replace").strip()
+        if not text:
+            return _bad_parameter("no sql input" if request.can_read_body else "no message input")
+        tz = query.get("conn_tz") or query.get("tz") or "UTC"
+        times.zone(tz)
+        session = Session(request.match_info.get("db"), tz, key=request.headers.get("Idempotency-Key"), remote=request.remote or "")
+        answer = await self._executor.run(text, session)
+        timing = self._clock.now() - started if query.get("timing") == "true" else None
+        data = await _render(answer, tz, with_meta in ("true", "1", "t"), timing)
+        return web.Response(body=data, content_type="application/json", charset="utf-8")
+
+    async def _login(self, request: web.Request) -> web.Response:
+        try:
+            token = self._users.token(request.match_info["user"], request.match_info["password"], where=request.remote or "")
+        except PenstockError as error:
+            return http.tdengine_error(error)
+        return http.json_response({"code": 0, "desc": token})
+
+    async def _query(self, request: web.Request) -> web.Response:
+        raw = await body(request)
+        wanted: dict[str, Any] = {"sql": raw.decode("utf-8", errors="replace")}
+        if request.content_type == "application/json":
+            try:
+                wanted = json.loads(raw)
+            except ValueError as wrong:
+                raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)) from wrong
+        if not isinstance(wanted, dict) or not isinstance(wanted.get("sql"), str) or not wanted["sql"].strip():
+            raise SchemaError("there is no statement", code="E_BODY", hint='send the text itself, or {"sql": "…"} as application/json')
+        tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
+        times.zone(tz)
+        database = wanted.get("database") or request.query.get("db")
+        session = Session(database, tz, key=request.headers.get("Idempotency-Key"), remote=request.remote or "")
+        answer = await self._executor.run(wanted["sql"], session)
+        if ARROW in request.headers.get("Accept", ""):
+            return web.Response(body=await asyncio.to_thread(answers.to_arrow, answer), content_type=ARROW)
+        return web.Response(body=await _render(answer, tz, False, None), content_type="application/json", charset="utf-8")
+
+
+async def _render(answer: answers.Answer, tz: str, objects: bool, timing: int | None) -> bytes:
+    if isinstance(answer, answers.Affected) or answer.num_rows * answer.num_columns < _SMALL:
+        return answers.to_tdengine(answer, tz=tz, objects=objects, timing=timing)
+    return await asyncio.to_thread(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing)
+
+
+def _bad_parameter(words: str) -> web.Response:
+    return http.json_response({"code": 0xFFFF, "desc": words, "error": {"code": "E_BODY", "message": words}}, status=400)

@@ -1,0 +1,92 @@
+"""SELECT: sent to the store over Arrow Flight, after what this gateway has acked; and errors brought back as they were.
+
+Owns the Flight client. Refuses results larger than the settings allow.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
+
+_BODY = re.compile(r"\{.*\}", re.DOTALL)
+
+
+class Store:
+    """Reads rows. `select` blocks: call it from a worker thread."""
+
+    def __init__(self, url: str, user: str, password: str, *, max_rows: int, timeout: float) -> None:
+        self._client = flight.FlightClient(url)
+        header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+        self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=timeout)
+        self._max_rows = max_rows
+
+    def select(self, sql: str, database: str | None, timezone: str, after: Mapping[tuple[str, int], int]) -> pa.Table:
+        """The rows of one query.
+
+        Args:
+            after: (topic, partition) → offset that the answer must include.
+
+        Raises:
+            SqlError: the query is wrong; as the store says it.
+            RemoteError: the store is not there.
+        """
+        places = {f"{t}:{p}": o for (t, p), o in after.items()}
+        ticket = json.dumps({"sql": sql, "database": database or "", "timezone": timezone, "after": places})
+        try:
+            reader = self._client.do_get(flight.Ticket(ticket.encode()), self._options)
+            batches, count = [], 0
+            while True:
+                try:
+                    chunk = reader.read_chunk().data
+                except StopIteration:
+                    break
+                batches.append(chunk)
+                count += chunk.num_rows
+                if count > self._max_rows:
+                    reader.cancel()
+                    raise OverloadError(
+                        f"the result has more than {self._max_rows} rows", code="E_TOO_LARGE", hint="add LIMIT, or `penstock export`"
+                    )
+            return pa.Table.from_batches(batches, reader.schema)
+        except pa.ArrowException as error:
+            raise _error(error) from None
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _error(error: pa.ArrowException) -> PenstockError:
+    found = _BODY.search(str(error))
+    try:
+        body = json.loads(found[0]) if found else None
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or "message" not in body:
+        if isinstance(error, flight.FlightTimedOutError):
+            return RemoteError("the query takes too long", code="E_TIMEOUT", detail=str(error)[:200])
+        return RemoteError(
+            "the store cannot be reached", code="E_STORE_DOWN", detail=str(error)[:200], hint="`penstock status` shows its state"
+        )
+    code, message = str(body.get("code", "E_REMOTE")), str(body["message"])
+    detail, hint = str(body.get("detail", "")), str(body.get("hint", ""))
+    if code == "E_OVERLOAD":
+        return OverloadError(message, detail=detail, hint=hint)
+    if code in ("E_INTERNAL", "E_REQUEST", "E_AUTH"):
+        return RemoteError(message, detail=f"{code} {detail}", hint=hint)
+    kind = SqlSyntaxError if code == "E_SYNTAX" else SqlSemanticError
+    return kind(
+        message,
+        code=code,
+        detail=detail,
+        hint=hint,
+        line=int(body.get("line", 0)),
+        column=int(body.get("column", 0)),
+        snippet=str(body.get("snippet", "")),
+    )

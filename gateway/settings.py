@@ -1,0 +1,37 @@
+"""Settings of the gateway; see `penstock.settings` for the shared ones and how they are read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from penstock.settings import Port, Settings
+
+
+class GatewaySettings(Settings):
+    """The way in. Everything binds to loopback unless `host` says otherwise."""
+
+    room: ClassVar[str] = "gateway"
+
+    port: Port = 7700
+
+    #: largest request body and WebSocket frame, bytes
+    max_body: int = Field(16 << 20, ge=1024)
+    #: rows waiting for Kafka: bytes and writes; beyond, clients are told to wait
+    max_pending_bytes: int = Field(128 << 20, ge=1 << 20)
+    max_pending_writes: int = Field(50_000, ge=1)
+    #: seconds until a record that Kafka has not confirmed has failed
+    ack_timeout: float = Field(10.0, gt=0)
+    #: frames of one WebSocket connection that may be unacknowledged
+    window: int = Field(64, ge=1, le=4096)
+    #: statement results larger than this many rows are cut off with an error
+    max_result_rows: int = Field(1_000_000, ge=1)
+    #: seconds to wait for a new topic to be read, a new stream to be live, a drain to end
+    live_timeout: float = Field(30.0, gt=0)
+    #: wait at CREATE DATABASE and CREATE STREAM for spark_jobs; False where it is not running
+    wait_for_jobs: bool = True
+    #: pages that may open WebSockets and call us from a browser, besides our own
+    allowed_origins: tuple[str, ...] = ()
+    #: where other gateways reach this one; empty: host and port
+    advertised_url: str = ""

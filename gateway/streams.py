@@ -1,0 +1,157 @@
+"""Streams: CREATE, DROP, PAUSE, RESUME, FLUSH, RECALCULATE and EXPLAIN, and waiting until one is live.
+
+Owns the order of things: plan, then one catalog transaction with the result table and the entry, then control records to every
+partition of the source. Whatever fails after the transaction is made up for by spark_jobs, which repeats what the catalog says.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+import pyarrow as pa
+import redis
+
+from gateway import literals, times
+from gateway.answers import table_of
+from gateway.ddl import Definer
+from gateway.information import expected_fields
+from penstock import names
+from penstock.catalog import changes
+from penstock.catalog.changes import Change
+from penstock.catalog.model import Entry, StreamEntry
+from penstock.catalog.schema_view import CatalogSchema
+from penstock.clock import Clock, milliseconds
+from penstock.errors import CatalogError
+from penstock.records import ControlRecord
+from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.sql.planner import PlannedStream, plan_stream
+from penstock.sql.statements import CreateStream, Name, RecalculateStream
+from penstock.types import ColumnType
+
+
+class Streams:
+    """Runs in the DDL thread, except `wait_live`."""
+
+    def __init__(self, definer: Definer, client: redis.Redis, clock: Clock, *, wait_for_jobs: bool) -> None:
+        self._definer, self._redis, self._clock, self._wait_for_jobs = definer, client, clock, wait_for_jobs
+
+    def create(self, statement: CreateStream, database: str | None, timezone: str) -> StreamEntry | None:
+        """CREATE STREAM; the entry, or None when there is one already and that is fine."""
+        catalog = self._definer.catalog
+        home = statement.stream.database or database
+        known = catalog.stream(home, statement.stream.name) if home is not None else None
+        if known is not None and statement.if_not_exists:
+            return None
+        if known is not None and statement.or_replace:
+            self.drop(known)
+        planned = self._plan(statement, database, timezone, self._definer.new_id(), self._definer.new_id())
+        plan = planned.plan
+        puts: tuple[Entry, ...] = ()
+        if planned.new_target is not None:
+            target = planned.new_target
+            ids = iter((plan.target.table_id,))
+            made = changes.create_table(
+                self._definer.catalog, lambda: next(ids, 0) or self._definer.new_id(), target.database, target.name, target.columns, target.tags,
+                kind="stable" if target.kind == "stable" else "plain", key_column=target.key_column, result_of=plan.stream_id,
+            )  # fmt: skip
+            puts = made.puts
+        entry = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock)).puts
+        self._definer.commit(Change((*puts, *entry)))
+        stream = entry[0]
+        assert isinstance(stream, StreamEntry)
+        self._control(stream, ControlRecord("stream_on", stream=stream.id, body=plan.to_json()))
+        return stream
+
+    def explain(self, statement: CreateStream, database: str | None, timezone: str) -> pa.Table:
+        """What CREATE STREAM would do."""
+        planned = self._plan(statement, database, timezone, 0, 0)
+        p = planned.plan
+        rows = [
+            ("stream", f"{p.database}.{p.name}"),
+            ("source", f"{p.source.database}.{p.source.child or p.source.table} ({p.source.kind})"),
+            ("path", f"{p.path}: " + ("finished in the scan of its source partition" if p.path == "scan" else "groups cross partitions")),
+            ("window", "none" if p.window is None else p.window.kind),
+            ("trigger", p.trigger.kind.upper() + (f" {p.trigger.every}" if p.trigger.every else "")),
+            ("watermark", str(p.watermark)),
+            ("where", p.where or ""),
+            ("keys", ", ".join(k.sql for k in p.keys)),
+            ("aggregates", ", ".join(f"{a.function}({a.sql or '*'})" for a in p.aggregates)),
+            ("target", f"{p.target.database}.{p.target.table}" + (" (new)" if planned.new_target is not None else "")),
+            ("columns", ", ".join(f"{c.name} {c.type}" for c in p.target.columns)),
+            ("tags", ", ".join(f"{c.name} {c.type}" for c in p.target.tags)),
+            *(("notice", notice) for notice in planned.notices),
+            *(("notice", notice) for notice in _surprises(planned)),
+        ]
+        return table_of((("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535))), rows)
+
+    def drop(self, stream: StreamEntry) -> None:
+        """DROP STREAM; its result table stays."""
+        self._definer.decide(lambda c, _: changes.drop_stream(c, stream.database, stream.name))
+        self._control(stream, ControlRecord("stream_off", stream=stream.id))
+
+    def pause(self, stream: StreamEntry) -> None:
+        self._definer.decide(lambda c, _: changes.set_stream_status(c, stream.database, stream.name, "paused"))
+        self._control(stream, ControlRecord("pause", stream=stream.id))
+
+    def resume(self, stream: StreamEntry, ignore_untreated: bool) -> None:
+        self._definer.decide(lambda c, _: changes.set_stream_status(c, stream.database, stream.name, "running"))
+        self._control(stream, ControlRecord("resume_skip" if ignore_untreated else "resume", stream=stream.id))
+
+    def flush(self, stream: StreamEntry) -> None:
+        self._control(stream, ControlRecord("flush", stream=stream.id))
+
+    def recalculate(self, statement: RecalculateStream, stream: StreamEntry, tz: tzinfo) -> None:
+        """RECALCULATE STREAM … FROM a [TO b]."""
+        precision = stream.plan.source.precision
+        now = self._clock.now() * TICKS_PER_SECOND[precision] // 10**9
+        low, high = times.LIMITS[precision]
+        try:
+            low = literals.ticks(statement.begin, precision, tz, now)
+            high = high if statement.until is None else literals.ticks(statement.until, precision, tz, now)
+        except (ValueError, OverflowError) as wrong:
+            raise statement.error("this is not a range of times", code="E_TYPE", detail=str(wrong)) from wrong
+        self._control(stream, ControlRecord("recalculate", stream=stream.id, low=low, high=high))
+
+    def find(self, name: Name, database: str | None, if_exists: bool) -> StreamEntry | None:
+        """The stream a statement names. Raises CatalogError."""
+        home = name.database or database
+        if home is None:
+            raise CatalogError("which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
+        stream = self._definer.catalog.stream(home, name.name)
+        if stream is None and not if_exists:
+            raise CatalogError(f"there is no stream {home}.{name.name}", code="E_NO_STREAM")
+        return stream
+
+    def wait_live(self, stream: StreamEntry) -> None:
+        """Return when every partition has taken the stream up. Blocks: call it from a worker thread."""
+        if not self._wait_for_jobs:
+            return
+        wanted = [f.encode() for f in expected_fields(self._definer.catalog, stream)]
+        key = names.stream_status(stream.id)
+        self._definer.wait(
+            lambda: all(v is not None for v in self._redis.hmget(key, wanted)),
+            f"stream {stream.name} exists but is not live everywhere yet", "SHOW STREAMS tells when it is; is spark_jobs running?",
+        )  # fmt: skip
+
+    def _control(self, stream: StreamEntry, control: ControlRecord) -> None:
+        source = self._definer.catalog.table_by_id(stream.plan.source.table_id)
+        if source is not None:
+            self._definer.send(source.topic, range(source.partitions), control)
+
+    def _plan(self, statement: CreateStream, database: str | None, timezone: str, stream_id: int, target_id: int) -> PlannedStream:
+        view = CatalogSchema(self._definer.catalog, self._definer.stable_of)
+        return plan_stream(statement, view, database=database, stream_id=stream_id, target_id=target_id, timezone=timezone)
+
+
+def _surprises(planned: PlannedStream) -> list[str]:
+    """What people ask about afterwards."""
+    plan, found = planned.plan, []
+    if plan.window is not None and plan.trigger.kind == "window_close":
+        found.append("TRIGGER WINDOW_CLOSE shows a window only when later rows have closed it; AT_ONCE or FLUSH STREAM show it earlier")
+    if plan.window is not None and plan.ignore_expired:
+        found.append("rows that come after their window closed are dropped (IGNORE EXPIRED 1); a WATERMARK waits for them")
+    if plan.ignore_update:
+        found.append("a row written again counts again (IGNORE UPDATE 1)")
+    if plan.path == "exchange":
+        found.append("groups cross partitions: each result takes one more hop, through the exchange")
+    return found

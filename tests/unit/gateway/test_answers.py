@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+
+from gateway.answers import Affected, table_of, to_arrow, to_tdengine
+from penstock.types import ColumnType
+
+
+def test_affected_rows_as_tdengine_tells_them() -> None:
+    assert json.loads(to_tdengine(Affected(3))) == {"code": 0, "column_meta": [["affected_rows", "INT", 4]], "data": [[3]], "rows": 1}
+
+
+def test_a_query_result() -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+            "v": [float("nan")],
+            "d": pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
+            "b": [b"\x0a"],
+            "s": ["äb"],
+            "u": pa.array([2**64 - 1], pa.uint64()),
+        }
+    )
+    body = json.loads(to_tdengine(table, tz="Asia/Shanghai"))
+    assert body["column_meta"] == [
+        ["ts", "TIMESTAMP", 8], ["v", "DOUBLE", 8], ["d", "DECIMAL(10,2)", 8], ["b", "VARBINARY", 1], ["s", "VARCHAR", 3], ["u", "BIGINT UNSIGNED", 8],
+    ]  # fmt: skip
+    assert body["data"] == [["2024-01-01T08:00:00.000000+08:00", None, "1.50", "0a", "äb", 2**64 - 1]]
+    assert body["rows"] == 1
+
+
+def test_declared_types_win() -> None:
+    columns = [("name", ColumnType("VARCHAR", 64)), ("tag", ColumnType("JSON")), ("at", ColumnType("TIMESTAMP"))]
+    table = table_of(columns, [("x", '{"a":1}', 0)])
+    body = json.loads(to_tdengine(table, objects=True, timing=5))
+    assert body["column_meta"] == [["name", "VARCHAR", 64], ["tag", "JSON", 4095], ["at", "TIMESTAMP", 8]]
+    assert body["data"] == [{"name": "x", "tag": {"a": 1}, "at": "1970-01-01T00:00:00.000Z"}]
+    assert body["timing"] == 5
+
+
+def test_arrow() -> None:
+    assert pa.ipc.open_stream(to_arrow(Affected(2))).read_all().to_pydict() == {"affected_rows": [2]}
+
+
+def test_no_rows() -> None:
+    assert json.loads(to_tdengine(pa.table({"a": pa.array([], pa.int32())}))) == {
+        "code": 0,
+        "column_meta": [["a", "INT", 4]],
+        "data": [],
+        "rows": 0,
+    }
