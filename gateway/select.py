@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.flight as flight
 
 from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
 
-_BODY = re.compile(r"\{.*\}", re.DOTALL)
 
 
 class Store:
@@ -63,9 +61,9 @@ class Store:
 
 
 def _error(error: pa.ArrowException) -> PenstockError:
-    found = _BODY.search(str(error))
+    text = str(error)
     try:
-        body = json.loads(found[0]) if found else None
+        body, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # gRPC adds its own words behind
     except ValueError:
         body = None
     if not isinstance(body, dict) or "message" not in body:
