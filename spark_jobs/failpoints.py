@@ -8,7 +8,7 @@ A place counts over all processes that share the counter directory: the process 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError
@@ -42,9 +42,10 @@ class Failpoints:
         if self._deadly and any(self._deadly in v for v in values if v is not None):
             os._exit(EXIT_STATUS)
 
-    def reach(self, place: str) -> None:
-        """Die here when it is time."""
+    def reach(self, place: str, before: Callable[[], None] = lambda: None) -> None:
+        """Die here when it is time, and do what belongs *before* the death first."""
         if place in self._at and self._count(place) == self._at[place]:
+            before()
             os._exit(EXIT_STATUS)
 
     def _count(self, place: str) -> int:

@@ -153,7 +153,7 @@ class Lane(ABC):
             self.worker.failpoints.reach("mid_replay")
         self._poison.clear()
         self._advance(unit)
-        self.worker.failpoints.reach("after_produce")
+        self.worker.failpoints.reach("after_produce", self.outbox.wait)
         return end
 
     def _advance(self, unit: Records) -> None:
