@@ -96,13 +96,25 @@ class _Gateway:
         self._children = (children, ddl_children)
         self._ledger = Ledger(self._redis, self._admin, bootstrap, name, lambda t, p: self._publisher.acked.get((t, p)))
         self._publisher = Publisher(
-            self._bus, children, self._ledger, self._catalog, loop=loop, clock=clock,
-            max_bytes=settings.max_pending_bytes, max_writes=settings.max_pending_writes,
-        )  # fmt: skip
+            self._bus,
+            children,
+            self._ledger,
+            self._catalog,
+            loop=loop,
+            clock=clock,
+            max_bytes=settings.max_pending_bytes,
+            max_writes=settings.max_pending_writes,
+        )
         self._definer = Definer(
-            self._reader, self._writer, self._admin, self._controls, self._redis, ddl_children,
-            live_timeout=settings.live_timeout, wait_for_jobs=settings.wait_for_jobs,
-        )  # fmt: skip
+            self._reader,
+            self._writer,
+            self._admin,
+            self._controls,
+            self._redis,
+            ddl_children,
+            live_timeout=settings.live_timeout,
+            wait_for_jobs=settings.wait_for_jobs,
+        )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
         definitions = Definitions(self._definer, streams, clock)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog)
@@ -117,9 +129,14 @@ class _Gateway:
         self._socket = Socket(intake, settings.window, settings.max_body)
         app = web.Application(client_max_size=settings.max_body)
         for part in (
-            Rest(self._executor, users, clock), Ingest(intake), self._socket, Influx(intake, self._definer, self._forwarder, clock),
-            Registry(self._catalog), Drain(self._definer, self._redis, wait_for_jobs=settings.wait_for_jobs), Console(),
-        ):  # fmt: skip
+            Rest(self._executor, users, clock, {"version": _version(), "notifier_url": settings.notifier_url}),
+            Ingest(intake),
+            self._socket,
+            Influx(intake, self._definer, self._forwarder, clock),
+            Registry(self._catalog),
+            Drain(self._definer, self._redis, wait_for_jobs=settings.wait_for_jobs),
+            Console(),
+        ):
             app.router.add_routes(part.routes(door))
         app.router.add_routes(self._forwarder.routes(self._forwarded))
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5.0)

@@ -27,14 +27,25 @@ from penstock.types import ColumnType
 
 SCHEMA = "information_schema"
 _TEXT, _LONG, _INT, _BIG, _TIME = (
-    ColumnType("VARCHAR", 192), ColumnType("VARCHAR", 65_535), ColumnType("INT"), ColumnType("BIGINT"), ColumnType("TIMESTAMP")
-)  # fmt: skip
+    ColumnType("VARCHAR", 192),
+    ColumnType("VARCHAR", 65_535),
+    ColumnType("INT"),
+    ColumnType("BIGINT"),
+    ColumnType("TIMESTAMP"),
+)
 Columns = Sequence[tuple[str, ColumnType]]
 
 _DATABASES: Columns = (
-    ("name", _TEXT), ("ntables", _BIG), ("partitions", _INT), ("replica", _INT), ("keep", _TEXT), ("precision", _TEXT), ("max_ahead", _TEXT),
-    ("topic", _TEXT), ("status", _TEXT),
-)  # fmt: skip
+    ("name", _TEXT),
+    ("ntables", _BIG),
+    ("partitions", _INT),
+    ("replica", _INT),
+    ("keep", _TEXT),
+    ("precision", _TEXT),
+    ("max_ahead", _TEXT),
+    ("topic", _TEXT),
+    ("status", _TEXT),
+)
 _STABLES: Columns = (
     ("stable_name", _TEXT),
     ("db_name", _TEXT),
@@ -45,20 +56,47 @@ _STABLES: Columns = (
 )
 _TABLES: Columns = (("table_name", _TEXT), ("db_name", _TEXT), ("columns", _INT), ("stable_name", _TEXT), ("uid", _BIG), ("type", _TEXT))
 _COLUMNS: Columns = (
-    ("table_name", _TEXT), ("db_name", _TEXT), ("table_type", _TEXT), ("col_name", _TEXT), ("col_type", _TEXT), ("col_length", _INT), ("note", _TEXT)
-)  # fmt: skip
+    ("table_name", _TEXT),
+    ("db_name", _TEXT),
+    ("table_type", _TEXT),
+    ("col_name", _TEXT),
+    ("col_type", _TEXT),
+    ("col_length", _INT),
+    ("note", _TEXT),
+)
 _TAGS: Columns = (
-    ("table_name", _TEXT), ("db_name", _TEXT), ("stable_name", _TEXT), ("tag_name", _TEXT), ("tag_type", _TEXT), ("tag_value", _LONG)
-)  # fmt: skip
+    ("table_name", _TEXT),
+    ("db_name", _TEXT),
+    ("stable_name", _TEXT),
+    ("tag_name", _TEXT),
+    ("tag_type", _TEXT),
+    ("tag_value", _LONG),
+)
 _STREAMS: Columns = (
-    ("stream_name", _TEXT), ("create_time", _TIME), ("stream_id", _BIG), ("sql", _LONG), ("status", _TEXT), ("source_db", _TEXT),
-    ("source_table", _TEXT), ("target_db", _TEXT), ("target_table", _TEXT), ("watermark", _TEXT), ("trigger", _TEXT), ("path", _TEXT),
+    ("stream_name", _TEXT),
+    ("create_time", _TIME),
+    ("stream_id", _BIG),
+    ("sql", _LONG),
+    ("status", _TEXT),
+    ("source_db", _TEXT),
+    ("source_table", _TEXT),
+    ("target_db", _TEXT),
+    ("target_table", _TEXT),
+    ("watermark", _TEXT),
+    ("trigger", _TEXT),
+    ("path", _TEXT),
     ("message", _LONG),
-)  # fmt: skip
+)
 _TASKS: Columns = (
-    ("stream_name", _TEXT), ("db_name", _TEXT), ("stream_id", _BIG), ("task_id", _TEXT), ("level", _TEXT), ("status", _TEXT), ("live_from", _BIG),
+    ("stream_name", _TEXT),
+    ("db_name", _TEXT),
+    ("stream_id", _BIG),
+    ("task_id", _TEXT),
+    ("level", _TEXT),
+    ("status", _TEXT),
+    ("live_from", _BIG),
     ("progress", _LONG),
-)  # fmt: skip
+)
 _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
@@ -68,9 +106,14 @@ class Information:
     def __init__(self, catalog: Callable[[], Catalog], client: redis.Redis, version: str) -> None:
         self._catalog, self._redis, self._version = catalog, client, version
         self._makers: dict[str, Callable[[], pa.Table]] = {
-            "ins_databases": self._databases, "ins_stables": self._stables, "ins_tables": self._tables, "ins_columns": self._columns,
-            "ins_tags": self._tags, "ins_streams": self._streams, "ins_stream_tasks": self._tasks,
-        }  # fmt: skip
+            "ins_databases": self._databases,
+            "ins_stables": self._stables,
+            "ins_tables": self._tables,
+            "ins_columns": self._columns,
+            "ins_tags": self._tags,
+            "ins_streams": self._streams,
+            "ins_stream_tasks": self._tasks,
+        }
 
     # ---------------------------------------------------------------- statements
 
@@ -230,9 +273,22 @@ class Information:
             p = s.plan
             trigger = p.trigger.kind.upper() + (f" {p.trigger.every}" if p.trigger.every else "")
             rows.append(
-                (s.name, s.created, s.id, p.sql, status, p.source.database, p.source.child or p.source.table, p.target.database, p.target.table,
-                 str(p.watermark), trigger, p.path, message)
-            )  # fmt: skip
+                (
+                    s.name,
+                    s.created,
+                    s.id,
+                    p.sql,
+                    status,
+                    p.source.database,
+                    p.source.child or p.source.table,
+                    p.target.database,
+                    p.target.table,
+                    str(p.watermark),
+                    trigger,
+                    p.path,
+                    message,
+                )
+            )
         return table_of(_STREAMS, rows)
 
     def _tasks(self) -> pa.Table:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -26,8 +27,12 @@ _SMALL = 2_000
 class Rest:
     """The handlers; `routes` mounts them."""
 
-    def __init__(self, executor: Executor, users: Users, clock: Clock) -> None:
-        self._executor, self._users, self._clock = executor, users, clock
+    def __init__(self, executor: Executor, users: Users, clock: Clock, info: Mapping[str, str]) -> None:
+        """
+        Args:
+            info: what /v1/info tells: version, and where the notifier is.
+        """
+        self._executor, self._users, self._clock, self._info = executor, users, clock, dict(info)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         sql = door.guard(self._sql, http.tdengine_error)
@@ -36,6 +41,7 @@ class Rest:
             web.post("/rest/sql/{db}", sql),
             web.get("/rest/login/{user}/{password}", self._login),
             web.post("/v1/query", door.guard(self._query)),
+            web.get("/v1/info", door.guard(self._about)),
         ]
 
     async def _sql(self, request: web.Request) -> web.Response:
@@ -63,6 +69,9 @@ class Rest:
         except PenstockError as error:
             return http.tdengine_error(error)
         return http.json_response({"code": 0, "desc": token})
+
+    async def _about(self, request: web.Request) -> web.Response:
+        return http.json_response(self._info)
 
     async def _query(self, request: web.Request) -> web.Response:
         raw = await body(request)

@@ -15,7 +15,6 @@ import pyarrow.flight as flight
 from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
 
 
-
 class Store:
     """Reads rows. `select` blocks: call it from a worker thread."""
 

@@ -51,9 +51,16 @@ class Streams:
             target = planned.new_target
             ids = iter((plan.target.table_id,))
             made = changes.create_table(
-                self._definer.catalog, lambda: next(ids, 0) or self._definer.new_id(), target.database, target.name, target.columns, target.tags,
-                kind="stable" if target.kind == "stable" else "plain", key_column=target.key_column, result_of=plan.stream_id,
-            )  # fmt: skip
+                self._definer.catalog,
+                lambda: next(ids, 0) or self._definer.new_id(),
+                target.database,
+                target.name,
+                target.columns,
+                target.tags,
+                kind="stable" if target.kind == "stable" else "plain",
+                key_column=target.key_column,
+                result_of=plan.stream_id,
+            )
             puts = made.puts
         entry = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock)).puts
         self._definer.commit(Change((*puts, *entry)))
@@ -130,8 +137,9 @@ class Streams:
         key = names.stream_status(stream.id)
         self._definer.wait(
             lambda: all(v is not None for v in self._redis.hmget(key, wanted)),
-            f"stream {stream.name} exists but is not live everywhere yet", "SHOW STREAMS tells when it is; is spark_jobs running?",
-        )  # fmt: skip
+            f"stream {stream.name} exists but is not live everywhere yet",
+            "SHOW STREAMS tells when it is; is spark_jobs running?",
+        )
 
     def _control(self, stream: StreamEntry, control: ControlRecord) -> None:
         source = self._definer.catalog.table_by_id(stream.plan.source.table_id)

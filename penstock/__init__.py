@@ -1,0 +1,40 @@
+"""Penstock: windowed stream computing in SQL over Kafka.
+
+The public Python client is here: `penstock.connect(url, user=…, password=…)`. It is loaded on first use, so that the rooms, which
+share this package, do not pay for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.client.connection import Connection, connect
+    from penstock.client.result import Result
+    from penstock.client.subscribe import Subscription, Update
+    from penstock.client.writer import Writer
+    from penstock.errors import PenstockError
+
+__all__ = ["Connection", "PenstockError", "Result", "Subscription", "Update", "Writer", "connect"]
+
+_HOME = {
+    "Connection": "penstock.client.connection",
+    "PenstockError": "penstock.errors",
+    "Result": "penstock.client.result",
+    "Subscription": "penstock.client.subscribe",
+    "Update": "penstock.client.subscribe",
+    "Writer": "penstock.client.writer",
+    "connect": "penstock.client.connection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

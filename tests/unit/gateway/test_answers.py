@@ -27,8 +27,13 @@ def test_a_query_result() -> None:
     )
     body = json.loads(to_tdengine(table, tz="Asia/Shanghai"))
     assert body["column_meta"] == [
-        ["ts", "TIMESTAMP", 8], ["v", "DOUBLE", 8], ["d", "DECIMAL(10,2)", 8], ["b", "VARBINARY", 1], ["s", "VARCHAR", 3], ["u", "BIGINT UNSIGNED", 8],
-    ]  # fmt: skip
+        ["ts", "TIMESTAMP", 8],
+        ["v", "DOUBLE", 8],
+        ["d", "DECIMAL(10,2)", 8],
+        ["b", "VARBINARY", 1],
+        ["s", "VARCHAR", 3],
+        ["u", "BIGINT UNSIGNED", 8],
+    ]
     assert body["data"] == [["2024-01-01T08:00:00.000000+08:00", None, "1.50", "0a", "äb", 2**64 - 1]]
     assert body["rows"] == 1
 

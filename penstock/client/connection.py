@@ -1,0 +1,213 @@
+"""`penstock.connect`: statements, queries, rows and subscriptions over one gateway."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+import httpx
+
+from penstock.client.result import Result
+from penstock.client.subscribe import Subscription, subscription_request
+from penstock.client.wire import ARROW, CHUNK_ROWS, Rows, chunks, error_of, from_stream, is_objects, to_stream, to_table
+from penstock.client.writer import Writer
+from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
+
+
+class Connection:
+    """A gateway as one user. Safe to use from several threads; `close` it or use it in a `with`."""
+
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password: str,
+        *,
+        database: str | None = None,
+        timezone: str = "UTC",
+        timeout: float = 60.0,
+        notifier_url: str | None = None,
+    ) -> None:
+        """
+        Args:
+            url: of the gateway, `http://host:port`.
+            database: for names without one.
+            timezone: of times without one in statements.
+            timeout: seconds that a request may take.
+            notifier_url: of the notifier; None: what the gateway says.
+        """
+        self.url = url.rstrip("/")
+        self.database, self.timezone = database, timezone
+        self._user, self._password, self._timeout = user, password, timeout
+        self._notifier_url = notifier_url
+        self._http = httpx.Client(base_url=self.url, auth=(user, password), timeout=timeout)
+
+    # ---------------------------------------------------------------- statements
+
+    def execute(self, sql: str, *, database: str | None = None, idempotency_key: str | None = None) -> int:
+        """Run statements in order and return the last one's number of affected rows.
+
+        Args:
+            sql: one statement or several.
+            database: for names without one; None: the connection's.
+            idempotency_key: makes a repeated INSERT count once.
+
+        Raises:
+            PenstockError: whatever the gateway says.
+        """
+        table = self._query(sql, database, idempotency_key)
+        return int(table.column(0)[0].as_py()) if table.column_names == ["affected_rows"] else table.num_rows
+
+    def query(self, sql: str, *, database: str | None = None) -> Result:
+        """Run a statement and return its rows. Raises PenstockError."""
+        return Result(self._query(sql, database, None))
+
+    def _query(self, sql: str, database: str | None, key: str | None) -> Any:
+        body = {"sql": sql, "database": database or self.database, "timezone": self.timezone}
+        headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
+        return from_stream(self._send("/v1/query", json.dumps(body).encode(), "application/json", headers).content)
+
+    # ---------------------------------------------------------------- rows
+
+    def write(self, table: str, rows: Rows, *, idempotency_key: str | None = None) -> int:
+        """Write rows and return their number when Kafka has them on all replicas.
+
+        Args:
+            table: supertable, child table or plain table, `[database.]name`. Rows of a supertable name theirs in `tbname`.
+            rows: a list of dicts, or an Arrow, polars or pandas table.
+            idempotency_key: makes a repeated call count once; parts of a large call get keys of their own from it.
+
+        Raises:
+            SchemaError: a row does not fit; it names row and column.
+            OverloadError, BusError: try again later.
+        """
+        path = self._path(table)
+        if is_objects(rows):
+            assert isinstance(rows, (list, tuple))
+            bodies = [json.dumps(list(rows[i : i + CHUNK_ROWS]), default=str).encode() for i in range(0, len(rows), CHUNK_ROWS)]
+            kind = "application/json"
+        else:
+            bodies = [to_stream(part) for part in chunks(to_table(rows), CHUNK_ROWS)]
+            kind = ARROW
+        written = 0
+        for i, body in enumerate(bodies):
+            key = idempotency_key if len(bodies) == 1 or idempotency_key is None else f"{idempotency_key}/{i}"
+            written += int(self._send(path, body, kind, {"Idempotency-Key": key} if key else {}).json()["rows"])
+        return written
+
+    def writer(self, table: str | None = None, *, window: int | None = None) -> Writer:
+        """A stream of writes over one WebSocket, many under way at once.
+
+        Args:
+            table: for `write` calls that name none.
+            window: most frames without an answer; None: what the gateway allows.
+        """
+        return Writer(self.url, self._header(), table and self._qualified(table), self._qualified, window=window, timeout=self._timeout)
+
+    # ---------------------------------------------------------------- the rest
+
+    def subscribe(
+        self,
+        name: str,
+        *,
+        what: Literal["rows", "events"] = "rows",
+        stream: bool = False,
+        tables: Sequence[str] | None = None,
+        start: str = "latest",
+    ) -> Subscription:
+        """Follow a table or stream: iterate the result, with `for` or `async for`.
+
+        Args:
+            name: `[database.]name` of a table, or of a stream (with *stream*, or for its window events).
+            what: result rows, or window events.
+            stream: *name* is a stream's, not a table's.
+            tables: only these child tables.
+            start: `latest`, `earliest` or an update's token.
+        """
+        if self._notifier_url is None:
+            self.check()
+            assert self._notifier_url is not None
+        request = subscription_request(self._qualified(name), what=what, stream=stream, tables=tables)
+        return Subscription(self._notifier_url, self._user, self._password, request, start=start)
+
+    def drain(self, database: str | None = None, *, depth: int = 1) -> None:
+        """Return when all that was written has gone through *depth* streams in a row and into the store. Raises BusError."""
+        home = database or self.database
+        self._send(f"/v1/drain?depth={depth}" + (f"&db={quote(home)}" if home else ""), b"", "", {})
+
+    def check(self) -> None:
+        """Ask the gateway who it is. Raises AuthError or RemoteError."""
+        info = self._send("/v1/info", None, "", {}).json()
+        self._notifier_url = self._notifier_url or str(info["notifier_url"])
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _qualified(self, table: str) -> str:
+        if "." in table:
+            return table
+        if self.database is None:
+            raise CatalogError("which database?", code="E_WHICH_DATABASE", hint=f"write database.{table}, or connect(…, database=…)")
+        return f"{self.database}.{table}"
+
+    def _path(self, table: str) -> str:
+        database, _, name = self._qualified(table).partition(".")
+        return f"/v1/tables/{quote(database, safe='')}/{quote(name, safe='')}/rows"
+
+    def _header(self) -> str:
+        return "Basic " + base64.b64encode(f"{self._user}:{self._password}".encode()).decode()
+
+    def _send(self, path: str, body: bytes | None, kind: str, headers: dict[str, str]) -> httpx.Response:
+        """GET without a body, else POST. Raises PenstockError."""
+        try:
+            if body is None:
+                response = self._http.get(path, headers=headers)
+            else:
+                response = self._http.post(path, content=body, headers=headers | ({"Content-Type": kind} if kind else {}))
+        except httpx.TimeoutException as late:
+            raise RemoteError("the gateway does not answer in time", code="E_TIMEOUT", detail=f"{self._timeout:g} s") from late
+        except httpx.HTTPError as broken:
+            hint = "is the mesh up? `penstock status` shows it"
+            raise RemoteError(f"the gateway at {self.url} cannot be reached", detail=type(broken).__name__, hint=hint) from broken
+        if response.is_success:
+            return response
+        try:
+            found = response.json()["error"]
+        except (ValueError, KeyError, TypeError):
+            kind_: type[PenstockError] = AuthError if response.status_code in (401, 403) else RemoteError
+            raise kind_(f"the gateway answered with status {response.status_code}", detail=response.text[:200]) from None
+        raise error_of(found, response.status_code)
+
+
+def connect(
+    url: str = "http://127.0.0.1:7700",
+    *,
+    user: str = "root",
+    password: str,
+    database: str | None = None,
+    timezone: str = "UTC",
+    timeout: float = 60.0,
+) -> Connection:
+    """Connect to a gateway and check the credentials.
+
+    Raises:
+        AuthError: user or password is wrong.
+        RemoteError: the gateway cannot be reached.
+    """
+    connection = Connection(url, user, password, database=database, timezone=timezone, timeout=timeout)
+    try:
+        connection.check()
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,101 @@
+"""What the client and the gateway say to each other: rows as Arrow, errors as exceptions."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import (
+    AuthError,
+    BusError,
+    CatalogError,
+    OverloadError,
+    PenstockError,
+    RemoteError,
+    SchemaError,
+    SqlError,
+    SqlSemanticError,
+    SqlSyntaxError,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+ARROW = "application/vnd.apache.arrow.stream"
+#: rows of one request or frame; more are cut
+CHUNK_ROWS = 50_000
+
+Rows: TypeAlias = "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"
+
+_KINDS: dict[str, type[PenstockError]] = {
+    "E_AUTH": AuthError,
+    "E_FORBIDDEN": AuthError,
+    "E_OVERLOAD": OverloadError,
+    "E_TOO_LARGE": SchemaError,
+    "E_ROW": SchemaError,
+    "E_BODY": SchemaError,
+    "E_LINE": SchemaError,
+    "E_SCHEMA": SchemaError,
+    "E_MEDIA_TYPE": SchemaError,
+    "E_KEY_REUSED": SchemaError,
+    "E_BUS": BusError,
+    "E_KAFKA_DOWN": BusError,
+    "E_REDIS_DOWN": BusError,
+    "E_NOT_LIVE": BusError,
+    "E_SYNTAX": SqlSyntaxError,
+}
+
+
+def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
+    """The exception that an answer's `error` object stands for."""
+    code = str(body.get("code", "E_REMOTE"))
+    message, detail, hint = (str(body.get(k, "")) for k in ("message", "detail", "hint"))
+    kind = _KINDS.get(code)
+    if "line" in body and "snippet" in body or kind is SqlSyntaxError:
+        sql: type[SqlError] = SqlSyntaxError if code == "E_SYNTAX" else SqlSemanticError
+        where = {k: body[k] for k in ("line", "column", "snippet") if k in body}
+        return sql(message, code=code, detail=detail, hint=hint, **where)
+    if kind is None:
+        kind = CatalogError if status in (404, 409) else SqlSemanticError if status == 400 else RemoteError
+    return kind(message, code=code, detail=detail, hint=hint)
+
+
+def to_table(rows: Rows) -> pa.Table:
+    """Rows in any of the accepted forms as an Arrow table; objects are not among them (see `is_objects`)."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if hasattr(rows, "to_arrow"):
+        return rows.to_arrow()
+    if hasattr(rows, "iloc"):
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    raise SchemaError(f"rows of type {type(rows).__name__} cannot be written", hint="a list of dicts, or an Arrow, polars or pandas table")
+
+
+def is_objects(rows: Rows) -> bool:
+    """Whether *rows* is a list of dictionaries."""
+    return isinstance(rows, (list, tuple))
+
+
+def chunks(table: pa.Table, size: int) -> Iterator[pa.Table]:
+    """The table in pieces of at most *size* rows."""
+    for start in range(0, table.num_rows, size):
+        yield table.slice(start, size)
+
+
+def to_stream(table: pa.Table, metadata: Mapping[str, str] | None = None) -> bytes:
+    """An Arrow IPC stream, with *metadata* in its schema."""
+    table = table.replace_schema_metadata(dict(metadata) if metadata else None)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def from_stream(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
