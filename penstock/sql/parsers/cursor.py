@@ -239,7 +239,7 @@ class Cursor:
         except (ValueError, ArithmeticError):
             self.fail("this is no number, or one out of range")
         self.index += 1
-        return sign * value
+        return value if sign > 0 else negated(value)
 
     # -- types -----------------------------------------------------------------------------------------------------
 
@@ -305,6 +305,11 @@ def number(text: str) -> int | float | Decimal:
     if not math.isfinite(value):
         raise ValueError("out of range")
     return value if len(text) <= 16 else Decimal(text)
+
+
+def negated(value: int | float | Decimal) -> int | float | Decimal:
+    """The number with the other sign and all its digits (Decimal's minus rounds to 28)."""
+    return value.copy_negate() if isinstance(value, Decimal) else -value
 
 
 def too_long(length: Duration, years: int = MAX_YEARS) -> bool:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 from penstock.sql.nodes import UNITS
-from penstock.sql.parsers.cursor import MAX_YEARS, number, too_long
+from penstock.sql.parsers.cursor import MAX_YEARS, negated, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import Insert, InsertPart, Name, RelativeTime, Value
@@ -240,7 +240,7 @@ class _Scanner:
             value = number(digits)
         except (ValueError, ArithmeticError):
             self.fail("this number is out of range", at)
-        return -value if text[0] == "-" else value
+        return negated(value) if text[0] == "-" else value
 
     def _slow(self) -> Value:
         """A value followed by something else than "," or ")": a time with steps, a call, or a comment."""

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql import parse, render
 
-N = 100_000
+N = 50_000
 HOSTILE = {
     "parentheses": "SELECT " + "(" * N,
     "closed parentheses": "SELECT " + "(" * N + "1" + ")" * N,
@@ -25,21 +25,21 @@ HOSTILE = {
     "joins": "SELECT 1 FROM a" + ", a" * 80_000,
     "query parentheses": "(" * N + "SELECT 1",
     "columns": "CREATE TABLE t (ts TIMESTAMP" + ", a INT" * 30_000 + ")",
-    "blanks": "INSERT INTO t VALUES (1 " + " " * (8 * N) + "x",
-    "blanks after plus": "INSERT INTO t VALUES (1+" + " " * (8 * N) + "x",
-    "blanks between rows": "INSERT INTO t VALUES (1)" + " " * (8 * N) + "x",
+    "blanks": "INSERT INTO t VALUES (1 " + " " * (16 * N) + "x",
+    "blanks after plus": "INSERT INTO t VALUES (1+" + " " * (16 * N) + "x",
+    "blanks between rows": "INSERT INTO t VALUES (1)" + " " * (16 * N) + "x",
     "quotes": "INSERT INTO t VALUES ('" + "''" * (4 * N),
     "backslashes": "INSERT INTO t VALUES ('" + "\\" * (8 * N),
     "names": "INSERT INTO t (" + ",".join(f"c{i}" for i in range(N)) + ") VALUES (1)",
     "open comment": "SELECT 1 /*" + "*" * N,
     "open name": "SELECT `" + "a" * N,
-    "semicolons": ";" * (10 * N),
+    "semicolons": ";" * (20 * N),
     "comments": "/**/" * (2 * N),
     "digits": "SELECT " + "9" * N,
     "insert digits": "INSERT INTO t VALUES (" + "9" * (10 * N) + ")",
     "exponent": "SELECT 1e" + "9" * 1000,
     "long duration": "SELECT 1 FROM t INTERVAL(" + "9" * 1000 + "s)",
-    "too long": "SELECT " + " " * (11 * N) + "1",
+    "too long": "SELECT " + " " * (22 * N) + "1",
     "surrogate": "SELECT '\ud800'",
     "zero": "SELECT \0",
     "empty": "",
