@@ -26,6 +26,8 @@ from confluent_kafka.cimpl import NewTopic
 from penstock import names
 from penstock.errors import BusError
 
+#: where librdkafka's own lines go instead of stderr
+_log = logging.getLogger("penstock.kafka")
 #: (topic, partition) → offset
 Offsets = Mapping[tuple[str, int], int]
 BEGINNING, END = -2, -1
@@ -79,7 +81,7 @@ def _error(error: KafkaError | BaseException, message: str, *, topic: str = "", 
 
 #: librdkafka's names of errors that pass
 _TRANSIENT = {
-    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_QUEUE_FULL", "_RESOLVE",
+    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_QUEUE_FULL", "_RESOLVE", "_NOENT",
     "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT",
 }  # fmt: skip
 
@@ -106,7 +108,7 @@ class Publisher:
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
             "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000,
-            "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": _quiet(),
+            "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": _log,
         }  # fmt: skip
         if transactional_id is not None:
             config |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000, "delivery.timeout.ms": 10_000}
@@ -176,7 +178,7 @@ class Publisher:
         try:
             self._producer.init_transactions(self._timeout)
         except KafkaException as error:
-            raise _error(error, "cannot begin as a transactional producer") from None
+            raise self._broken(error, "cannot begin as a transactional producer") from None
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -193,8 +195,14 @@ class Publisher:
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(self._timeout)
             if isinstance(error, KafkaException):
-                raise _error(error, "the transaction was not committed") from None
+                raise self._broken(error, "the transaction was not committed") from None
             raise
+
+    def _broken(self, error: KafkaException, message: str) -> BusError:
+        found = _error(error, message)
+        if found.code == "E_FENCED":
+            self._fatal = found
+        return found
 
     def close(self, timeout: float = 10.0) -> None:
         """Send what is queued (at most *timeout* seconds) and stop."""
@@ -259,7 +267,7 @@ class Reader:
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
             "fetch.queue.backoff.ms": 10, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "check.crcs": True,
-            "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _quiet(),
+            "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _log,
         }  # fmt: skip
         self._fatal: BusError | None = None
         #: partitions read to the end they had when their last record was read
@@ -349,16 +357,19 @@ class Admin:
     """Topics, their ends, and deletion of old records."""
 
     def __init__(self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0) -> None:
-        config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": client_id, "logger": _quiet()}
+        config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": client_id, "logger": _log}
         self._admin, self._timeout = AdminClient(config), timeout
 
     def topics(self) -> dict[str, int]:
         """Every topic and its number of partitions."""
+        return {name: len(topic.partitions) for name, topic in self._metadata().items()}
+
+    def _metadata(self) -> dict[str, Any]:
         try:
             found = self._admin.list_topics(timeout=self._timeout).topics
         except KafkaException as error:
             raise _error(error, "cannot list topics") from None
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        return {name: topic for name, topic in found.items() if topic.error is None}
 
     def ensure_topics(self, topics: Mapping[str, int], replication: int = -1) -> None:
         """Make the topics that do not exist yet, with the settings their names call for, and wait until they can be used.
@@ -374,13 +385,26 @@ class Admin:
             )
             for topic, future in made.items():
                 self._wait(future, "cannot create the topic", topic, allow=(KafkaError.TOPIC_ALREADY_EXISTS,))
-            deadline = time.monotonic() + self._timeout
-            while not set(missing) <= set(known := self.topics()):
-                if time.monotonic() > deadline:
-                    raise BusError("topics do not appear", detail=", ".join(sorted(set(missing) - set(known))), retryable=True)
+            self._wait_usable(missing)
+            known = self.topics()
         for topic, partitions in topics.items():
-            if known[topic] != partitions:
-                raise BusError(f"topic {topic} has {known[topic]} partitions, not {partitions}", code="E_TOPIC_PARTITIONS", topic=topic)
+            if known.get(topic) != partitions:
+                raise BusError(f"topic {topic} has {known.get(topic)} partitions, not {partitions}", code="E_TOPIC_PARTITIONS", topic=topic)
+
+    def _wait_usable(self, topics: Mapping[str, int]) -> None:
+        """A new topic is known before it has leaders; wait until each partition answers where it ends."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                found = self._metadata()
+                if all(t in found and all(p.leader >= 0 for p in found[t].partitions.values()) for t in topics):
+                    self.end_offsets((t, p) for t, n in topics.items() for p in range(n))
+                    return
+            except BusError as error:
+                _log.debug("a new topic is not ready yet: %s", error)
+            if time.monotonic() > deadline:
+                raise BusError("new topics do not get ready", detail=", ".join(sorted(topics)), retryable=True)
+            self._admin.poll(0.02)
 
     def delete_topics(self, topics: Iterable[str]) -> None:
         """Delete topics; one that does not exist is no error."""
@@ -435,8 +459,3 @@ def topic_config(topic: str) -> dict[str, str]:
     keep = -1 if names.is_ingest_topic(topic) or topic == names.EPOCHS else _WEEK_MS
     config |= {"cleanup.policy": "delete", "retention.ms": str(keep), "retention.bytes": "-1"}
     return config | {"message.timestamp.type": "LogAppendTime"}
-
-
-def _quiet() -> logging.Logger:
-    """Where librdkafka's own log lines go instead of stderr."""
-    return logging.getLogger("penstock.kafka")

@@ -50,7 +50,11 @@ class CatalogReader:
             BusError: the log could not be read to its end in time.
         """
         self._thread.start()
-        self.wait_for(lambda _: self._caught_up, timeout)
+        try:
+            self.wait_for(lambda _: self._caught_up, timeout)
+        except BusError:
+            self.close()
+            raise
         return self
 
     def listen(self, listener: Callable[[list[Changed]], None]) -> None:
@@ -81,23 +85,26 @@ class CatalogReader:
         self.close()
 
     def _follow(self) -> None:
-        with Reader(self._bootstrap, {_PARTITION: BEGINNING}, client_id=self._client_id, committed=True, ends=True) as reader:
-            while not self._stop.is_set():
-                try:
-                    batches = reader.read(timeout=0.5)
-                except BusError as error:
-                    _log.warning("catalog cannot be read for now", error=str(error))
-                    self._stop.wait(0.5)
-                    continue
-                changes = [change for batch in batches for change in self._apply(batch)]
-                with self._changed:
-                    self._caught_up = self._caught_up or _PARTITION in reader.at_end
-                    self._changed.notify_all()
-                for listener in self._listeners if changes else ():
-                    try:
-                        listener(changes)
-                    except Exception:
-                        _log.exception("a listener of the catalog failed")
+        while not self._stop.is_set():
+            start = {_PARTITION: self.catalog.revision or BEGINNING}
+            try:
+                with Reader(self._bootstrap, start, client_id=self._client_id, committed=True, ends=True) as reader:
+                    while not self._stop.is_set():
+                        self._take(reader.read(timeout=0.5), _PARTITION in reader.at_end)
+            except BusError as error:
+                _log.warning("catalog cannot be read for now", error=str(error))
+                self._stop.wait(0.3)
+
+    def _take(self, batches: list[Batch], at_end: bool) -> None:
+        changes = [change for batch in batches for change in self._apply(batch)]
+        with self._changed:
+            self._caught_up = self._caught_up or at_end
+            self._changed.notify_all()
+        for listener in self._listeners if changes else ():
+            try:
+                listener(changes)
+            except Exception:
+                _log.exception("a listener of the catalog failed")
 
     def _apply(self, batch: Batch) -> list[Changed]:
         changes = []

@@ -46,7 +46,7 @@ def altered(base: Table, version: TableVersion) -> Table:
 
 
 def values_of(kind: ColumnType) -> st.SearchStrategy[Any]:
-    text = st.text(st.characters(exclude_categories=("Cs",)), max_size=10)
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
     if kind.integer:
         bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}[kind.kind.removesuffix(" UNSIGNED")]
         unsigned = kind.kind.endswith("UNSIGNED")

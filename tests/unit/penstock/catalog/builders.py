@@ -31,7 +31,8 @@ def apply(catalog: Catalog, change: Change) -> Change:
     return change
 
 
-def plan(catalog: Catalog, stream_id: int, name: str, source: str, target: str, database: str = "power", child: str | None = None) -> StreamPlan:
+def plan(catalog: Catalog, stream_id: int, name: str, source: str, target: str, child: str | None = None) -> StreamPlan:
+    database = "power"
     read, written = catalog.table(database, source), catalog.table(database, target)
     assert read is not None and written is not None
     return StreamPlan(

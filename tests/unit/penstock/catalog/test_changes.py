@@ -143,7 +143,8 @@ def test_every_alter_is_a_new_schema_and_the_old_ones_stay(catalog: Catalog, new
 
 
 def test_alters_that_would_spoil_old_records_are_refused(catalog: Catalog, new_id: Callable[[], int]) -> None:
-    for wanted in (Column("note", ColumnType("VARCHAR", 5)), Column("note", ColumnType("NCHAR", 50)), Column("voltage", ColumnType("BIGINT"))):
+    for column, kind in (("note", ColumnType("VARCHAR", 5)), ("note", ColumnType("NCHAR", 50)), ("voltage", ColumnType("BIGINT"))):
+        wanted = Column(column, kind)
         refused("E_BAD_MODIFY", lambda c=wanted: changes.modify_column(catalog, new_id, "power", "meters", c))  # type: ignore[misc]
     refused("E_KEY_COLUMN", lambda: changes.drop_column(catalog, new_id, "power", "meters", "ts"))
     refused("E_NO_COLUMN", lambda: changes.drop_column(catalog, new_id, "power", "meters", "nope"))

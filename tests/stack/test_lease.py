@@ -1,0 +1,180 @@
+"""Leases on a real Redis: one holder an epoch, epochs that only grow, a Redis that forgets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+import redis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from penstock import names
+from penstock.clock import ManualClock
+from penstock.errors import LeaseLost, RemoteError
+from penstock.lease import Lease
+from penstock.mesh.running import RunningMesh, running_mesh
+
+from .conftest import eventually
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    with running_mesh(tmp_path_factory.mktemp("lease"), rooms=("redis",)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(servers: RunningMesh) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(servers.redis_url) as made:
+        yield made
+
+
+@pytest.fixture
+def name() -> str:
+    return f"test-{uuid4().hex}"
+
+
+def test_one_holds_it_and_others_see_who(client: redis.Redis, name: str) -> None:
+    first, second = Lease(client, name, address="http://a:1"), Lease(client, name, address="http://b:2|x")
+    assert first.holder() is None
+    assert first.acquire() and first.held and first.epoch == 1
+    assert not second.acquire() and not second.held
+    holder = second.holder()
+    assert holder is not None and (holder.epoch, holder.address) == (1, "http://a:1")
+    first.release()
+    assert not first.held
+    assert second.acquire() and second.epoch == 2
+    holder = first.holder()
+    assert holder is not None and holder.address == "http://b:2|x"
+
+
+def test_who_slept_past_the_end_has_lost(client: redis.Redis, name: str) -> None:
+    clock = ManualClock()
+    sleeper, next_one = Lease(client, name, ttl=5, clock=clock), Lease(client, name)
+    assert sleeper.acquire()
+    client.delete(names.lease(name))  # its time is over in Redis
+    assert next_one.acquire() and next_one.epoch == 2
+    clock.advance(5.1)
+    assert not sleeper.held
+    with pytest.raises(LeaseLost) as lost:
+        sleeper.renew()
+    assert lost.value.epoch == 1
+    with pytest.raises(LeaseLost):
+        sleeper.check()
+    sleeper.release()
+    assert next_one.held and next_one.holder() is not None
+
+
+def test_renewing_holds_on(client: redis.Redis, name: str) -> None:
+    clock = ManualClock()
+    lease = Lease(client, name, ttl=5, clock=clock)
+    assert lease.acquire()
+    for _ in range(5):
+        clock.advance(4)
+        lease.renew()
+        lease.check()
+    assert lease.epoch == 1
+
+
+def test_an_empty_redis_gives_no_old_epoch(client: redis.Redis, name: str) -> None:
+    first = Lease(client, name)
+    assert first.acquire(seen=41) and first.epoch == 42
+    client.delete(names.lease(name), names.lease(name) + ":epoch")
+    with pytest.raises(LeaseLost):
+        first.renew()
+    assert Lease(client, name).acquire(seen=0)  # who has not read the log gets a low one, and the log refuses it
+    client.delete(names.lease(name), names.lease(name) + ":epoch")
+    second = Lease(client, name)
+    assert second.acquire(seen=42) and second.epoch == 43
+
+
+def test_the_keeper_renews_and_tells_when_it_is_over(client: redis.Redis, name: str) -> None:
+    lost: list[LeaseLost] = []
+    told = threading.Event()
+    lease = Lease(client, name, ttl=0.6)
+    assert lease.acquire()
+
+    def tell(error: LeaseLost) -> None:
+        lost.append(error)
+        told.set()
+
+    lease.keep(tell)
+    assert not told.wait(1.5)
+    assert lease.held
+    client.set(names.lease(name), "somebody|9|")
+    assert told.wait(5)
+    assert [e.epoch for e in lost] == [1] and not lease.held
+    lease.release()
+    assert client.get(names.lease(name)) == b"somebody|9|"
+
+
+def test_a_lease_runs_out_by_itself(client: redis.Redis, name: str) -> None:
+    assert Lease(client, name, ttl=0.2).acquire()
+    heir = Lease(client, name)
+    assert eventually(lambda: heir.acquire(), deadline=5)
+    assert heir.epoch == 2
+
+
+def test_no_redis_is_a_clear_error(name: str) -> None:
+    with redis.Redis(port=1) as nobody:
+        lease = Lease(nobody, name)
+        with pytest.raises(RemoteError) as error:
+            lease.acquire()
+        assert error.value.code == "E_REDIS"
+        with pytest.raises(RemoteError):
+            lease.holder()
+
+
+def test_any_interleaving_has_one_holder_an_epoch(client: redis.Redis) -> None:
+    class Machine(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            name = f"machine-{uuid4().hex}"
+            self.name, self.written, self.acquired = name, 0, list[int]()
+            self.leases = [Lease(client, name, ttl=60) for _ in range(3)]
+
+        @rule(who=st.integers(0, 2))
+        def acquire(self, who: int) -> None:
+            if self.leases[who].acquire(seen=self.written):
+                self.acquired.append(self.leases[who].epoch)
+
+        @rule(who=st.integers(0, 2))
+        def write(self, who: int) -> None:
+            """A fenced write: refused when a higher epoch has written."""
+            if self.leases[who].epoch >= self.written:
+                self.written = max(self.written, self.leases[who].epoch)
+
+        @rule(who=st.integers(0, 2))
+        def renew(self, who: int) -> None:
+            try:
+                self.leases[who].renew()
+            except LeaseLost:
+                assert not self.leases[who].held
+
+        @rule(who=st.integers(0, 2))
+        def release(self, who: int) -> None:
+            self.leases[who].release()
+
+        @rule()
+        def expire(self) -> None:
+            client.delete(names.lease(self.name))
+
+        @rule()
+        def forget(self) -> None:
+            client.delete(names.lease(self.name), names.lease(self.name) + ":epoch")
+
+        @invariant()
+        def a_new_holder_is_above_all_that_was_written(self) -> None:
+            holder = self.leases[0].holder()
+            if holder is not None:
+                assert holder.epoch >= self.written
+                holders = sum(lease.epoch == holder.epoch and lease.held for lease in self.leases)
+                assert holders <= 1 or self.acquired.count(holder.epoch) > 1
+
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    )
