@@ -7,6 +7,8 @@ per *new* group. Refuses to forget a group: numbers index the kernels' state.
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from typing import cast
 
 import numpy as np
@@ -65,15 +67,17 @@ class KeyIndex:
         return all(a.eq_missing(b).all() for a, b in zip(keys.iter_columns(), known.iter_columns(), strict=True))
 
     def _find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        mask = np.uint64(len(self._table) - 1)
-        places = hashes & mask
-        found: npt.NDArray[np.int32] = self._table[places]
-        wrong = np.flatnonzero((self._hashes[found] != hashes) & (found >= 0))
+        mask = len(self._table) - 1
+        places = hashes.view(np.int64) & mask
+        found: npt.NDArray[np.int32] = self._table.take(places)
+        # -1 takes the last hash: a free place that seems right stays -1, and one that seems wrong is sorted out below
+        wrong = np.flatnonzero(self._hashes.take(found, mode="wrap") != hashes)
+        wrong = wrong[found[wrong] >= 0]
         while len(wrong):
-            places[wrong] = (places[wrong] + np.uint64(1)) & mask
-            candidates = self._table[places[wrong]]
+            places[wrong] = (places[wrong] + 1) & mask
+            candidates = self._table.take(places[wrong])
             found[wrong] = candidates
-            wrong = wrong[(candidates >= 0) & (self._hashes[candidates] != hashes[wrong])]
+            wrong = wrong[(candidates >= 0) & (self._hashes.take(candidates, mode="wrap") != hashes[wrong])]
         return found
 
     def _append(self, fresh: pl.DataFrame) -> bool:
@@ -96,13 +100,13 @@ class KeyIndex:
         return True
 
     def _insert(self, numbers: npt.NDArray[np.int32]) -> None:
-        mask = np.uint64(len(self._table) - 1)
-        places = self._hashes[numbers] & mask
+        mask = len(self._table) - 1
+        places = self._hashes[numbers].view(np.int64) & mask
         while len(numbers):
             free = self._table[places] < 0
             self._table[places[free]] = numbers[free]
             lost = self._table[places] != numbers
-            numbers, places = numbers[lost], (places[lost] + np.uint64(1)) & mask
+            numbers, places = numbers[lost], (places[lost] + 1) & mask
 
     def _reseed(self) -> None:
         self._seed += 1
@@ -111,6 +115,39 @@ class KeyIndex:
         self._hashes[: len(hashes)] = hashes
         self._table.fill(-1)
         self._insert(np.arange(len(hashes), dtype=np.int32))
+
+
+class TableNames:
+    """Child tables of this process, numbered once for all streams.
+
+    The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the names are looked at
+    once a call. Numbers are the process's own and never saved.
+    """
+
+    def __init__(self) -> None:
+        self._index = KeyIndex({"tbname": pl.String()})
+        self._recent: deque[tuple[pl.DataFrame, Numbers]] = deque(maxlen=4)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def numbers(self, rows: pl.DataFrame) -> Numbers:
+        """Number of the `tbname` of each row."""
+        with self._lock:
+            for known, numbers in self._recent:
+                if known is rows:
+                    return numbers
+            numbers = self._index.numbers(rows.get_column("tbname").to_frame())
+            self._recent.append((rows, numbers))
+            return numbers
+
+    def names(self, numbers: Numbers) -> pl.Series:
+        """`tbname` of each number."""
+        return self._index.keys.get_column("tbname").gather(numbers)
+
+
+TABLES = TableNames()
 
 
 class Groups:
@@ -128,6 +165,8 @@ class Groups:
         self.columns = [f"_k{i}" for i in range(len(compiled))]
         self._types = {f"_k{i}": c.type for i, c in enumerate(compiled)}
         self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
+        self._own: Numbers = np.empty(0, np.int64)  # process-wide table number → group, where the groups are the tables
+        self._tables: Numbers = np.empty(0, np.int64)  # and back
         self._subtable = scope.over_keys(plan.target.subtable_sql).expr if plan.target.subtable_sql else None
         texts = [k.sql.strip('`" ').lower() for k in plan.keys]
         tags = {t.name.lower() for t in plan.source.tags}
@@ -138,19 +177,39 @@ class Groups:
         #: whether a group is a whole table, not a part of one
         self.whole = self.solo and all(t == "tbname" or t in tags for t in texts)
         self._tags = self._tag_expressions()
+        self._by_table = self.columns == ["_k0"] and self.table_column == "_k0"
         self._about = pl.DataFrame(schema={"tbname": pl.String, "_group": pl.UInt64, **{t.name: t.type.polars() for t in plan.target.tags}})
         self._started = False  # without keys there is just group 0, which exists from the first row on
         self._saved = 0
 
     def __len__(self) -> int:
+        if self._by_table:
+            return len(self._tables)
         return len(self._index) if self.columns else int(self._started)
 
     def numbers(self, rows: pl.DataFrame) -> Numbers:
-        """Group number of each row (rows have `_k…`); new groups are added."""
+        """Group number of each row (rows have `_k…`); new groups are added. `_tab`, where given, is `TABLES`' number."""
         if not self.columns:
             self._started = self._started or rows.height > 0
             return np.zeros(rows.height, np.int64)
-        return self._index.numbers(rows.select(self.columns))
+        if self._by_table:
+            known = rows.get_column("_tab").to_numpy() if "_tab" in rows.columns else TABLES.numbers(rows)
+            return self._of_tables(known)
+        return self._index.numbers(pl.DataFrame([rows.get_column(c) for c in self.columns]))
+
+    def _of_tables(self, tables: Numbers) -> Numbers:
+        if len(TABLES) > len(self._own):
+            own = np.full(len(TABLES) * 2, -1, np.int64)
+            own[: len(self._own)] = self._own
+            self._own = own
+        found: Numbers = self._own.take(tables)
+        if len(found) and found.min() < 0:
+            fresh, places = np.unique(tables[found < 0], return_index=True)
+            fresh = fresh[np.argsort(places)]
+            self._own[fresh] = np.arange(len(self._tables), len(self._tables) + len(fresh))
+            self._tables = np.concatenate([self._tables, fresh])
+            found = self._own[tables]
+        return found
 
     def _tag_expressions(self) -> list[pl.Expr]:
         target, made = self.plan.target, []
@@ -168,14 +227,20 @@ class Groups:
     def about(self) -> pl.DataFrame:
         """All groups in order of number: `tbname` (target child table), `_group` (id) and the target's tags."""
         if self._about.height < len(self):
-            self._about = self._about.vstack(self._describe(self.keys()[self._about.height :]))
+            self._about = self._about.vstack(self._describe(self.key_rows(self._about.height)))
             if self._about.n_chunks() > 16:
                 self._about = self._about.rechunk()
         return self._about
 
     def keys(self) -> pl.DataFrame:
         """`_k0…` of all groups in order of number."""
-        return self._index.keys if self.columns else pl.DataFrame({"_one": [0] * len(self)})
+        return self.key_rows(0) if self._by_table else self._index.keys if self.columns else pl.DataFrame({"_one": [0] * len(self)})
+
+    def key_rows(self, start: int) -> pl.DataFrame:
+        """`_k0…` of the groups from number *start* on."""
+        if self._by_table:
+            return TABLES.names(self._tables[start:]).alias("_k0").to_frame()
+        return self.keys()[start:]
 
     def _describe(self, keys: pl.DataFrame) -> pl.DataFrame:
         stable = self.plan.target.table
@@ -193,12 +258,12 @@ class Groups:
     def delta(self, full: bool = False) -> pl.DataFrame:
         """Keys of the groups added since the last call (all when *full*), in order of number."""
         start, self._saved = (0 if full else self._saved), len(self)
-        return self.keys()[start:]
+        return self.key_rows(start)
 
     def restore(self, keys: pl.DataFrame) -> None:
         """Add groups as `delta` gave them."""
         if self.columns:
-            self._index.numbers(keys.select(self.columns))
+            self.numbers(keys.with_columns(pl.col("_k0").alias("tbname")) if self._by_table else keys)
         else:
             self._started = self._started or keys.height > 0
         self._saved = len(self)

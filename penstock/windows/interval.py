@@ -23,7 +23,7 @@ from penstock.errors import StateError
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
-from penstock.windows.groups import Groups, Numbers
+from penstock.windows.groups import TABLES, Groups, Numbers
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
@@ -121,14 +121,15 @@ class IntervalKernel:
         if tables is not None:
             self._tables.advance(tables, times)
         slots = self._slots.locate(owners, indexes, stops)
-        touched = self._slots.touched(slots)
+        touched = self._slots.touched(slots, closed_only=not self._at_once)
         self._slots.add(slots, made if whole else made[positions])
         due = np.unique(groups[self._slots.oldest[groups] < now])
         rows_out, more = self._publish(touched, due)
         return Emission(rows_out, late=late, failed=_stack(failed, more))
 
     def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Rows that pass WHERE, with `_k…` and `_x…`; and those on which an expression fails."""
+        """Rows that pass WHERE, with `_tab`, `_k…` and `_x…`; and those on which an expression fails."""
+        rows = rows.hstack([pl.Series("_tab", TABLES.numbers(rows))])
         if self.plan.source.child is not None:
             rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
         refused: pl.DataFrame | None = None
@@ -193,8 +194,8 @@ class IntervalKernel:
     # -- publishing ----------------------------------------------------------------------------------------------
 
     def _publish(self, touched: Numbers, groups: Numbers) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-        """Publish the *touched* windows as the trigger says, and close what is over in *groups*."""
-        slots = touched if self._at_once else touched[self._slots.closed[touched]]
+        """Publish the *touched* windows, and close what is over in *groups*."""
+        slots = touched
         chained = self._slots.open_of(groups) if len(groups) else groups
         over = self._slots.stop[chained] < self._t(self._slots.group[chained])
         if not self._at_once:
@@ -219,8 +220,8 @@ class IntervalKernel:
     def _finish(self, groups: Numbers, indexes: Numbers, partials: pl.DataFrame) -> pl.DataFrame:
         start, end = self._grid.bounds(indexes)
         about = [pl.Series("_g", groups), pl.Series("_wstart", start), pl.Series("_wend", end)]
-        names = [s.name for s in about]
-        return self._aggregates.finalise(partials.with_columns(about), names).with_columns(pl.lit(self._now).alias("_now"))
+        now = pl.repeat(self._now, len(groups), dtype=pl.Int64, eager=True).alias("_now")
+        return self._aggregates.finalise(partials, []).hstack([*about, now])
 
     def open_windows(self) -> pl.DataFrame:
         slots = self._slots.live()
@@ -388,7 +389,7 @@ class IntervalKernel:
         positions, indexes = self._grid.assign(times)
         slots = self._slots.locate(groups[positions], indexes, self._grid.bounds(indexes)[1] - 1)
         self._slots.add(slots, made[positions])
-        touched = self._slots.touched(slots)
+        touched = self._slots.touched(slots, closed_only=False)
         result = self._results.upserts(self._windows(touched))
         due = np.unique(groups)
         chained = self._slots.open_of(due)

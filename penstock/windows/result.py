@@ -16,7 +16,7 @@ from penstock.types import ColumnType
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import DELETE, UPSERT
-from penstock.windows.scope import Scope, evaluate
+from penstock.windows.scope import FAILURES, Scope, evaluate
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,27 @@ class Results:
         precision, wanted_precision = plan.source.precision, plan.target.precision
         self._raw: list[pl.Expr] = []
         self._cast: list[pl.Expr] = []
+        self._direct: list[pl.Expr] = []  # both in one, where no cast has to be checked
         self._checked: list[str] = []
         for i, (column, origin) in enumerate(zip(plan.target.columns, plan.target.column_of, strict=True)):
             if origin is None:
                 self._raw.append(pl.lit(None, dtype=column.type.polars()).alias(f"_r{i}"))
                 self._cast.append(pl.col(f"_r{i}").alias(column.name))
+                self._direct.append(pl.repeat(None, pl.len(), dtype=column.type.polars()).alias(column.name))
                 continue
             given: ColumnType = compiled[origin].type
             self._raw.append(compiled[origin].expr.alias(f"_r{i}"))
-            value = cast_expression(pl.col(f"_r{i}"), given, column.type, precision, wanted_precision)
-            self._cast.append(value.cast(column.type.polars(), strict=False).alias(column.name))
+            for made, value in ((self._cast, pl.col(f"_r{i}")), (self._direct, compiled[origin].expr)):
+                value = cast_expression(value, given, column.type, precision, wanted_precision)
+                made.append(value.cast(column.type.polars(), strict=False).alias(column.name))
             if given.kind != column.type.kind and not column.type.sized:
                 self._checked.append(column.name)
         self.columns = [c.name for c in plan.target.columns]
         self.tags = [t.name for t in plan.target.tags]
         self.time = self.columns[0]
         self._types = scope.after if windowed else {}
-        self._reads_keys = any(name.startswith("_k") for e in self._raw for name in e.meta.root_names())
+        self._reads = {name for e in self._raw for name in e.meta.root_names()}
+        self._reads_keys = any(name.startswith("_k") for name in self._reads)
 
     def upserts(self, windows: pl.DataFrame) -> Made:
         """Rows that put *windows*, in their order."""
@@ -79,21 +83,39 @@ class Results:
     def _make(self, windows: pl.DataFrame, op: int | None) -> Made:
         if not windows.height:
             return Made(self.empty())
-        numbers = windows.get_column("_g")
         known = set(windows.columns)
-        more = [pl.lit(None, dtype=pl.Int64).alias("_now")] if "_now" not in known else []
-        if "_wduration" not in known and "_wend" in known:
-            more.append((pl.col("_wend") - pl.col("_wstart")).alias("_wduration"))
+        more: list[pl.Series] = []
+        if "_now" not in known and "_now" in self._reads:
+            more.append(pl.repeat(None, windows.height, dtype=pl.Int64, eager=True).alias("_now"))
+        if "_wduration" not in known and "_wduration" in self._reads:
+            more.append((windows.get_column("_wend") - windows.get_column("_wstart")).alias("_wduration"))
+        if more:
+            windows = windows.hstack(more)
         if self._reads_keys and "_k0" not in known:
-            windows = windows.hstack(self._groups.keys()[numbers])
-        about = self._groups.about()[numbers]
-        raw, failed = evaluate(windows.with_columns(more).with_columns(_tbname=about.get_column("tbname")), self._raw)
+            windows = windows.hstack(self._groups.keys()[windows.get_column("_g")])
+        failed: pl.DataFrame | None = None
+        if self._checked:
+            windows, failed = self._evaluate(windows)
+            made = windows.select(self._cast)
+        else:
+            try:
+                made = windows.select(self._direct)
+            except FAILURES:
+                windows, failed = self._evaluate(windows)
+                made = windows.select(self._cast)
+        about = self._groups.about()[windows.get_column("_g")]
+        ops = windows.get_column("_op") if op is None else pl.repeat(op, windows.height, dtype=pl.Int8, eager=True).alias("_op")
+        columns = [about.get_column("tbname"), ops, *made.get_columns(), *(about.get_column(t) for t in self.tags)]
+        return self._check(windows, pl.DataFrame(columns), failed)
+
+    def _evaluate(self, windows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """`_r…` of the lines that have them, and the lines that fail with their reason."""
+        raw, failed = evaluate(windows, self._raw)
         if failed is not None:
-            about = self._groups.about()[raw.get_column("_g")]
-            failed = failed.select(pl.col("_tbname").alias("tbname"), *(c for c in ("_wstart",) if c in failed.columns), "_reason")
-        ops = raw.get_column("_op") if op is None else pl.lit(op, dtype=pl.Int8).alias("_op")
-        rows = about.select("tbname").with_columns(ops).hstack(raw.select(self._cast)).hstack(about.select(self.tags))
-        return self._check(raw, rows, failed)
+            children = self._groups.about().get_column("tbname").gather(failed.get_column("_g"))
+            times = [c for c in ("_wstart",) if c in failed.columns]
+            failed = failed.select(children.alias("tbname"), *times, "_reason")
+        return raw, failed
 
     def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, failed: pl.DataFrame | None) -> Made:
         """Report NULLs that casts made; drop lines without time."""

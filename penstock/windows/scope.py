@@ -19,6 +19,10 @@ BIGINT = ColumnType("BIGINT")
 TBNAME = ColumnType("VARCHAR", 192)
 
 
+#: what an expression that fails on a row raises
+FAILURES = (pl.exceptions.PolarsError, OverflowError, ValueError, ArithmeticError)
+
+
 class Scope:
     """Compiles a plan's expressions, each with the names it may use."""
 
@@ -55,7 +59,7 @@ def evaluate(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> tuple[pl.Dat
     """
     try:
         return rows.with_columns(expressions), None
-    except (pl.exceptions.PolarsError, OverflowError, ValueError, ArithmeticError) as error:
+    except FAILURES as error:
         if rows.height <= 1:
             empty = rows.clear().with_columns(expressions)
             return empty, rows.with_columns(_reason=pl.lit(str(error).splitlines()[0] if str(error) else type(error).__name__))

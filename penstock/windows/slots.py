@@ -179,13 +179,17 @@ class Slots:
         last = np.concatenate((first[1:], [True]))
         self._head[groups[last]] = slots[last]
 
-    def touched(self, slots: Numbers) -> Numbers:
-        """The distinct *slots*, ordered by where they come last."""
+    def touched(self, slots: Numbers, closed_only: bool) -> Numbers:
+        """The distinct *slots* (that are closed), ordered by where they come last; all count as changed."""
+        self._changed[slots] = True
+        if closed_only:
+            slots = slots[self.closed.take(slots)]
+            if not len(slots):
+                return slots
         moments = np.arange(self._clock + 1, self._clock + 1 + len(slots))
         self._clock += len(slots)
         np.maximum.at(self._touch, slots, moments)
-        self._changed[slots] = True
-        latest: Numbers = slots[self._touch[slots] == moments]
+        latest: Numbers = slots[self._touch.take(slots) == moments]
         return latest
 
     # -- closing -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.windows.groups import KeyIndex, Numbers
+from penstock.windows.groups import TABLES, Numbers
 
 #: before every time; far enough from the end of Int64 for sums with durations
 NEVER = -(1 << 62)
@@ -66,15 +66,14 @@ class TableClock:
     """The highest time of every child table, and which rows are out of order for theirs: one Int64 per table."""
 
     def __init__(self) -> None:
-        self._index = KeyIndex({"tbname": pl.String()})
         self._highest: Ticks = np.full(64, NEVER, np.int64)
         self._changed: Mask = np.zeros(64, np.bool_)
 
     def numbers(self, rows: pl.DataFrame) -> Numbers:
-        """Table number of each row."""
-        tables = self._index.numbers(rows.select("tbname"))
-        self._highest = grown(self._highest, len(self._index), NEVER)  # type: ignore[assignment]
-        self._changed = grown(self._changed, len(self._index), False)  # type: ignore[assignment]
+        """Table number of each row (`_tab`, where given)."""
+        tables: Numbers = rows.get_column("_tab").to_numpy() if "_tab" in rows.columns else TABLES.numbers(rows)
+        self._highest = grown(self._highest, len(TABLES), NEVER)  # type: ignore[assignment]
+        self._changed = grown(self._changed, len(TABLES), False)  # type: ignore[assignment]
         return tables
 
     def late(self, tables: Numbers, times: Ticks, steps: Ticks, among: Mask | None = None) -> Mask:
@@ -86,7 +85,7 @@ class TableClock:
         if among is None:
             where = np.arange(len(tables))
         else:
-            asked = np.zeros(len(self._index), np.bool_)
+            asked = np.zeros(len(self._highest), np.bool_)
             asked[tables[among]] = True
             where = np.flatnonzero(asked[tables])
         keys = tables[where]
@@ -104,10 +103,9 @@ class TableClock:
 
     def delta(self, full: bool = False) -> pl.DataFrame:
         """`tbname, ts` of the tables that moved since the last call (all when *full*)."""
-        n = len(self._index)
-        moved = np.arange(n) if full else np.flatnonzero(self._changed[:n])
+        moved = np.flatnonzero(self._highest != NEVER) if full else np.flatnonzero(self._changed)
         self._changed[:] = False
-        return self._index.keys[moved].with_columns(pl.Series("ts", self._highest[moved]))
+        return TABLES.names(moved).to_frame().with_columns(pl.Series("ts", self._highest[moved]))
 
     def restore(self, moved: pl.DataFrame) -> None:
         tables = self.numbers(moved)
