@@ -102,7 +102,17 @@ class _Compiler:
         made = self.by_node.get(type(node))
         if made is None:
             self.refuse(node, f"{type(node).__name__} is not possible in this place", code="E_UNSUPPORTED_EXPRESSION")
-        return made(node)
+        return self._folded(made(node), node)
+
+    def _folded(self, value: Compiled, node: exp.Expr) -> Compiled:
+        """A constant computed once, here: it stays one value however long the frame is."""
+        if value.literal or value.type == NULL or value.expr.meta.root_names():
+            return value
+        try:
+            constant = pl.select(value.expr).item()
+        except pl.exceptions.PolarsError as error:
+            self.refuse(node, "this constant cannot be computed", code="E_CONSTANT", detail=str(error).splitlines()[0])
+        return Compiled(pl.lit(constant, value.type.polars()), value.type, literal=True, value=constant)
 
     # -- leaves ----------------------------------------------------------------------------------------------------
 
@@ -485,7 +495,8 @@ class _Compiler:
                 if kind.kind not in ("FLOAT", "DOUBLE", "DECIMAL"):
                     self._bad_argument(parameter, value, function, index, node, "write CAST(… AS BIGINT)")
             made = convert(value, BIGINT, self.scope)
-            return Compiled(made if made is not None else value.expr, BIGINT, value.literal, value.value)
+            number = int(value.value) if isinstance(value.value, int | float) else value.value
+            return Compiled(made if made is not None else value.expr, BIGINT, value.literal, number)
         if parameter.kind == "text":
             if known and not kind.text:
                 self._bad_argument(parameter, value, function, index, node, "write CAST(… AS VARCHAR(64))")

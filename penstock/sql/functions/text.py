@@ -162,13 +162,13 @@ def position(call: Call) -> pl.Expr:
 @scalar("replace", "text, text, text", lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])))
 def replace(call: Call) -> pl.Expr:
     """Every occurrence of the second argument replaced by the third."""
-    if call.args[1].literal:
-        out = call[0] if call.value(1) == "" else call[0].str.replace_all(call[1], call[2], literal=True)
-    else:
-        out = call[0].str.split(call[1]).list.join(call[2])
-        out = pl.when(call[1] == "").then(call[0]).otherwise(out)
     known = call[0].is_not_null() & call[1].is_not_null() & call[2].is_not_null()
-    return pl.when(known).then(out).otherwise(None)
+    if call.args[1].literal and call.args[2].literal and None not in (call.value(1), call.value(2)):
+        return call[0] if call.value(1) == "" else call[0].str.replace_all(call[1], call[2], literal=True)
+    # A constant text is stretched to the frame's length first: joining does not do it.
+    text = pl.when(known).then(call[0]).otherwise(None)
+    out = text.str.split(call[1].fill_null("")).list.join(call[2].fill_null(""))
+    return pl.when(call[1] == "").then(text).otherwise(out)
 
 
 def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
