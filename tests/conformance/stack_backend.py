@@ -1,0 +1,312 @@
+"""Cases through the whole mesh: real Kafka, Redis, Spark and the SQL front door.
+
+All cases run side by side in one mesh with a manual clock, each in a database of its own and twice: with one partition, and with
+three and a barrier after every event. `run` hands out what came of it. Drained means that a barrier record came back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import redis
+from confluent_kafka import KafkaException
+
+from penstock import names
+from penstock.bus import Publisher
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import PenstockError
+from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.records import ControlRecord, encode
+from penstock.sql.plan import StreamPlan
+from tests.conformance.case import Case, Outcome, Row
+from tests.conformance.listener import Listener
+
+#: cases played at the same time; every database costs the mesh a query and a worker per partition
+WIDTH = 6
+_TIMEOUT = httpx.Timeout(120.0)
+
+
+class Refused(Exception):
+    """The front door refused a statement."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(f"{key}: {message}")
+        self.key = key
+
+
+class StackBackend:
+    """Starts a mesh and plays the cases; `run` waits for one of them."""
+
+    def __init__(self, *, kill: int, cases: Sequence[Case]) -> None:
+        self._exit = ExitStack()
+        directory = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="penstock-conformance-")))
+        self._mesh = self._exit.enter_context(running_mesh(directory / "mesh", clock="manual"))
+        self._listener = self._exit.enter_context(Listener())
+        self._catalog = self._exit.enter_context(CatalogReader(self._mesh.kafka_bootstrap, client_id="conformance"))
+        self._publisher = self._exit.enter_context(Publisher(self._mesh.kafka_bootstrap, client_id="conformance"))
+        self._killer = Killer(self._mesh, kill, len(cases))
+        self._pool = ThreadPoolExecutor(max_workers=len(cases) if kill else WIDTH)
+        self._outcomes: dict[str, Future[Outcome]] = {c.id: self._pool.submit(self._both, i, c) for i, c in enumerate(cases)}
+
+    def run(self, case: Case) -> Outcome:
+        """See `Backend`."""
+        return self._outcomes[case.id].result()
+
+    def close(self) -> None:
+        """Stop the mesh."""
+        self._pool.shutdown(cancel_futures=True)
+        self._killer.report()
+        self._exit.close()
+
+    def _both(self, number: int, case: Case) -> Outcome:
+        try:
+            first = self._play(f"c{number}_1", case, partitions=1)
+            if self._killer.wanted:
+                return first
+            second = self._play(f"c{number}_3", case, partitions=3)
+        except Exception as error:
+            return Outcome(case.id, crash=f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
+        finally:
+            self._killer.done()
+        if _differ(first, second):
+            first.error, first.crash = "runs_differ", f"with three partitions: {json.dumps(second.to_json())[:1500]}"
+        return first
+
+    def _play(self, database: str, case: Case, *, partitions: int) -> Outcome:
+        outcome = Outcome(case.id)
+        with httpx.Client(base_url=self._mesh.gateway_url, auth=(self._mesh.user, self._mesh.password), timeout=_TIMEOUT) as http:
+            play = _Play(self, http, database, case, partitions)
+            try:
+                play.run(outcome)
+            except Refused as refusal:
+                outcome.error = refusal.key
+            finally:
+                play.drop()
+        return outcome
+
+
+class Killer:
+    """Kills the Spark driver while cases are half fed."""
+
+    def __init__(self, mesh: RunningMesh, wanted: int, cases: int) -> None:
+        self.wanted, self._mesh, self._left = wanted, mesh, cases
+        self._lock = threading.Condition()
+        self._half = 0
+        self._killed = 0
+
+    def half_fed(self) -> None:
+        """A case has had half of its events: waits until all are there and the driver has been killed."""
+        if not self.wanted:
+            return
+        with self._lock:
+            self._half += 1
+            self._lock.notify_all()
+            self._lock.wait_for(lambda: self._half >= self._left or self._killed, timeout=600)
+            if not self._killed:
+                self._kill_all()
+                self._lock.notify_all()
+
+    def _kill_all(self) -> None:
+        for _ in range(self.wanted):
+            pid = self._mesh.kill("spark")
+            self._killed += 1
+            self._mesh.wait_ready("spark", not_pid=pid, seconds=300)
+
+    def done(self) -> None:
+        """A case ended (perhaps before its half): nobody waits for it."""
+        with self._lock:
+            self._left -= 1
+            self._lock.notify_all()
+
+    def report(self) -> None:
+        if self.wanted:
+            print(f"killed_mid={self._killed}")
+
+
+class _Play:
+    """One case in one database."""
+
+    def __init__(self, backend: StackBackend, http: httpx.Client, database: str, case: Case, partitions: int) -> None:
+        self.backend, self.http, self.database, self.case, self.partitions = backend, http, database, case, partitions
+        self.clock = case.clock_start
+        self.path = f"/{database}"
+
+    def run(self, outcome: Outcome) -> None:
+        """Play all events and note what came out."""
+        self.sql(f"CREATE DATABASE {self.database} PARTITIONS {self.partitions}", database=None)
+        for statement in self.case.tables:
+            self.sql(statement)
+        if not any(e[0] == "CREATE_STREAM" for e in self.case.events):
+            self.create()
+        half = len(self.case.events) // 2
+        for i, event in enumerate(self.case.events):
+            if i == half:
+                self.backend._killer.half_fed()
+            self.event(event, outcome)
+            if self.partitions > 1:
+                self.drain()
+        self.drain()
+        outcome.rows = self.rows()
+        outcome.tables = self.children()
+        outcome.notify = self.notifications()
+
+    def event(self, event: tuple[Any, ...], outcome: Outcome) -> None:
+        """Play one event."""
+        kind = event[0]
+        if kind == "BATCH":
+            self.insert([(t, r) for t, r in event[1]])
+        elif len(event) == 2 and isinstance(event[1], dict):
+            self.insert([(kind, event[1])])
+        elif kind == "CREATE_STREAM":
+            self.create()
+        elif kind == "SNAPSHOT":
+            self.drain()
+            outcome.snapshots.append(self.rows())
+        elif kind == "ADVANCE":
+            self.clock += event[1]
+            self.tick()
+        elif kind == "DELETE":
+            time = self.time_column(event[1])
+            self.sql(f"DELETE FROM {event[1]} WHERE `{time}` >= {event[2]} AND `{time}` <= {event[3]}")
+        elif kind in ("PAUSE", "RESUME"):
+            self.sql(f"{kind} STREAM {self.stream_name()}{' IGNORE UNTREATED' if len(event) > 1 else ''}")
+        else:
+            raise ValueError(f"unknown event {kind}")
+
+    def create(self) -> None:
+        """The statement under test; notifications come to our own listener."""
+        own = self.backend._listener.address
+        text = re.sub(r"(wss?)://[^'\"]*", lambda _: f"ws://{own}{self.path}", self.case.stream)
+        self.sql(text)
+        self.tick()
+
+    def stream_name(self) -> str:
+        found = re.search(r"CREATE\s+STREAM\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+)", self.case.stream, re.IGNORECASE)
+        assert found is not None
+        return found[1]
+
+    def plan(self) -> StreamPlan:
+        """The stream's plan, from the catalog."""
+        name = self.stream_name().rpartition(".")[2].strip("`")
+        found = self.backend._catalog.wait_for(lambda c: c.stream(self.database, name) is not None).stream(self.database, name)
+        assert found is not None
+        return found.plan
+
+    def tick(self) -> None:
+        """Move processing time on every partition of the database."""
+        record = encode(ControlRecord("tick", time=self.clock))
+        topic = names.ingest_topic(self.database)
+        for sent in [self.backend._publisher.publish(topic, record, partition=p) for p in range(self.partitions)]:
+            sent.result(30)
+
+    def time_column(self, table: str) -> str:
+        catalog = self.backend._catalog.catalog
+        found = catalog.table(self.database, table)
+        child = catalog.child(self.database, table)
+        found = catalog.table_by_id(child.stable_id) if child is not None else found
+        return found.time_column if found is not None else "ts"
+
+    def insert(self, rows: list[tuple[str, Row]]) -> None:
+        """One write: one statement, rows in order."""
+        parts = []
+        for table, row in rows:
+            columns = {self.time_column(table) if k == "ts" else k: v for k, v in row.items()}
+            parts.append(f"{table} ({', '.join(f'`{c}`' for c in columns)}) VALUES ({', '.join(_literal(v) for v in columns.values())})")
+        self.sql("INSERT INTO " + " ".join(parts))
+
+    def drain(self) -> None:
+        """Barriers through the source and what flows from it."""
+        answer = self.http.post("/v1/drain", params={"db": self.database, "depth": 1})
+        if answer.status_code != 200:
+            raise RuntimeError(f"drain: {answer.text[:600]}")
+
+    def rows(self) -> list[Row]:
+        """The result table by partition values, then first column, without the group id."""
+        plan = self.plan()
+        target = plan.target
+        columns = [c.name for c in target.columns]
+        tags = [t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"]
+        keyed = {o.name for o in plan.outputs if o.sql.strip("`").startswith("_k")}
+        parts = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin in keyed] + tags
+        listed = ", ".join(f"`{c}`" for c in (*columns, *tags))
+        found = self.query(f"SELECT tbname AS penstock_child, {listed} FROM `{target.database}`.`{target.table}`")
+
+        def rank(row: Row) -> tuple[Any, ...]:
+            order = [(row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0) for p in parts]
+            return order, row["penstock_child"] if not parts else "", row[columns[0]]
+
+        return [{k: v for k, v in row.items() if k != "penstock_child"} for row in sorted(found, key=rank)]
+
+    def children(self) -> list[str]:
+        target = self.plan().target
+        return sorted({r["c"] for r in self.query(f"SELECT DISTINCT tbname AS c FROM `{target.database}`.`{target.table}`")})
+
+    def notifications(self) -> list[Row]:
+        """Events that our listener got for this case; a NOTIFY stream's come with the drain that asks the notifier too."""
+        return self.backend._listener.events(self.path)
+
+    def query(self, text: str) -> list[Row]:
+        """Rows with times as epoch integers."""
+        answer = self.http.post(
+            "/v1/query",
+            json={"sql": text, "database": self.database, "timezone": self.case.timezone},
+            headers={"Accept": "application/vnd.apache.arrow.stream"},
+        )
+        self._check(answer)
+        table = pa.ipc.open_stream(answer.content).read_all()
+        fields = [pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f for f in table.schema]
+        rows: list[Row] = table.cast(pa.schema(fields)).to_pylist()
+        return rows
+
+    def sql(self, text: str, database: str | None = "") -> None:
+        """Execute a statement.
+
+        Raises:
+            Refused: with its key.
+        """
+        where = self.database if database == "" else database
+        answer = self.http.post("/v1/query", json={"sql": text, "database": where, "timezone": self.case.timezone})
+        self._check(answer)
+
+    def _check(self, answer: httpx.Response) -> None:
+        if answer.status_code >= 400:
+            body = answer.json() if answer.headers.get("content-type", "").startswith("application/json") else {}
+            error = body.get("error", body)
+            raise Refused(str(error.get("code", answer.status_code)), str(error.get("message", answer.text[:300])))
+
+    def drop(self) -> None:
+        """Give the mesh its workers back."""
+        try:
+            for stream in self.backend._catalog.catalog.streams(self.database):
+                self.sql(f"DROP STREAM IF EXISTS `{stream.name}`")
+            self.sql(f"DROP DATABASE IF EXISTS {self.database}", database=None)
+        except (Refused, httpx.HTTPError, PenstockError, KafkaException, redis.RedisError) as error:
+            print(f"could not drop {self.database}: {error}")
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return repr(value)
+
+
+def _differ(first: Outcome, second: Outcome) -> bool:
+    """Whether the two runs of a case gave different things; events may come in another order between child tables."""
+    key = lambda events: sorted(json.dumps({k: v for k, v in e.items() if k != "eventTime"}, sort_keys=True) for e in events)  # noqa: E731
+    plain = (first.rows, first.tables, first.error, first.snapshots) == (second.rows, second.tables, second.error, second.snapshots)
+    return not plain or key(first.notify) != key(second.notify)
