@@ -39,6 +39,10 @@ class Cutter(Protocol):
 
     def describe(self, labelled: pl.DataFrame) -> pl.DataFrame: ...
 
+    def completed(self) -> pl.Expr:
+        """`_done` of described windows."""
+        ...
+
 
 def _starts(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether each row is the first of its partition."""
@@ -68,6 +72,9 @@ class _ByRows:
 
     def wend(self) -> pl.Expr:
         return pl.col("_stop")
+
+    def completed(self) -> pl.Expr:
+        return self.done().alias("_done")
 
     def done(self) -> pl.Expr:
         return pl.col("_stop") - pl.col("_wstart") >= self.true_for if self.true_for else pl.lit(True)
@@ -187,6 +194,15 @@ class CountCutter(_ByRows):
         return rows[index].with_columns(pl.Series("_w", label)).sort("_w", maintain_order=True)
 
 
+    def label_after(self, rows: pl.DataFrame, counts: Numbers) -> pl.DataFrame:
+        """Labels of rows that come behind *counts* rows per partition in windows that do not overlap."""
+        first = _starts(rows)
+        position = np.arange(len(rows))
+        base = np.maximum.accumulate(np.where(first, position, 0))
+        earlier = counts[rows.get_column("_g").to_numpy()] % self.size
+        return rows.with_columns(pl.Series("_w", base + (position - base + earlier) // self.size))
+
+
 class IntervalCutter:
     """The windows of the grid that hold a row. A row with a `_floor` counts only in windows that reach up to it."""
 
@@ -202,6 +218,9 @@ class IntervalCutter:
         if not self.grid.tumbling and "_floor" in rows.columns and (rows.get_column("_floor").max() or NEVER) != NEVER:
             made = made.filter(pl.col("_wend") > pl.col("_floor"))
         return made.with_columns(pl.struct("_g", "_wstart").rank("dense").cast(pl.Int64).alias("_w")).sort("_w", maintain_order=True)
+
+    def completed(self) -> pl.Expr:
+        return pl.lit(True).alias("_done")
 
     def describe(self, labelled: pl.DataFrame) -> pl.DataFrame:
         """One line per window, in order of label."""

@@ -20,6 +20,7 @@ from penstock.windows.cut import make_cutter
 from penstock.windows.events import Events
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
+from penstock.windows.inorder import InOrder
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.output import Output
@@ -76,6 +77,9 @@ class GeneralKernel:
         self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
         empty = self.ingest.empty()
         self.store = Store(empty, self._describe(empty))
+        inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
+        plain = plan.notify is None and self.filler is None and self.target_key is None
+        self.inorder = inorder if plain and inorder.able else None
         self.ghosts = pl.DataFrame(schema={"_g": pl.Int64, "_wstart": pl.Int64, "_wend": pl.Int64, "_stop": pl.Int64, "_key": self._key_type})
         self.clock, self.clock_start = NEVER, NEVER
         self.now = 0
@@ -89,9 +93,54 @@ class GeneralKernel:
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)
-            for part in self._parts(made):
-                self._write(part, rows, out)
+            if made.height:
+                self._take(made, rows, out)
         return out.emission(self.identity)
+
+    def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
+        """Prepared rows of one call."""
+        self._reserve()
+        if self.inorder is None:
+            for part in self._parts(made):
+                self._write(part, source, out)
+            return
+        ordered = self.inorder.split(made, self.timeline, self.replaces)
+        if ordered.all():
+            self._extend(made, out)
+            return
+        if ordered.any():
+            self._extend(made.filter(pl.Series(ordered)), out)
+        for part in self._parts(made.filter(pl.Series(~ordered))):
+            self._write(part, source, out)
+
+    def _extend(self, rows: pl.DataFrame, out: Output) -> None:
+        """Rows of partitions that are in order."""
+        assert self.inorder is not None
+        self.now = max(self.now, rows.get_column("_now").max())  # type: ignore[type-var, assignment]
+        live = rows.filter(pl.col("_pass")) if not rows.get_column("_pass").all() else rows
+        if not live.height:
+            return
+        self._raise(live)
+        t = self.timeline.all_t()
+        self.store.add(live.select(self.ingest.columns))
+        groups, windows, left = self.inorder.extend(live)
+        numbers = windows.get_column("_g").to_numpy()
+        renewed = np.zeros(len(self.groups), np.bool_)
+        renewed[numbers] = True
+        replaced = renewed[left.get_column("_g").to_numpy()]
+        over = left.get_column("_stop").to_numpy() < t[left.get_column("_g").to_numpy()]
+        waiting = pl.concat([self.store.overdue(groups, t), left.filter(pl.Series(replaced))])
+        kept = self.store.heads.columns
+        everything = pl.concat([waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)])
+        closed = everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
+        decided = self.publisher.decide(everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open")))
+        put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
+        self._publish(Change(put, put.clear(), put, drop.select(self.ghosts.columns)), out)
+        settled = self.publisher.settled(decided)
+        mine = settled[waiting.height :]
+        owners = mine.get_column("_g").to_numpy()
+        last = pl.Series(np.append(owners[1:] != owners[:-1], True)[: len(owners)])
+        self.store.advance(np.unique(owners), mine.filter(last), pl.concat([settled[: waiting.height], mine.filter(~last)]), t)
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
