@@ -294,7 +294,8 @@ def _check_conversions(wanted: Wanted, outputs: tuple[Output, ...], table: Table
         if given != column.type and given.sized and given.length > MAX_CONVERTED_BYTES:
             refuse(wanted.statement, "E_RESULT_TOO_LONG", nodes[origin], name=column.name, type=given, limit=MAX_CONVERTED_BYTES)
         if i == 0 and given.kind != "TIMESTAMP":
-            refuse(wanted.statement, "E_TARGET_NO_TS", nodes[origin], name=column.name, table=wanted.shown)
+            refuse(wanted.statement, "E_TARGET_COLUMNS", nodes[origin], what=f"{column.name} is the time column, {origin} is {given}",
+                   hint="fill it with _wstart or another time")  # fmt: skip
 
 
 # -- names of child tables -----------------------------------------------------------------------------------------
