@@ -76,14 +76,17 @@ class _Compiler:
         self.columns = {name.lower(): (name, kind) for name, kind in columns.items()}
         self.source = source
         self.scope = Scope(precision, timezone, self.refuse)
+        self.by_operator: dict[type[exp.Expr], Callable[[Any, Compiled, Compiled], Compiled]] = {
+            exp.Add: self._sum, exp.Sub: self._sum, exp.Mul: self._product, exp.Div: self._product, exp.Mod: self._product,
+            exp.BitwiseAnd: self._bits, exp.BitwiseOr: self._bits,
+        }  # fmt: skip
         self.by_node: dict[type[exp.Expr], Callable[[Any], Compiled]] = {
             exp.Paren: lambda n: self.compile(n.this),
             exp.Alias: lambda n: self.compile(n.this),
             exp.Column: self._column, exp.Literal: self._literal, exp.Null: lambda n: Compiled(pl.lit(None), NULL, literal=True),
             exp.Boolean: lambda n: Compiled(pl.lit(bool(n.this)), BOOL, literal=True, value=bool(n.this)),
             nodes.DurationLiteral: self._duration,
-            exp.Neg: self._negative, exp.Add: self._sum, exp.Sub: self._sum, exp.Mul: self._product, exp.Div: self._product,
-            exp.Mod: self._product, exp.BitwiseAnd: self._bits, exp.BitwiseOr: self._bits,
+            exp.Neg: self._negative, **dict.fromkeys(self.by_operator, self._chain),
             exp.And: self._logic, exp.Or: self._logic, exp.Not: lambda n: Compiled(~self.truth(n.this), BOOL),
             exp.EQ: self._compare, exp.NEQ: self._compare, exp.LT: self._compare, exp.LTE: self._compare,
             exp.GT: self._compare, exp.GTE: self._compare,
@@ -174,8 +177,20 @@ class _Compiler:
             self.refuse(node, "a duration has no sign", code="E_TYPE", hint="subtract it instead")
         return Compiled(-self.double(value, node.this), DOUBLE)
 
-    def _sum(self, node: exp.Binary) -> Compiled:
-        left, right = self.compile(node.left), self.compile(node.right)
+    def _chain(self, node: exp.Binary) -> Compiled:
+        """`a + b - c …`, hundreds of operators long: from the left, in a loop, so that no depth of stack decides what is possible."""
+        spine: list[exp.Binary] = []
+        left: exp.Expr = node
+        while isinstance(left, exp.Binary) and type(left) in self.by_operator:
+            spine.append(left)
+            left = left.left
+        value = self.compile(left)
+        for operation in reversed(spine):
+            made = self.by_operator[type(operation)](operation, value, self.compile(operation.right))
+            value = self._folded(made, operation)
+        return value
+
+    def _sum(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
         minus = isinstance(node, exp.Sub)
         if TIMESTAMP in (left.type, right.type):
             return self._time_sum(node, left, right, minus)
@@ -206,8 +221,7 @@ class _Compiler:
         a, b = left.expr.cast(pl.Float64), self.double(right, node)
         return Compiled(a - b if minus else a + b, DOUBLE)
 
-    def _product(self, node: exp.Binary) -> Compiled:
-        left, right = self.compile(node.left), self.compile(node.right)
+    def _product(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
         a, b = self.double(left, node.left), self.double(right, node.right)
         if isinstance(node, exp.Mul):
             return Compiled(a * b, DOUBLE)
@@ -215,10 +229,9 @@ class _Compiler:
             return Compiled(remainder(a, b), DOUBLE)
         return Compiled(pl.when(b != 0).then(a / b).otherwise(None), DOUBLE)
 
-    def _bits(self, node: exp.Binary) -> Compiled:
+    def _bits(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
         values = []
-        for side in (node.left, node.right):
-            value = self.compile(side)
+        for side, value in ((node.left, left), (node.right, right)):
             if value.type != NULL and not value.type.numeric and value.type.kind != "BOOL":
                 self.refuse(side, f"bits of {value.type} cannot be combined with BIGINT", code="E_TYPE")
             values.append(pl.lit(None, pl.Int64) if value.type == NULL else value.expr.cast(pl.Int64, strict=False, wrap_numerical=True))

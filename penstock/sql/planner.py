@@ -45,6 +45,15 @@ def plan_stream(
     statement: CreateStream, view: SchemaView, *, database: str | None, stream_id: int, target_id: int, timezone: str = "UTC"
 ) -> PlannedStream:
     """Plan *statement*. *database* is the current one, for names without; *target_id* is the id of a table that is created."""
+    try:
+        return _plan(statement, view, database, stream_id, target_id, timezone)
+    except RecursionError:
+        raise statement.error("an expression is nested too deeply", code="E_UNSUPPORTED_QUERY", hint="split it over two streams") from None
+
+
+def _plan(
+    statement: CreateStream, view: SchemaView, database: str | None, stream_id: int, target_id: int, timezone: str
+) -> PlannedStream:
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
     timezone = zone(timezone)
     select = check_shape(statement)
