@@ -8,7 +8,7 @@ database has.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -60,18 +60,31 @@ class Children:
         """
         if layout.plain:
             return frame
-        unique = frame[TBNAME].unique(maintain_order=True)
-        known: dict[str, tuple[str, tuple[Any, ...]]] = {}
-        fresh: list[str] = []
-        for name in unique.to_list():
-            found = self._known(layout, name, catalog)
-            if found is None:
-                fresh.append(name)
-            else:
-                known[name] = found
+        # Arrow's dictionary of the names: each child is looked up once, and tags are taken by index
+        coded = frame[TBNAME].to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+        unique: list[str] = coded.dictionary.to_pylist()
+        known = {name: self._known(layout, name, catalog) for name in unique}
+        fresh = [name for name, found in known.items() if found is None]
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
-        return self._apply(layout, frame, known)
+        found = [child for child in known.values() if child is not None]
+        index = pl.Series(coded.indices)
+        columns = {TBNAME: pl.Series(TBNAME, [name for name, _ in found], dtype=pl.String)}
+        for i, tag in enumerate(layout.tags):
+            raw = [tags[i] for _, tags in found]
+            if tag.type.kind == "DECIMAL":
+                columns[tag.name] = pl.Series(tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String).cast(
+                    tag.type.polars()
+                )
+            else:
+                columns[tag.name] = pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False)
+        one = len(found) == 1
+        return pl.DataFrame(
+            [
+                series if made is None else made.new_from_index(0, frame.height) if one else made.gather(index)
+                for series, made in ((series, columns.get(series.name)) for series in frame.get_columns())
+            ]
+        )
 
     def find(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
         """Spelling and tags of one child table, from wherever it is known."""
@@ -134,17 +147,3 @@ class Children:
             raise BusError(
                 "new child tables cannot be registered: Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True
             ) from down
-
-    @staticmethod
-    def _apply(layout: Layout, frame: pl.DataFrame, known: Mapping[str, tuple[str, tuple[Any, ...]]]) -> pl.DataFrame:
-        asked = list(known)
-        values: dict[str, pl.Series] = {"_name": pl.Series(asked), TBNAME: pl.Series([known[n][0] for n in asked], dtype=pl.String)}
-        for i, tag in enumerate(layout.tags):
-            raw = [known[n][1][i] for n in asked]
-            if tag.type.kind == "DECIMAL":
-                values[tag.name] = pl.Series(raw, dtype=pl.String, strict=False).cast(tag.type.polars())
-            else:
-                values[tag.name] = pl.Series(raw, dtype=tag.type.polars(), strict=False)
-        order = frame.columns
-        rest = frame.drop([t.name for t in layout.tags]).rename({TBNAME: "_name"})
-        return rest.join(pl.DataFrame(values), on="_name", how="left", maintain_order="left").select(order)

@@ -264,37 +264,45 @@ def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str
 def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
     """Check sizes, names and times of a whole frame; *now* in ticks. Raises RowError with the index of the first bad row."""
     low, high = times.LIMITS[layout.precision]
-    ts = pl.col(layout.time)
-    tests: dict[str, tuple[str, pl.Expr, str]] = {
-        "null time": (layout.time, ts.is_null(), "is null"),
-        "range": (layout.time, (ts < low) | (ts > high), "is out of range"),
-        "ahead": (layout.time, ts > min(now + layout.max_ahead, high), "is more than MAX_AHEAD in the future"),
-        "no name": (TBNAME, pl.col(TBNAME).is_null() | (pl.col(TBNAME).str.len_bytes() == 0), "is empty"),
-        "name": (TBNAME, pl.col(TBNAME).str.len_bytes() > names.MAX_NAME_BYTES, f"is longer than {names.MAX_NAME_BYTES} bytes"),
-    }
-    size: pl.Expr = pl.lit(8 * len(layout.fields), dtype=pl.UInt32)
+    high = min(now + layout.max_ahead, high)
+    time, names_ = frame[layout.time], frame[TBNAME]
+    lengths = names_.str.len_bytes()
+    if time.null_count() or _above(time.max(), high) or _above(low, time.min()):
+        _blame(layout.time, time, time.is_null(), "is null")
+        _blame(layout.time, time, (time < low) | (time > times.LIMITS[layout.precision][1]), "is out of range")
+        _blame(layout.time, time, time > high, "is more than MAX_AHEAD in the future")
+    if names_.null_count() or _above(1, lengths.min()) or _above(lengths.max(), names.MAX_NAME_BYTES):
+        _blame(TBNAME, names_, names_.is_null() | (lengths == 0), "is empty")
+        _blame(TBNAME, names_, lengths > names.MAX_NAME_BYTES, f"is longer than {names.MAX_NAME_BYTES} bytes")
+    if layout.key_column and frame[layout.key_column].null_count():
+        _blame(layout.key_column, frame[layout.key_column], frame[layout.key_column].is_null(), "is null, but part of the key")
+    sizes = []
     for field in layout.fields:
-        kind, col = field.type, pl.col(field.name)
-        if kind.kind == "VARBINARY":
-            length = col.bin.size()
-        elif kind.kind == "NCHAR":
-            length = col.str.len_chars()
-        elif kind.text:
-            length = col.str.len_bytes()
-        else:
+        if not (field.type.text or field.type.kind == "VARBINARY"):
             continue
-        size = size + (length * (4 if kind.kind == "NCHAR" else 1)).fill_null(0)
-        limit = kind.bytes()
-        tests[f"len {field.name}"] = (field.name, length > limit, f"is longer than {limit}")
-    if layout.key_column:
-        tests["key"] = (layout.key_column, pl.col(layout.key_column).is_null(), "is null, but part of the key")
-    tests["size"] = ("", size > MAX_ROW_BYTES, f"is larger than {MAX_ROW_BYTES} bytes")
-    found = frame.select(bad.any().alias(key) for key, (_, bad, _) in tests.items()).row(0, named=True)
-    for key, (column, bad, words) in tests.items():
-        if found[key]:
-            row = int(frame.select(bad.arg_true())[0, 0])
-            value = f"{_short(frame[column][row])} " if column else ""
-            raise RowError(value + words, row=row, column=column)
+        column = frame[field.name]
+        if column.null_count() == len(column):
+            continue
+        length = column.bin.size() if field.type.kind == "VARBINARY" else column.str.len_bytes()
+        counted = column.str.len_chars() if field.type.kind == "NCHAR" else length
+        if _above(counted.max(), field.type.bytes()):
+            _blame(field.name, column, counted > field.type.bytes(), f"is longer than {field.type.bytes()}")
+        sizes.append(length)
+    if sum(int(str(size.max() or 0)) for size in sizes) > MAX_ROW_BYTES - 8 * len(layout.fields):
+        total = pl.select(pl.sum_horizontal([size.cast(pl.Int64).fill_null(0) for size in sizes])).to_series()
+        _blame("", total, total + 8 * len(layout.fields) > MAX_ROW_BYTES, f"is larger than {MAX_ROW_BYTES} bytes")
+
+
+def _above(value: Any, limit: Any) -> bool:
+    """Whether *value* is beyond *limit*; nothing is beyond None."""
+    return value is not None and limit is not None and value > limit
+
+
+def _blame(column: str, values: pl.Series, bad: pl.Series, words: str) -> None:
+    """Raise RowError for the first bad row, if there is one."""
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        raise RowError(f"{_short(values[row])} {words}" if column else words, row=row, column=column)
 
 
 def _short(value: Any) -> str:
