@@ -1,7 +1,8 @@
 """Control records the driver sends by itself: ticks where streams need processing time, and `stream_on` again where it got lost.
 
-A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a partition has not reported (its control was
-never written, or Redis has lost the report) is announced again; a lane that has it already only reports. With a manual clock nobody ticks.
+A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a partition has not reported (its control
+was never written, or Redis has lost the report) is announced again; a lane that has it already only reports. With a manual clock nobody
+ticks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Named places where a process can be told to die, so that a race in a test is certain instead of likely.
 
-`PENSTOCK_SPARK_FAILPOINTS=after_produce:exit:3,mid_state_file:exit:1` = exit without a word the third time *after_produce* is reached, and so on.
-A place counts over all processes that share the counter directory: the process that takes the place of a dead one doesn't die again.
+`PENSTOCK_SPARK_FAILPOINTS=after_produce:exit:3,mid_state_file:exit:1` = exit without a word the third time *after_produce* is
+reached, and so on. A place counts over all processes that share the counter directory: who takes the place of a dead one doesn't die again.
 `value:exit:TEXT` dies each time at a record that holds TEXT: a record that kills.
 """
 

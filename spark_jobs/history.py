@@ -105,10 +105,7 @@ class TableHistory:
     """`penstock.windows.kernel.History` of one source table over some partitions of its topic."""
 
     def __init__(self, worker: Worker, source: Source, topic: str, bounds: Callable[[], Mapping[int, int]]) -> None:
-        """
-        Args:
-            bounds: partition → the offset below which rows are part of the kernel's input.
-        """
+        """*bounds*: partition → the offset below which rows are part of the kernel's input."""
         self._worker, self._source, self._topic, self._bounds = worker, source, topic, bounds
         self._tails: dict[int, _Tail] = {}
         self._types = {c.name: c.type for c in (*source.columns, *source.tags)}

@@ -126,10 +126,8 @@ def published(
 ) -> list[Published]:  # fmt: skip
     """What is in the logs of *outputs* behind the known ends.
 
-    Args:
-        outputs: (topic, partition) → end known from the state (0: none).
-        since: append time (ms) of the newest record that the state covers: nothing unsaved is older.
-        stamps: the stamps in a topic's record values, of the producers in question only.
+    *outputs*: (topic, partition) → end known from the state (0: none). *since*: append time (ms) of the newest record that the state
+    covers: nothing unsaved is older. *stamps*: the stamps in a topic's record values, of the producers in question only.
 
     Raises:
         BusError: a log cannot be read.

@@ -1,7 +1,7 @@
 """Which record kills the operator: a mark outside the process of the unit at work, and the count of its deaths.
 
-The mark is a small file that each unit overwrites in place before it runs (some microseconds, no sync: it has to outlive the process, not the
-machine). Who starts after a death reads it: the unit at work then is tried again record by record, and a record that was at
+The mark is a small file that each unit overwrites in place before it runs (some microseconds, no sync: it has to outlive the process,
+not the machine). Who starts after a death reads it: the unit at work then is tried again record by record, and a record that was at
 work in three deaths is given up as a dead letter. The end of a unit clears the mark, so that other deaths count for nobody.
 """
 

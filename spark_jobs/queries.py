@@ -1,7 +1,7 @@
 """Which queries should run, and in which mode: pure decisions of the supervisor.
 
-One query per ingestion topic and one for the exchange. A query that is far behind catches up in micro-batches; one that has caught up runs in
-real time. One that failed is started again after a pause that doubles. Refused: a query for which there are no task slots left.
+One query per ingestion topic and one for the exchange. A query that is far behind catches up in micro-batches; one that has caught up
+runs in real time. One that failed is started again after a pause that doubles. Refused: a query for which there are no task slots left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one warm Spark session and the queries it runs: records of a topic into the operator, in real time or in micro-batches.
 
-Both modes read the same checkpoint and feed the same operator; they differ in the trigger and in how records cross into Python. Refused: more
-partitions than task slots, because Spark would starve one query without an error.
+Both modes read the same checkpoint and feed the same operator; they differ in the trigger and in how records cross into Python. Refused:
+knowing which topics there are.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
 from spark_jobs.settings import SparkSettings
 
+_JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 _RECORD = "struct(topic, partition, offset, timestamp, value)"
 
 #: why each is set: spikes of the design, docs/decisions/0006
@@ -60,7 +61,7 @@ class SparkSessions:
             "spark.driver.bindAddress": settings.driver_host,
             "spark.driver.memory": settings.driver_memory,
             # the heap gives back what a burst took; few compiler and collector threads: the work is in Python
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2",
+            "spark.driver.extraJavaOptions": _JVM,
             "spark.python.daemon.module": "spark_jobs.daemon",
             "spark.python.worker.reuse": "true",
             "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
@@ -118,6 +119,7 @@ class SparkSessions:
                 "kafka.fetch.max.wait.ms": "5",
                 "kafka.max.partition.fetch.bytes": str(16 << 20),
                 "kafka.fetch.max.bytes": str(64 << 20),
+                "maxOffsetsPerTrigger": "2000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()
         if mode == "microbatch":

@@ -1,8 +1,9 @@
 """State files of one topic-partition: named by the next source offset, a full one now and then and deltas between.
 
-A file is `PENSTOCK STATE <version> <digest>` on a line, then an Arrow IPC file (zstd) whose rows are the kernels' frames and whose metadata is
-everything else. It appears under its name whole or not at all. A file that fails its digest, or whose chain of bases is broken, counts as
-absent: the one before it is a valid state too, it only means reading more of the log again. Refused: files of a newer version.
+A file is `PENSTOCK STATE <version> <digest>` on a line, then an Arrow IPC file (zstd) whose rows are the kernels' frames and whose
+metadata is everything else. It appears under its name whole or not at all. A file that fails its digest, or whose chain of bases is
+broken, counts as absent: the one before it is a valid state too, it only means reading more of the log again. Refused: files of a newer
+version.
 """
 
 from __future__ import annotations

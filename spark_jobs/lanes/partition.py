@@ -1,8 +1,8 @@
 """A lane: the records of one topic-partition in offset order, its streams, its state, its outputs.
 
-Records are worked on in units, runs of data records or a single control record; a unit is the grain of positions, of replay and of snapshots.
-The lane's own position is the truth: what lies below it is skipped, what is missing above it is read from the log. Refused: going on past a
-gap that the log cannot fill.
+Records are worked on in units, runs of data records or a single control record; a unit is the grain of positions, of replay and of
+snapshots. The lane's own position is the truth: what lies below it is skipped, what is missing above it is read from the log. Refused:
+going on past a gap that the log cannot fill.
 """
 
 from __future__ import annotations

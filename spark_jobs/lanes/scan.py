@@ -1,7 +1,7 @@
 """The scan of an ingestion topic's partition: rows of its tables, decoded once, to every stream over them.
 
-Refused, as dead letters with their reason: records that are malformed or of an unknown schema, rows of another partition's tables, and rows too
-far ahead of the broker's clock.
+Refused, as dead letters with their reason: records that are malformed or of an unknown schema, rows of another partition's tables, and
+rows too far ahead of the broker's clock.
 """
 
 from __future__ import annotations

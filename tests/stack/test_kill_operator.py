@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -22,11 +22,12 @@ from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, wind
 
 TABLES = 40
 _WINDOWS = "_wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v"
-STREAMS = {
-    "windows": f"CREATE STREAM k_windows TRIGGER AT_ONCE INTO k.windows AS SELECT {_WINDOWS} FROM k.meters PARTITION BY tbname INTERVAL(10s)",
-    "places": f"CREATE STREAM k_places TRIGGER AT_ONCE INTO k.places AS SELECT {_WINDOWS} FROM k.meters PARTITION BY location INTERVAL(10s)",
-    "high": "CREATE STREAM k_high TRIGGER AT_ONCE INTO k.high AS SELECT ts, current, voltage FROM k.meters WHERE voltage > 230 PARTITION BY tbname",
+_QUERIES = {
+    "windows": f"SELECT {_WINDOWS} FROM k.meters PARTITION BY tbname INTERVAL(10s)",
+    "places": f"SELECT {_WINDOWS} FROM k.meters PARTITION BY location INTERVAL(10s)",
+    "high": "SELECT ts, current, voltage FROM k.meters WHERE voltage > 230 PARTITION BY tbname",
 }
+STREAMS = {name: f"CREATE STREAM k_{name} TRIGGER AT_ONCE INTO k.{name} AS {query}" for name, query in _QUERIES.items()}
 NIGHTLY = os.environ.get("PENSTOCK_NIGHTLY") == "1"
 
 
@@ -66,11 +67,12 @@ def parts(kit: OperatorKit) -> dict[str, list[psutil.Process]]:
     driver, *children = kit.mesh.processes("spark")
     found["driver"].append(driver)
     for process in children:
-        if process.name() == "java":
-            found["jvm"].append(process)
-        elif "spark_jobs.daemon" in " ".join(process.cmdline()):
-            parent = process.parent()
-            found["daemon" if parent is not None and parent.name() == "java" else "worker"].append(process)
+        with suppress(psutil.Error):  # it has just died
+            if process.name() == "java":
+                found["jvm"].append(process)
+            elif "spark_jobs.daemon" in " ".join(process.cmdline()):
+                parent = process.parent()
+                found["daemon" if parent is not None and parent.name() == "java" else "worker"].append(process)
     return found
 
 
@@ -80,7 +82,7 @@ def kill(kit: OperatorKit, kind: str, rnd: random.Random) -> None:
     victim = rnd.choice(victims)
     driver = kit.mesh.pid("spark")
     victim.send_signal(signal.SIGKILL)
-    if kind != "worker":
+    if kind in ("driver", "jvm"):
         kit.mesh.wait_ready("spark", not_pid=driver)
 
 

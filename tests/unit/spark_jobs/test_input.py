@@ -1,0 +1,94 @@
+"""The inbox: fillers dropped, records coalesced in order, bounds held, failures passed on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.input import Inbox
+
+NAMES = ["topic", "partition", "offset", "timestamp", "value"]
+
+
+def batch(*offsets: int | None) -> pa.RecordBatch:
+    return pa.record_batch(
+        [
+            pa.array([None if o is None else "in.x" for o in offsets]),
+            pa.array([None if o is None else 3 for o in offsets], pa.int32()),
+            pa.array(offsets, pa.int64()),
+            pa.array([None if o is None else o * 1_000_000 for o in offsets], pa.timestamp("us", "UTC")),
+            pa.array([None if o is None else b"v%d" % o for o in offsets]),
+        ],
+        names=NAMES,
+    )
+
+
+def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
+    inbox = Inbox(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)]), max_records=100, max_bytes=1 << 20)
+    inbox._thread.join()
+    records = inbox.take(None)
+    assert records is not None
+    assert (records.topic, records.partition) == ("in.x", 3)
+    assert records.offsets.tolist() == [0, 1, 2, 3]
+    assert records.times.tolist() == [0, 1000, 2000, 3000]
+    assert records.values == [b"v0", b"v1", b"v2", b"v3"]
+    assert inbox.take(None) is None
+
+
+def test_limits_cut() -> None:
+    inbox = Inbox(iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
+    sizes = []
+    while (records := inbox.take(None)) is not None:
+        sizes.append(len(records))
+    assert sum(sizes) == 10
+    assert max(sizes) <= 4
+
+
+def test_a_full_queue_holds_the_source_back() -> None:
+    given = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        for i in range(50):
+            given.append(i)
+            yield batch(i)
+
+    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    first = inbox.take(5.0)
+    assert first is not None
+    taken = len(first)
+    while (records := inbox.take(None)) is not None:
+        taken += len(records)
+        assert len(given) <= taken + 7
+    assert taken == 50
+
+
+def test_no_input_for_a_while() -> None:
+    gate = threading.Event()
+
+    def source() -> Iterator[pa.RecordBatch]:
+        gate.wait(10)
+        yield batch(1)
+
+    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    nothing = inbox.take(0.01)
+    assert nothing is not None
+    assert len(nothing) == 0
+    gate.set()
+    records = inbox.take(None)
+    assert records is not None
+    assert records.offsets.tolist() == [1]
+
+
+def test_what_ends_the_input_early_is_raised_after_what_came_before() -> None:
+    def source() -> Iterator[pa.RecordBatch]:
+        yield batch(1)
+        raise OSError("gone")
+
+    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    inbox._thread.join()
+    assert inbox.take(None) is not None
+    with pytest.raises(OSError, match="gone"):
+        inbox.take(None)

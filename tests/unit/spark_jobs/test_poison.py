@@ -1,0 +1,49 @@
+"""Counting deaths per record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_jobs.poison import Poison
+
+
+def test_a_record_that_kills_is_given_up_at_its_third_death(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    Poison(path).begin(100, 163)  # first death: somewhere in the unit
+    second = Poison(path)
+    assert second.alone(130, bound=False)
+    assert not second.alone(164, bound=False)
+    second.begin(100, 100)
+    second.clear()
+    second.begin(130, 130)  # second death
+    third = Poison(path)
+    assert not third.given_up(130)
+    third.begin(130, 130)  # third death
+    last = Poison(path)
+    assert last.given_up(130)
+    assert not last.given_up(131)
+
+
+def test_a_unit_with_published_outputs_is_taken_apart_only_after_a_second_death(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    Poison(path).begin(5, 9)
+    second = Poison(path)
+    assert not second.alone(5, bound=True)
+    second.begin(5, 9)
+    assert Poison(path).alone(5, bound=True)
+
+
+def test_deaths_between_units_count_for_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    for _ in range(5):
+        mark = Poison(path)
+        mark.begin(7, 7)
+        mark.clear()
+    assert not Poison(path).given_up(7)
+    assert not Poison(path).alone(7, bound=False)
+
+
+def test_a_torn_mark_is_no_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    path.write_bytes(b"\1\2\3")
+    assert not Poison(path).alone(0, bound=False)
