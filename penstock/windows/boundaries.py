@@ -120,6 +120,12 @@ class Grid:
         known, inverse = np.unique(index, return_inverse=True)
         return self.start(known)[inverse], self.end(known)[inverse]
 
+    def stops(self, index: Ticks) -> Ticks:
+        """Last tick of each window."""
+        if self.length:
+            return index * self._step_ticks + (self._offset_ticks + self.length - 1)
+        return self.bounds(index)[1] - 1
+
     # -- units ---------------------------------------------------------------------------------------------------
 
     def _step_months(self, duration: Duration) -> int:

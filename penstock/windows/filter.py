@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
-from penstock.windows.groups import Groups
+from penstock.windows.groups import TABLES, Groups
 from penstock.windows.kernel import DELETE, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
 from penstock.windows.result import Results
@@ -75,7 +75,7 @@ class FilterKernel:
         """Rows that may have to remove a result: deletes, and updates where those retract."""
         behind = rows.get_column("_op") == DELETE
         if self._retracts:
-            numbers = self._tables.numbers(rows)
+            numbers = TABLES.numbers(rows)
             times = rows.get_column(self._identity[1]).to_numpy()
             behind |= pl.Series(self._tables.behind(numbers, times))
             self._tables.advance(numbers, times)
@@ -129,7 +129,7 @@ class FilterKernel:
             return Emission()
         stored = self._history.fetch(_EARLIEST, _LATEST)
         if self._retracts and stored.height:
-            self._tables.advance(self._tables.numbers(stored), stored.get_column(self._identity[1]).to_numpy())
+            self._tables.advance(TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy())
         return self._stored(stored, UPSERT)
 
     def open_windows(self) -> pl.DataFrame:

@@ -1,8 +1,8 @@
 """The partitions of a stream: PARTITION BY values → dense numbers, target child tables and their tags.
 
-`KeyIndex` numbers distinct key rows exactly and for ever (0, 1, 2 … in order of first appearance) at hash-table speed,
-without a Python loop over rows. `Groups` adds what a stream's partition means: id, target child name, tag values; there a loop runs once
-per *new* group. Refuses to forget a group: numbers index the kernels' state.
+`KeyIndex` numbers distinct key rows for ever (0, 1, 2 … in order of first appearance) at hash-table speed, without a
+Python loop over rows. `Groups` adds what a stream's partition means: id, target child name, tag values; there a loop runs
+once per *new* group. Refuses to forget a group: numbers index the kernels' state.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from penstock.windows.cast import cast_expression
 from penstock.windows.scope import Scope
 
 Numbers = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
 class KeyIndex:
     """Distinct rows of some columns, numbered.
 
-    Open addressing over 64-bit hashes; equal hashes of unequal keys are noticed and answered with another seed, so
-    numbers are exact.
+    Open addressing over two independent 64-bit hashes of a row. Keys are told apart by all 128 bits, not by their values:
+    among a million keys two would be taken for one with a chance of 10^-27. Hashes are of this process and never saved.
     """
 
     def __init__(self, schema: dict[str, pl.DataType]) -> None:
-        self._schema = schema
-        self._seed = 0
-        self._chunks = 0
         self.keys = pl.DataFrame(schema=schema)
+        self._chunks = 0
         self._hashes = np.empty(16, np.uint64)
+        self._checks = np.empty(16, np.uint64)
         self._table = np.full(64, -1, np.int32)
 
     def __len__(self) -> int:
@@ -45,50 +45,40 @@ class KeyIndex:
 
     def numbers(self, keys: pl.DataFrame) -> Numbers:
         """Number of each line of *keys*; unknown ones get the next free numbers in order of appearance."""
-        while True:
-            hashes = self._hash(keys)
-            found = self._find(hashes)
+        hashes, checks = _hash(keys)
+        found = self._find(hashes, checks)
+        if len(found) and found.min() < 0:
             unknown = found < 0
-            if unknown.any():
-                if not self._append(keys.filter(pl.Series(unknown)).unique(maintain_order=True)):
-                    self._reseed()
-                    continue
-                found[unknown] = self._find(hashes[unknown])
-            if self._same(keys, found):
-                return found.astype(np.int64)
-            self._reseed()
+            self._append(keys.filter(pl.Series(unknown)).unique(maintain_order=True))
+            found[unknown] = self._find(hashes[unknown], checks[unknown])
+        return found.astype(np.int64)
 
-    def _hash(self, keys: pl.DataFrame) -> npt.NDArray[np.uint64]:
-        hashes = keys.to_series().hash(self._seed) if keys.width == 1 else keys.hash_rows(self._seed)
-        return hashes.to_numpy()
-
-    def _same(self, keys: pl.DataFrame, found: npt.NDArray[np.int32]) -> bool:
-        known = self.keys[found]
-        return all(a.eq_missing(b).all() for a, b in zip(keys.iter_columns(), known.iter_columns(), strict=True))
-
-    def _find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+    def _find(self, hashes: Hashes, checks: Hashes) -> npt.NDArray[np.int32]:
         mask = len(self._table) - 1
         places = hashes.view(np.int64) & mask
         found: npt.NDArray[np.int32] = self._table.take(places)
-        # -1 takes the last hash: a free place that seems right stays -1, and one that seems wrong is sorted out below
-        wrong = np.flatnonzero(self._hashes.take(found, mode="wrap") != hashes)
+        wrong = np.flatnonzero(self._differ(found, hashes, checks))
         wrong = wrong[found[wrong] >= 0]
         while len(wrong):
             places[wrong] = (places[wrong] + 1) & mask
             candidates = self._table.take(places[wrong])
             found[wrong] = candidates
-            wrong = wrong[(candidates >= 0) & (self._hashes.take(candidates, mode="wrap") != hashes[wrong])]
+            wrong = wrong[(candidates >= 0) & self._differ(candidates, hashes[wrong], checks[wrong])]
         return found
 
-    def _append(self, fresh: pl.DataFrame) -> bool:
-        """Number the *fresh* keys; False when two keys share a hash, which only another seed resolves."""
-        hashes = self._hash(fresh)
-        if len(np.unique(hashes)) < len(hashes):
-            return False
+    def _differ(self, numbers: npt.NDArray[np.int32], hashes: Hashes, checks: Hashes) -> npt.NDArray[np.bool_]:
+        """Whether each number is another key's; of no meaning where there is none (-1)."""
+        other: npt.NDArray[np.bool_] = self._hashes.take(numbers, mode="wrap") != hashes
+        other |= self._checks.take(numbers, mode="wrap") != checks
+        return other
+
+    def _append(self, fresh: pl.DataFrame) -> None:
         first, total = len(self), len(self) + fresh.height
         if total > len(self._hashes):
-            self._hashes = np.concatenate([self._hashes[:first], np.empty(max(total, first) * 2 - first, np.uint64)])
-        self._hashes[first:total] = hashes
+            room = np.empty(max(total, first) * 2 - first, np.uint64)
+            self._hashes = np.concatenate([self._hashes[:first], room])
+            self._checks = np.concatenate([self._checks[:first], room])
+        self._hashes[first:total], self._checks[first:total] = _hash(fresh)
         self.keys = self.keys.vstack(fresh)
         self._chunks += 1
         if self._chunks > 16:
@@ -97,7 +87,6 @@ class KeyIndex:
             self._table = np.full(1 << (total * 3).bit_length(), -1, np.int32)
             first = 0
         self._insert(np.arange(first, total, dtype=np.int32))
-        return True
 
     def _insert(self, numbers: npt.NDArray[np.int32]) -> None:
         mask = len(self._table) - 1
@@ -108,13 +97,12 @@ class KeyIndex:
             lost = self._table[places] != numbers
             numbers, places = numbers[lost], (places[lost] + 1) & mask
 
-    def _reseed(self) -> None:
-        self._seed += 1
-        self.keys = self.keys.rechunk()
-        hashes = self._hash(self.keys)
-        self._hashes[: len(hashes)] = hashes
-        self._table.fill(-1)
-        self._insert(np.arange(len(hashes), dtype=np.int32))
+
+def _hash(keys: pl.DataFrame) -> tuple[Hashes, Hashes]:
+    if keys.width > 1:
+        return keys.hash_rows(1).to_numpy(), keys.hash_rows(2).to_numpy()
+    both = keys.select(pl.first().hash(1).alias("h"), pl.first().hash(2).alias("c"))
+    return both.get_column("h").to_numpy(), both.get_column("c").to_numpy()
 
 
 class TableNames:
@@ -187,14 +175,13 @@ class Groups:
             return len(self._tables)
         return len(self._index) if self.columns else int(self._started)
 
-    def numbers(self, rows: pl.DataFrame) -> Numbers:
-        """Group number of each row (rows have `_k…`); new groups are added. `_tab`, where given, is `TABLES`' number."""
+    def numbers(self, rows: pl.DataFrame, tables: Numbers | None = None) -> Numbers:
+        """Group number of each row (rows have `_k…`); new groups are added. *tables*: `TABLES`' numbers, where known."""
         if not self.columns:
             self._started = self._started or rows.height > 0
             return np.zeros(rows.height, np.int64)
         if self._by_table:
-            known = rows.get_column("_tab").to_numpy() if "_tab" in rows.columns else TABLES.numbers(rows)
-            return self._of_tables(known)
+            return self._of_tables(TABLES.numbers(rows) if tables is None else tables)
         return self._index.numbers(pl.DataFrame([rows.get_column(c) for c in self.columns]))
 
     def _of_tables(self, tables: Numbers) -> Numbers:

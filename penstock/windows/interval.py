@@ -75,6 +75,7 @@ class IntervalKernel:
         self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the group's latest row
         self._moved: Mask = np.zeros(64, np.bool_)
         self._now = 0
+        self._raised = False  # whether FLUSH or the idle time-out has raised any floor
         self._earliest = _LATEST  # of all rows
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -90,25 +91,20 @@ class IntervalKernel:
 
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
-        made, failed = self._prepare(rows)
+        made, tables, failed = self._prepare(rows)
         if not made.height:
             return Emission(failed=failed)
         self._now = int(made.get_column("_now")[-1])
-        groups = self._groups.numbers(made)
+        groups = self._groups.numbers(made, tables)
         times = made.get_column(self._time).to_numpy()
         self._reserve()
-        before = self._highest[groups]
-        np.maximum.at(self._highest, groups, times)
-        self._earliest = min(self._earliest, int(times.min()))
-        self._moved[groups] = True
-        if self._idle:
-            np.maximum.at(self._heard, groups, made.get_column("_now").to_numpy())
+        before = self._highest.take(groups)
+        self._advance(made, groups, times)
         positions, indexes = self._grid.assign(times)
         whole = self._grid.tumbling  # each row is in one window, so pairs are rows
         owners = groups if whole else groups[positions]
-        stops = self._grid.bounds(indexes)[1] - 1
+        stops = self._grid.stops(indexes)
         now = self._t(groups)
-        tables = None if self._groups.whole or "_late" in made.columns else self._tables.numbers(made)
         over = stops < (now if whole else now[positions])
         late: pl.DataFrame | None = None
         if over.any():
@@ -118,30 +114,44 @@ class IntervalKernel:
                 kept = ~expired
                 positions, indexes, owners, stops = positions[kept], indexes[kept], owners[kept], stops[kept]
                 whole = False
-        if tables is not None:
+        if self._judges_tables(made):
             self._tables.advance(tables, times)
         slots = self._slots.locate(owners, indexes, stops)
         touched = self._slots.touched(slots, closed_only=not self._at_once)
         self._slots.add(slots, made if whole else made[positions])
-        due = np.unique(groups[self._slots.oldest[groups] < now])
+        closing = self._slots.oldest.take(groups) < now
+        due = np.unique(groups[closing]) if closing.any() else np.empty(0, np.int64)
         rows_out, more = self._publish(touched, due)
         return Emission(rows_out, late=late, failed=_stack(failed, more))
 
-    def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Rows that pass WHERE, with `_tab`, `_k…` and `_x…`; and those on which an expression fails."""
-        rows = rows.hstack([pl.Series("_tab", TABLES.numbers(rows))])
+    def _advance(self, rows: pl.DataFrame, groups: Numbers, times: Ticks) -> None:
+        """Take the times of *rows* over into what is known of their groups."""
+        np.maximum.at(self._highest, groups, times)
+        self._earliest = min(self._earliest, int(times.min()))
+        self._moved[groups] = True
+        if self._idle:
+            np.maximum.at(self._heard, groups, rows.get_column("_now").to_numpy())
+
+    def _judges_tables(self, rows: pl.DataFrame) -> bool:
+        """Whether a row's being late for its table has to be found out here, and is not its group's matter."""
+        return not self._groups.whole and "_late" not in rows.columns
+
+    def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
+        """Rows that pass WHERE, with `_k…` and `_x…`; their tables' numbers; and the rows on which an expression fails."""
+        source, tables, refused = rows, TABLES.numbers(rows), None
         if self.plan.source.child is not None:
             rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
-        refused: pl.DataFrame | None = None
         if self._where is not None:
             rows, refused = evaluate(rows, [self._where.alias("_pass")])
             rows = rows.filter(pl.col("_pass")).drop("_pass")
         made, failed = evaluate(rows, self._expressions)
-        return made, _stack(refused, failed)
+        if made.height != source.height:
+            tables = TABLES.numbers(made)
+        return made, tables, _stack(refused, failed)
 
     def _expired(
         self, rows: pl.DataFrame, groups: Numbers, times: Ticks, before: Ticks,
-        tables: Numbers | None, positions: Numbers, stops: Ticks, over: Mask,
+        tables: Numbers, positions: Numbers, stops: Ticks, over: Mask,
     ) -> Mask:  # fmt: skip
         """Which (row, window) pairs are dropped: the window was over before the row's write, and the row is late for its table."""
         steps = rows.get_column("_step").to_numpy()
@@ -153,7 +163,7 @@ class IntervalKernel:
         overdue = over & (stops < self._t_of(previous, groups)[positions])
         rows_overdue = np.zeros(len(groups), np.bool_)
         rows_overdue[positions[overdue]] = True
-        if tables is not None:
+        if self._judges_tables(rows):
             late = self._tables.late(tables, times, steps, rows_overdue)
         elif "_late" in rows.columns:
             late = rows.get_column("_late").to_numpy()
@@ -184,12 +194,12 @@ class IntervalKernel:
 
     def _t(self, groups: Numbers) -> Ticks:
         """T of groups that have had a row."""
-        return self._t_of(self._highest[groups], groups)
+        return self._t_of(self._highest.take(groups), groups)
 
     def _t_of(self, highest: Ticks, groups: Numbers) -> Ticks:
         if self._watermark:
-            highest = np.where(highest == NEVER, NEVER, highest - self._watermark)
-        return np.maximum(highest, self._floor[groups])
+            highest = highest - self._watermark
+        return np.maximum(highest, self._floor.take(groups)) if self._raised else highest
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
@@ -220,7 +230,7 @@ class IntervalKernel:
     def _finish(self, groups: Numbers, indexes: Numbers, partials: pl.DataFrame) -> pl.DataFrame:
         start, end = self._grid.bounds(indexes)
         about = [pl.Series("_g", groups), pl.Series("_wstart", start), pl.Series("_wend", end)]
-        now = pl.repeat(self._now, len(groups), dtype=pl.Int64, eager=True).alias("_now")
+        now = pl.Series("_now", np.full(len(groups), self._now))
         return self._aggregates.finalise(partials, []).hstack([*about, now])
 
     def open_windows(self) -> pl.DataFrame:
@@ -251,6 +261,7 @@ class IntervalKernel:
         chained = self._slots.open_of(groups)
         owners = self._slots.group[chained]
         groups = np.unique(owners)
+        self._raised = self._raised or len(owners) > 0
         np.maximum.at(self._floor, owners, self._slots.stop[chained] + 1)
         self._moved[groups] = True
         rows, failed = self._publish(np.empty(0, np.int64), groups)
@@ -331,8 +342,8 @@ class IntervalKernel:
 
     def _labelled(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Prepared rows, once per window, with `_g` and `_i`."""
-        made, failed = self._prepare(rows)
-        groups = self._groups.numbers(made)
+        made, tables, failed = self._prepare(rows)
+        groups = self._groups.numbers(made, tables)
         self._reserve()
         positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
         return made[positions].with_columns(pl.Series("_g", groups[positions]), pl.Series("_i", indexes)), failed
@@ -340,7 +351,7 @@ class IntervalKernel:
     def _replace(self, partials: pl.DataFrame, empty: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """Put recomputed windows into the state, take empty ones out, publish both."""
         groups, indexes = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
-        stops = self._grid.bounds(indexes)[1] - 1
+        stops = self._grid.stops(indexes)
         closed = stops < self._t(groups)
         held = np.ones(len(groups), np.bool_)
         if self._solo:
@@ -375,19 +386,17 @@ class IntervalKernel:
         if self._history is None:
             return Emission()
         stored = self._history.fetch(_EARLIEST, _LATEST)
-        made, failed = self._prepare(stored)
+        made, tables, failed = self._prepare(stored)
         if not made.height:
             return Emission(failed=failed)
-        groups = self._groups.numbers(made)
+        groups = self._groups.numbers(made, tables)
         times = made.get_column(self._time).to_numpy()
         self._reserve()
-        np.maximum.at(self._highest, groups, times)
-        self._earliest = min(self._earliest, int(times.min()))
-        self._moved[groups] = True
-        if not self._groups.whole and "_late" not in made.columns:
-            self._tables.advance(self._tables.numbers(made), times)
+        self._advance(made, groups, times)
+        if self._judges_tables(made):
+            self._tables.advance(tables, times)
         positions, indexes = self._grid.assign(times)
-        slots = self._slots.locate(groups[positions], indexes, self._grid.bounds(indexes)[1] - 1)
+        slots = self._slots.locate(groups[positions], indexes, self._grid.stops(indexes))
         self._slots.add(slots, made[positions])
         touched = self._slots.touched(slots, closed_only=False)
         result = self._results.upserts(self._windows(touched))
@@ -437,6 +446,7 @@ class IntervalKernel:
                 moved = clock.get_column("_g").to_numpy()
                 for name, array in (("highest", self._highest), ("floor", self._floor), ("heard", self._heard)):
                     array[moved] = clock.get_column(name).to_numpy()
+                self._raised = bool((self._floor != NEVER).any())
             self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
         self._moved[:] = False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from penstock.types import ColumnType
@@ -104,7 +105,7 @@ class Results:
                 windows, failed = self._evaluate(windows)
                 made = windows.select(self._cast)
         about = self._groups.about()[windows.get_column("_g")]
-        ops = windows.get_column("_op") if op is None else pl.repeat(op, windows.height, dtype=pl.Int8, eager=True).alias("_op")
+        ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
         columns = [about.get_column("tbname"), ops, *made.get_columns(), *(about.get_column(t) for t in self.tags)]
         return self._check(windows, pl.DataFrame(columns), failed)
 

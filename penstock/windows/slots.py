@@ -82,8 +82,8 @@ class Slots:
         if not self._used:
             slots: Numbers = np.full(len(groups), -1, np.int64)
         else:
-            slots = self._head[groups].astype(np.int64)
-            slots[(self.index[slots] != indexes) | (slots < 0)] = -1
+            slots = self._head.take(groups).astype(np.int64)
+            slots[self.index.take(slots, mode="wrap") != indexes] = -1
         missed = np.flatnonzero(slots < 0)
         if len(missed):
             g, i = groups[missed], indexes[missed]

@@ -69,18 +69,17 @@ class TableClock:
         self._highest: Ticks = np.full(64, NEVER, np.int64)
         self._changed: Mask = np.zeros(64, np.bool_)
 
-    def numbers(self, rows: pl.DataFrame) -> Numbers:
-        """Table number of each row (`_tab`, where given)."""
-        tables: Numbers = rows.get_column("_tab").to_numpy() if "_tab" in rows.columns else TABLES.numbers(rows)
+    def reserve(self) -> None:
+        """Make room for all tables known to the process; tables are numbered by `TABLES`."""
         self._highest = grown(self._highest, len(TABLES), NEVER)  # type: ignore[assignment]
         self._changed = grown(self._changed, len(TABLES), False)  # type: ignore[assignment]
-        return tables
 
     def late(self, tables: Numbers, times: Ticks, steps: Ticks, among: Mask | None = None) -> Mask:
         """Whether each row lies below what its table had before the row's write; asked before `advance`.
 
         *among*: only these rows need a right answer (the others: False).
         """
+        self.reserve()
         result = np.zeros(len(tables), np.bool_)
         if among is None:
             where = np.arange(len(tables))
@@ -94,10 +93,12 @@ class TableClock:
 
     def behind(self, tables: Numbers, times: Ticks) -> Mask:
         """Whether each row's table may have had a row of that time before, in earlier calls or earlier in this one."""
+        self.reserve()
         before = previous_max(tables, times, np.arange(len(tables)), self._highest[tables])
         return times <= before
 
     def advance(self, tables: Numbers, times: Ticks) -> None:
+        self.reserve()
         np.maximum.at(self._highest, tables, times)
         self._changed[tables] = True
 
@@ -108,5 +109,6 @@ class TableClock:
         return TABLES.names(moved).to_frame().with_columns(pl.Series("ts", self._highest[moved]))
 
     def restore(self, moved: pl.DataFrame) -> None:
-        tables = self.numbers(moved)
+        tables = TABLES.numbers(moved)
+        self.reserve()
         self._highest[tables] = moved.get_column("ts").to_numpy()
