@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from penstock.sql import nodes
 from penstock.sql.dialect import tokenize
@@ -50,8 +51,12 @@ def compile_expression(
 
 
 def parse_expression(text: str) -> exp.Expr:
-    """The tree of one expression."""
-    parser = QueryParser(tokenize(text), Source(text))
+    """The tree of one expression; raises SqlSyntaxError."""
+    try:
+        tokens = tokenize(text)
+    except SqlglotError:
+        raise Source(text).syntax_error("this text cannot be read: a string or name is never closed", 0) from None
+    parser = QueryParser(tokens, Source(text))
     tree = parser.condition()
     parser.expect_end()
     return tree
@@ -214,7 +219,7 @@ class _Compiler:
         if right.type == NULL:
             return Compiled(pl.lit(None, pl.Int64), TIMESTAMP)
         if right.type.integer or right.type.kind == "BOOL":
-            ticks = right.expr.cast(pl.Int64)
+            ticks = right.expr.cast(pl.Int64, strict=False)
             return Compiled(left.expr - ticks if minus else left.expr + ticks, TIMESTAMP)
         if right.type.text:
             self.mismatch(node, "-:" if minus else "+:", left.type, right.type)
@@ -307,8 +312,8 @@ class _Compiler:
         else:
             read, seen = text.expr.cast(pl.Float64, strict=False), other.expr.cast(pl.Float64)
             if text.type.kind == "JSON":
-                word = pl.when(text.expr == "true").then(1.0).when(text.expr == "false").then(0.0).otherwise(None)
-                read = pl.coalesce(read, word)
+                word = text.expr.replace_strict(["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64)
+                read = pl.when(read.is_null()).then(word).otherwise(read)
         return (read, seen) if left.type.text else (seen, read)
 
     def as_time(self, value: Compiled, beside: Compiled, node: exp.Expr) -> pl.Expr:
@@ -317,6 +322,8 @@ class _Compiler:
             return value.expr.cast(pl.Int64, strict=False)
         if value.type.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
             return value.expr.cast(pl.Float64)
+        if value.literal and value.value is None:
+            return pl.lit(None, pl.Int64)
         if value.literal and value.type.text:
             ticks = pl.select(parse_iso(pl.lit(value.value), self.scope)).item()
             if ticks is None:

@@ -32,7 +32,8 @@ def convert(value: Compiled, to: ColumnType, scope: Scope) -> pl.Expr | None:
     if to.kind == "BOOL":
         return value.expr if kind.kind == "BOOL" else value.expr != 0
     if to.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
-        return value.expr.cast(to.polars(), strict=False)
+        number = value.expr.cast(pl.Int8) if kind.kind == "BOOL" else value.expr
+        return number.cast(to.polars(), strict=False)
     return _whole(value.expr, kind, to)
 
 
