@@ -143,7 +143,8 @@ class Trigger:
 @dataclass(frozen=True)
 class Aggregate:
     """`name = function(argument, *params)`. `count` without argument counts rows. `companion` takes `argument`'s value
-    from the row that aggregate `of` (a min, max, first or last) chose."""
+    from the row that aggregate `of` (a min, max, first or last) chose.
+    """
 
     name: str
     function: str
@@ -173,7 +174,8 @@ class Fill:
 @dataclass(frozen=True)
 class Target:
     """The result table. `column_of[i]` names the output that fills `columns[i]` (None: NULL), `tag_of[i]` the index of the
-    partition key that fills `tags[i]` (`"group_id"` for the automatic tag, None: NULL)."""
+    partition key that fills `tags[i]` (`"group_id"` for the automatic tag, None: NULL).
+    """
 
     table_id: int
     database: str
