@@ -52,7 +52,9 @@ def test_days_are_cut_at_local_midnight_and_follow_the_clocks():
     zone = "Europe/Berlin"
     assert windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone)) == [(0, ms("2024-03-31", zone), ms("2024-04-01", zone))]
     assert windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone))[0][2] - ms("2024-03-31", zone) == 23 * 3_600_000
-    assert windows(grid("1d", offset="1h", zone=zone), ms("2024-06-02T00:30", zone)) == [(0, ms("2024-06-01T01:00", zone), ms("2024-06-02T01:00", zone))]
+    assert windows(grid("1d", offset="1h", zone=zone), ms("2024-06-02T00:30", zone)) == [
+        (0, ms("2024-06-01T01:00", zone), ms("2024-06-02T01:00", zone))
+    ]
 
 
 def test_weeks_begin_on_thursday():
@@ -66,7 +68,9 @@ def test_a_midnight_that_does_not_exist_is_read_with_the_old_offset():
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo"])
-@pytest.mark.parametrize("clause", [("1d",), ("2d",), ("1w",), ("1n",), ("5n",), ("1y",), ("3d", "1d"), ("1n", "1n", "2d"), ("1d", "1d", "5h"), ("7h", "2h")])
+@pytest.mark.parametrize(
+    "clause", [("1d",), ("2d",), ("1w",), ("1n",), ("5n",), ("1y",), ("3d", "1d"), ("1n", "1n", "2d"), ("1d", "1d", "5h"), ("7h", "2h")]
+)
 @settings(max_examples=12, deadline=None)
 @given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
 def test_every_time_lies_in_exactly_the_windows_given(zone, clause, times):
@@ -91,4 +95,6 @@ def test_local_days_agree_with_the_standard_library(seconds, zone):
 @pytest.mark.parametrize("precision", ["us", "ns"])
 def test_other_precisions_count_their_own_ticks(precision):
     factor = {"us": 10**3, "ns": 10**6}[precision]
-    assert windows(grid("1n", precision=precision), ms("2024-05-17") * factor) == [(0, ms("2024-05-01") * factor, ms("2024-06-01") * factor)]
+    assert windows(grid("1n", precision=precision), ms("2024-05-17") * factor) == [
+        (0, ms("2024-05-01") * factor, ms("2024-06-01") * factor)
+    ]
