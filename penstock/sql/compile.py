@@ -404,7 +404,7 @@ class _Compiler:
         value, key = self.compile(node.this), self._pattern(node.expression, "CONTAINS")
         if value.type.kind != "JSON":
             self.refuse(node.this, f"CONTAINS needs a JSON tag, not {value.type}", code="E_TYPE")
-        found = value.expr.str.json_path_match(self._json_path(key or "", node.expression)).is_not_null()
+        found = value.expr.str.json_path_match(self._json_path(key or "", node)).is_not_null()
         # A key whose value is null is there too.
         null = value.expr.str.contains(f'(?s)"{re.escape(key or "")}"\\s*:\\s*null')
         return Compiled(found | null, BOOL)
@@ -414,7 +414,7 @@ class _Compiler:
         if value.type.kind != "JSON":
             self.refuse(node.this, f"-> needs a JSON tag, not {value.type}", code="E_TYPE", detail=f"{value.type} is not JSON")
         key = node.expression.name
-        return Compiled(value.expr.str.json_path_match(self._json_path(key, node.expression)), ColumnType("JSON"))
+        return Compiled(value.expr.str.json_path_match(self._json_path(key, node)), ColumnType("JSON"))
 
     def _json_path(self, key: str, node: exp.Expr) -> str:
         """The JSON path of a key; paths know no escapes, so the quote is the one that the key does not have."""
