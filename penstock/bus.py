@@ -34,6 +34,7 @@ BEGINNING, END = -2, -1
 MAX_MESSAGE_BYTES = 8 << 20
 _specs: Any = OffsetSpec  # its constructors carry no types
 _LATEST, _EARLIEST = _specs.latest(), _specs.earliest()
+_RETRY_SECONDS = 0.2
 _WEEK_MS = 7 * 86_400_000
 
 
@@ -83,6 +84,7 @@ def _error(error: KafkaError | BaseException, message: str, *, topic: str = "", 
 _TRANSIENT = {
     "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_QUEUE_FULL", "_RESOLVE", "_NOENT",
     "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT",
+    "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "BROKER_NOT_AVAILABLE",
 }  # fmt: skip
 
 
@@ -436,6 +438,16 @@ class Admin:
         wanted = {TopicPartition(t, p): spec for t, p in partitions}
         if not wanted:
             return {}
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._list_once(wanted, committed)
+            except BusError as error:  # leaders move, and come back after a broker was away
+                if not error.retryable or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+
+    def _list_once(self, wanted: dict[TopicPartition, Any], committed: bool) -> dict[tuple[str, int], int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         found = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
         return {(a.topic, a.partition): self._wait(f, "cannot ask for offsets", a.topic, a.partition).offset for a, f in found.items()}

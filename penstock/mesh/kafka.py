@@ -118,9 +118,9 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": layout.kafka / "log",
-        # a killed broker may register again only when its old session has run out
-        "broker.session.timeout.ms": 3000,
-        "broker.heartbeat.interval.ms": 500,
+        # a killed broker may register again only when its old session has run out; a shorter one fences a live broker on a busy machine
+        "broker.session.timeout.ms": 9000,
+        "broker.heartbeat.interval.ms": 1000,
         "auto.create.topics.enable": "false",
         "message.max.bytes": MAX_MESSAGE_BYTES,
         "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,

@@ -134,7 +134,7 @@ def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, s
 def _ask(port: int) -> str:
     """What /readyz says is missing."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return ""
     except urllib.error.HTTPError as answer:
         try:

@@ -170,7 +170,7 @@ class Supervisor:
                 if now - kept.ready_since > _FORGIVEN_AFTER:
                     kept.delay = 0.0
             kept.check = None
-            kept.not_before = now + (1.0 if kept.state == "ready" else 0.1)
+            kept.not_before = now + (2.0 if kept.state == "ready" else 0.1)
         if kept.check is None and now >= kept.not_before:
             kept.check = self._checks.submit(kept.room.waits_for)
 

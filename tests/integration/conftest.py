@@ -58,9 +58,9 @@ def kafka_container() -> Iterator[str]:
     settings = {
         "KAFKA_NODE_ID": "1",
         "KAFKA_PROCESS_ROLES": "broker,controller",
-        "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093",
-        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092,INSIDE://localhost:9094,CONTROLLER://localhost:9093",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,INSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
         "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
         "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
         "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
@@ -74,7 +74,7 @@ def kafka_container() -> Iterator[str]:
         container = container.with_env(name, value)
     with container:
         address = f"{container.get_container_host_ip()}:{container.get_exposed_port(9092)}"
-        text = f"export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://{address}\n".encode()
+        text = f"export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://{address},INSIDE://localhost:9094\n".encode()
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
             entry = tarfile.TarInfo("advertised")
