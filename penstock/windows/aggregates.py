@@ -72,8 +72,6 @@ class Aggregates:
         by_name = {e.meta.output_name(): e for e in self._final}
         self._final = [by_name[item.name] for item in self.items]
         self.parts: tuple[Part, ...] = tuple(self._parts.values())
-        #: whether partials depend on the order of rows by time
-        self.ordered = any(p.kind == "pick" for p in self.parts)
         #: whether every part is one number that merges by adding, min or max
         self.elementwise = all(p.elementwise for p in self.parts)
         self.columns: tuple[str, ...] = tuple(c for p in self.parts for c in p.columns)
@@ -171,22 +169,30 @@ class Aggregates:
         """Expressions that make `_x0…` from source rows."""
         return list(self._exprs)
 
-    def partial(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False) -> pl.DataFrame:
+    def pick_schema(self, part: Part) -> dict[str, pl.DataType]:
+        """Columns of a pick and their types."""
+        types = [part.dtype, pl.Int64(), *(self._types[c].polars() for c in part.companions)]
+        return dict(zip((c for c in part.columns if not c.endswith(".k")), types, strict=True))
+
+    def partial(
+        self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False, parts: tuple[Part, ...] | None = None
+    ) -> pl.DataFrame:
         """Partials of *rows* (with `_x…`, time and composite-key columns), one line per value of *by*.
 
-        *ordered*: the rows of each key are in (time, composite key) order already.
+        *ordered*: the rows of each key are in (time, composite key) order already. *parts*: only these.
         """
-        if self.ordered and not ordered:
+        parts = self.parts if parts is None else parts
+        if any(p.kind == "pick" for p in parts) and not ordered:
             rows = rows.sort([self.time, *([self.key] if self.key else [])], maintain_order=True)
         codes = [
             sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}")
-            for p in self.parts
+            for p in parts
             if p.kind == "distinct"
         ]
         if codes:
             rows = rows.with_columns(codes)
-        made = rows.group_by(list(by), maintain_order=True).agg([e for p in self.parts for e in self._from_rows(p)])
-        return self._compress(made)
+        made = rows.group_by(list(by), maintain_order=True).agg([e for p in parts for e in self._from_rows(p)])
+        return self._compress(made, parts)
 
     def _from_rows(self, part: Part) -> list[pl.Expr]:
         if part.argument < 0 and part.kind == "n":
@@ -214,10 +220,11 @@ class Aggregates:
             sources = [s.filter(x.is_not_null()) for s in sources]
         return [(s.first() if part.order == "first" else s.last()).alias(c) for s, c in zip(sources, part.columns, strict=True)]
 
-    def merge(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    def merge(self, partials: pl.DataFrame, by: Sequence[str], parts: tuple[Part, ...] | None = None) -> pl.DataFrame:
         """Lines of one key become one. Of two lines that tie the upper counts as the earlier."""
-        made = partials.group_by(list(by), maintain_order=True).agg([e for p in self.parts for e in self._from_parts(p)])
-        return self._compress(made)
+        parts = self.parts if parts is None else parts
+        made = partials.group_by(list(by), maintain_order=True).agg([e for p in parts for e in self._from_parts(p)])
+        return self._compress(made, parts)
 
     def _from_parts(self, part: Part) -> list[pl.Expr]:
         columns = [pl.col(c) for c in part.columns]
@@ -239,8 +246,9 @@ class Aggregates:
         ranked = [c.filter(valid).sort_by(keys, descending=descending, maintain_order=True) for c in columns]
         return [r.last() if part.order in ("last", "last_row") else r.first() for r in ranked]
 
-    def _compress(self, partials: pl.DataFrame) -> pl.DataFrame:
-        for part in self.parts:
+    @staticmethod
+    def _compress(partials: pl.DataFrame, parts: tuple[Part, ...]) -> pl.DataFrame:
+        for part in parts:
             if part.kind == "digest":
                 partials = sketches.compress_digests(partials, *part.columns)
             elif part.kind == "distinct":

@@ -1,9 +1,7 @@
-"""Accumulators of open windows in dense arrays: one slot per (group, window), found by hash, freed when the window is done.
+"""Open windows in slots: one per (group, window), found by hash, freed when the window is done.
 
 A call costs what it touches: lookup, accumulation and closing are vectorised scatters into arrays; nothing walks over all
-slots. Parts that are one machine number (counts, sums, minima, maxima) live in numpy arrays and rows are added to them one
-by one in order, so a float sum is the same to the last bit however rows were cut into calls. All other parts live in an
-append-only frame that is compacted when half of it is dead. Refuses to know time: when a window ends is told by the caller.
+slots. What a slot holds is `accumulators`' matter. Refuses to know time: when a window ends is told by the caller.
 """
 
 from __future__ import annotations
@@ -14,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.windows.aggregates import Aggregates, Part
+from penstock.windows.accumulators import Call, accumulators
+from penstock.windows.aggregates import Aggregates
 from penstock.windows.groups import Numbers
 from penstock.windows.steps import Ticks, grown
 
@@ -23,22 +22,10 @@ _FOREVER = np.iinfo(np.int64).max
 Array = npt.NDArray[Any]
 
 
-def _identity(part: Part) -> float | int:
-    """What an elementwise part is before its first value."""
-    dtype = np.dtype(pl.Series([], dtype=part.dtype).to_numpy().dtype)
-    if part.kind not in ("min", "max"):
-        return 0
-    if dtype.kind == "f":
-        return np.inf if part.kind == "min" else -np.inf
-    info = np.iinfo(dtype)
-    return int(info.max if part.kind == "min" else info.min)
-
-
 class Slots:
     """Windows in slots. `group`, `index`, `stop` (last tick), `closed` are read by slot number."""
 
     def __init__(self, aggregates: Aggregates) -> None:
-        self._aggregates = aggregates
         self.group: Numbers = np.empty(0, np.int64)
         self.index: Numbers = np.empty(0, np.int64)
         self.stop: Ticks = np.empty(0, np.int64)
@@ -59,14 +46,9 @@ class Slots:
         self._table: Array = np.full(256, _EMPTY, np.int32)
         self._filled = 0
         self._gone: list[pl.DataFrame] = []
-        self._parts: dict[str, Array] = {}
-        self._fills: dict[str, float | int] = {}
-        if aggregates.elementwise:
-            for part in aggregates.parts:
-                self._fills[part.columns[0]] = _identity(part)
-                self._parts[part.columns[0]] = np.empty(0, pl.Series([], dtype=part.dtype).to_numpy().dtype)
-        self._store: pl.DataFrame | None = None
-        self._line: Array = np.empty(0, np.int64)
+        self._time = aggregates.time
+        self._accumulators = accumulators(aggregates)
+        self._added = 0
 
     def __len__(self) -> int:
         return self._count
@@ -124,9 +106,8 @@ class Slots:
         self.closed[slots] = False
         self._live[slots] = True
         self._saved[slots] = False
-        for name, array in self._parts.items():
-            array[slots] = self._fills[name]
-        self._line[slots] = -1
+        for accumulator in self._accumulators:
+            accumulator.reset(slots)
         self._count += n
         if (self._filled + n) * 2 > len(self._table):
             self._rehash(slots)
@@ -148,9 +129,10 @@ class Slots:
         if n:
             taken.append(np.arange(self._used, self._used + n))
             self._used += n
-            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_touch", "_line"):
+            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_touch"):
                 setattr(self, name, grown(getattr(self, name), self._used, 0))
-            self._parts = {name: grown(array, self._used, 0) for name, array in self._parts.items()}
+            for accumulator in self._accumulators:
+                accumulator.grow(self._used)
         return np.concatenate(taken).astype(np.int64)
 
     def _insert(self, slots: Numbers) -> None:
@@ -249,62 +231,30 @@ class Slots:
 
     def add(self, slots: Numbers, rows: pl.DataFrame) -> None:
         """Add *rows* (with their arguments `_x…`) to the windows in *slots*, line by line."""
-        if not self._aggregates.elementwise:
-            self._merge(self._aggregates.partial(rows.with_columns(pl.Series("_slot", slots)), ["_slot"]))
-            return
-        counts: dict[int, Array | int] = {-1: 1}
-        for part in self._aggregates.parts:
-            array = self._parts[part.columns[0]]
-            if part.kind == "n":
-                if part.argument not in counts:
-                    x = rows.get_column(f"_x{part.argument}")
-                    counts[part.argument] = x.is_not_null().cast(pl.Int64).to_numpy() if x.null_count() else 1
-                np.add.at(array, slots, counts[part.argument])
-                continue
-            x = rows.get_column(f"_x{part.argument}")
-            if x.dtype != part.dtype:
-                x = x.cast(part.dtype)
-            if x.null_count():
-                x = x.fill_null(pl.lit(self._fills[part.columns[0]], dtype=part.dtype))
-            {"sum": np.add, "min": np.minimum, "max": np.maximum}[part.kind].at(array, slots, x.to_numpy())
+        call = Call(rows, slots, self._time)
+        for accumulator in self._accumulators:
+            accumulator.add(call)
+        self._tidy(len(slots))
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         """Replace the values of distinct *slots* by *partials*, line by line."""
         self._changed[slots] = True
-        if self._aggregates.elementwise:
-            for name, array in self._parts.items():
-                array[slots] = partials.get_column(name).fill_null(self._fills[name]).to_numpy()
-            return
-        self._append(slots, partials.select(self._aggregates.columns))
+        for accumulator in self._accumulators:
+            accumulator.put(slots, partials)
+        self._tidy(len(slots))
 
     def partials(self, slots: Numbers) -> pl.DataFrame:
         """Partial aggregates of *slots*."""
-        if self._aggregates.elementwise:
-            return pl.DataFrame({name: array[slots] for name, array in self._parts.items()})
-        assert self._store is not None
-        return self._store[self._line[slots]]
+        return pl.DataFrame([series for accumulator in self._accumulators for series in accumulator.read(slots)])
 
-    def _merge(self, partials: pl.DataFrame) -> None:
-        slots = partials.get_column("_slot").to_numpy()
-        old = slots[self._line[slots] >= 0]
-        if len(old):
-            assert self._store is not None
-            known = self._store[self._line[old]].with_columns(pl.Series("_slot", old))
-            partials = self._aggregates.merge(pl.concat([known, partials.select(known.columns)]), ["_slot"])
-            slots = partials.get_column("_slot").to_numpy()
-        self._append(slots, partials.select(self._aggregates.columns))
-
-    def _append(self, slots: Numbers, partials: pl.DataFrame) -> None:
-        base = 0 if self._store is None else self._store.height
-        self._store = partials if self._store is None else self._store.vstack(partials)
-        self._line[slots] = np.arange(base, base + len(slots))
-        if self._store.height > 2 * self._count + 4096:
-            live = np.flatnonzero(self._live[: self._used])
-            live = live[self._line[live] >= 0]
-            self._store = self._store[self._line[live]].rechunk()
-            self._line[live] = np.arange(len(live))
-        elif self._store.n_chunks() > 64:
-            self._store = self._store.rechunk()
+    def _tidy(self, added: int) -> None:
+        """Let dead lines go once as many were added as live ones can be."""
+        self._added += added
+        if self._added > self._count + 4096:
+            self._added = 0
+            live = self.live()
+            for accumulator in self._accumulators:
+                accumulator.compact(live)
 
     # -- state ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,336 @@
+"""Accumulators: what each part of an aggregate keeps per slot, as arrays that a call's rows are scattered into.
+
+    Number   counts, sums, minima, maxima: one array; rows are added one by one in order, so a float sum is the same to the
+             last bit however rows were cut into calls
+    Moments  mean and squared deviations: a call's own are computed first and merged by Chan's rule
+    Pick     first, last, last_row, min and max with companions: the time (and value) of the chosen row in arrays, what it
+             brings along in a `Log`
+    Rest     sketches, texts, decimals: partials merged by polars, kept in a `Log`
+
+Refuses to know windows: a slot is a number, freed slots are reset when they are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from penstock.windows.aggregates import Aggregates, Part
+from penstock.windows.groups import Numbers
+from penstock.windows.steps import NEVER, Ticks, grown
+
+Array = npt.NDArray[Any]
+
+
+class Call:
+    """The rows of one call with the slot each is added to; `touched` are the distinct slots, `place` leads each row to its own."""
+
+    def __init__(self, rows: pl.DataFrame, slots: Numbers, time: str) -> None:
+        self.rows = rows
+        self.slots = slots
+        self._time = time
+        self._touched: tuple[Numbers, Numbers] | None = None
+        self._times: Ticks | None = None
+        self._counts: dict[int, Array | int] = {-1: 1}
+
+    def spread(self) -> tuple[Numbers, Numbers]:
+        """`touched` and `place`."""
+        if self._touched is None:
+            touched, place = np.unique(self.slots, return_inverse=True)
+            self._touched = touched, place
+        return self._touched
+
+    @property
+    def times(self) -> Ticks:
+        if self._times is None:
+            self._times = self.rows.get_column(self._time).to_numpy()
+        return self._times
+
+    def argument(self, number: int) -> pl.Series:
+        return self.rows.get_column(f"_x{number}")
+
+    def counts(self, number: int) -> Array | int:
+        """1 for each row that has a value of the argument, 0 for the others."""
+        if number not in self._counts:
+            x = self.argument(number)
+            self._counts[number] = x.is_not_null().cast(pl.Int64).to_numpy() if x.null_count() else 1
+        return self._counts[number]
+
+
+class Accumulator(Protocol):
+    """What `Slots` asks of each; `read` gives the part's columns of a partial frame."""
+
+    def grow(self, size: int) -> None: ...
+
+    def reset(self, slots: Numbers) -> None: ...
+
+    def add(self, call: Call) -> None: ...
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None: ...
+
+    def read(self, slots: Numbers) -> list[pl.Series]: ...
+
+    def compact(self, live: Numbers) -> None: ...
+
+
+class Number:
+    """One machine number per slot."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._name = part.columns[0]
+        dtype = pl.Series([], dtype=part.dtype).to_numpy().dtype
+        self._nothing: float | int = 0
+        if part.kind in ("min", "max"):
+            limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+            low, high = (-np.inf, np.inf) if dtype.kind == "f" else (limits.min, limits.max)
+            self._nothing = float(high if part.kind == "min" else low) if dtype.kind == "f" else int(high if part.kind == "min" else low)
+        self._values: Array = np.empty(0, dtype)
+        self._into: np.ufunc = {"min": np.minimum, "max": np.maximum}.get(part.kind, np.add)
+
+    def grow(self, size: int) -> None:
+        self._values = grown(self._values, size, self._nothing)
+
+    def reset(self, slots: Numbers) -> None:
+        self._values[slots] = self._nothing
+
+    def add(self, call: Call) -> None:
+        if self._part.kind == "n":
+            np.add.at(self._values, call.slots, call.counts(self._part.argument))
+            return
+        x = call.argument(self._part.argument)
+        if x.dtype != self._part.dtype:
+            x = x.cast(self._part.dtype)
+        if x.null_count():
+            x = x.fill_null(pl.lit(self._nothing, dtype=self._part.dtype))
+        self._into.at(self._values, call.slots, x.to_numpy())
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        self._values[slots] = partials.get_column(self._name).fill_null(self._nothing).to_numpy()
+
+    def read(self, slots: Numbers) -> list[pl.Series]:
+        return [pl.Series(self._name, self._values.take(slots))]
+
+    def compact(self, live: Numbers) -> None:
+        pass
+
+
+class Moments:
+    """Number, mean and sum of squared deviations of an argument; *count* names the column with the number in a partial frame."""
+
+    def __init__(self, part: Part, count: str) -> None:
+        self._part, self._count = part, count
+        self._n: Array = np.empty(0, np.int64)
+        self._mean: Array = np.empty(0, np.float64)
+        self._m2: Array = np.empty(0, np.float64)
+
+    def grow(self, size: int) -> None:
+        self._n, self._mean, self._m2 = (grown(a, size, 0) for a in (self._n, self._mean, self._m2))
+
+    def reset(self, slots: Numbers) -> None:
+        for array in (self._n, self._mean, self._m2):
+            array[slots] = 0
+
+    def add(self, call: Call) -> None:
+        touched, place = call.spread()
+        x = call.argument(self._part.argument)
+        if x.null_count():
+            valid = x.is_not_null().to_numpy()
+            x, place = x.drop_nulls(), place[valid]
+        values = x.cast(pl.Float64).to_numpy()
+        n = np.bincount(place, minlength=len(touched))
+        some = n > 0
+        mean = np.bincount(place, values, len(touched)) / np.maximum(n, 1)
+        m2 = np.bincount(place, (values - mean[place]) ** 2, len(touched))
+        slots, n, mean, m2 = touched[some], n[some], mean[some], m2[some]
+        before = self._n[slots]
+        total, delta = before + n, mean - self._mean[slots]
+        self._n[slots] = total
+        self._mean[slots] += delta * n / total
+        self._m2[slots] += m2 + delta**2 * before * n / total
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        columns = (self._count, *self._part.columns)
+        for array, column in zip((self._n, self._mean, self._m2), columns, strict=True):
+            array[slots] = partials.get_column(column).to_numpy()
+
+    def read(self, slots: Numbers) -> list[pl.Series]:
+        return [pl.Series(c, a.take(slots)) for c, a in zip(self._part.columns, (self._mean, self._m2), strict=True)]
+
+    def compact(self, live: Numbers) -> None:
+        pass
+
+
+class Log:
+    """A line of a frame per slot: new lines go to the end, dead ones go when they are the most. Line 0 is all NULL."""
+
+    def __init__(self) -> None:
+        self.lines: Array = np.empty(0, np.int64)
+        self._frame: pl.DataFrame | None = None
+
+    def put(self, slots: Numbers, frame: pl.DataFrame) -> None:
+        if self._frame is None:
+            self._frame = frame.clear(1)
+        base = self._frame.height
+        self._frame = self._frame.vstack(frame.select(self._frame.columns))
+        self.lines[slots] = np.arange(base, base + len(slots))
+        if self._frame.n_chunks() > 64:
+            self._frame = self._frame.rechunk()
+
+    def read(self, slots: Numbers) -> pl.DataFrame | None:
+        """Lines of *slots*; None before the first `put`."""
+        return None if self._frame is None else self._frame[self.lines.take(slots)]
+
+    def compact(self, live: Numbers) -> None:
+        if self._frame is None or self._frame.height < 2 * len(live) + 4096:
+            return
+        held = live[self.lines[live] > 0]
+        lines = np.concatenate(([0], self.lines[held]))
+        self._frame = self._frame[lines].rechunk()
+        self.lines[held] = np.arange(1, len(held) + 1)
+
+
+class Pick:
+    """The row that `first`, `last`, `last_row`, `min` or `max` chose."""
+
+    def __init__(self, part: Part, time: str, schema: dict[str, pl.DataType]) -> None:
+        self._part = part
+        self._sources = [f"_x{part.argument}", time, *(f"_x{c}" for c in part.companions)]
+        self._schema = schema
+        self._by_value = part.order in ("min", "max")
+        self._late = part.order in ("last", "last_row")
+        self._times: Ticks = np.empty(0, np.int64)
+        self._values: Array = np.empty(0, pl.Series([], dtype=part.dtype).to_numpy().dtype if self._by_value else np.int8)
+        self._log = Log()
+
+    def grow(self, size: int) -> None:
+        self._times = grown(self._times, size, NEVER)  # type: ignore[assignment]
+        self._values = grown(self._values, size, 0)
+        self._log.lines = grown(self._log.lines, size, 0)
+
+    def reset(self, slots: Numbers) -> None:
+        self._times[slots] = NEVER
+        self._log.lines[slots] = 0
+
+    def add(self, call: Call) -> None:
+        touched, place = call.spread()
+        x = call.argument(self._part.argument)
+        rows = np.arange(len(x))
+        if self._part.order != "last_row" and x.null_count():
+            rows = np.flatnonzero(x.is_not_null().to_numpy())
+            if not len(rows):
+                return
+        if self._by_value:
+            rows = self._best(x, rows, place, len(touched))
+        times, place = call.times[rows], place[rows]
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            rows, times, place = rows[order], times[order], place[order]
+        at = np.full(len(touched), -1 if self._late else len(rows))
+        (np.maximum if self._late else np.minimum).at(at, place, np.arange(len(rows)))
+        some = (at >= 0) & (at < len(rows))
+        slots, at = touched[some], at[some]
+        rows, times = rows[at], times[at]
+        old = self._times[slots]
+        better = old == NEVER
+        if self._by_value:
+            values = x.gather(rows).to_numpy()
+            held = self._values[slots]
+            better |= values < held if self._part.order == "min" else values > held
+            better |= (values == held) & (times < old)
+            self._values[slots[better]] = values[better]
+        else:
+            better |= times >= old if self._late else times < old
+        slots, rows = slots[better], rows[better]
+        self._times[slots] = times[better]
+        if len(slots):
+            columns = [call.rows.get_column(s).gather(rows).alias(c) for s, c in zip(self._sources, self._part.columns, strict=True)]
+            self._log.put(slots, pl.DataFrame(columns))
+
+    def _best(self, x: pl.Series, rows: Numbers, place: Numbers, count: int) -> Numbers:
+        """Those of *rows* that hold the least (greatest) value of their slot."""
+        values = x.gather(rows).to_numpy()
+        of = place[rows]
+        best = np.empty(count, values.dtype)
+        best[of] = values
+        (np.minimum if self._part.order == "min" else np.maximum).at(best, of, values)
+        kept: Numbers = rows[values == best[of]]
+        return kept
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        times = partials.get_column(self._part.columns[1])
+        self._times[slots] = times.fill_null(NEVER).to_numpy()
+        if self._by_value:
+            self._values[slots] = partials.get_column(self._part.columns[0]).fill_null(0).to_numpy()
+        self._log.put(slots, partials.select(self._part.columns))
+
+    def read(self, slots: Numbers) -> list[pl.Series]:
+        found = self._log.read(slots)
+        if found is None:
+            return [pl.Series(c, [None] * len(slots), dtype=t) for c, t in self._schema.items()]
+        return found.get_columns()
+
+    def compact(self, live: Numbers) -> None:
+        self._log.compact(live)
+
+
+class Rest:
+    """Parts that only polars can merge."""
+
+    def __init__(self, aggregates: Aggregates, parts: Sequence[Part]) -> None:
+        self._aggregates, self._parts = aggregates, tuple(parts)
+        self._columns = [c for p in self._parts for c in p.columns]
+        self._log = Log()
+
+    def grow(self, size: int) -> None:
+        self._log.lines = grown(self._log.lines, size, 0)
+
+    def reset(self, slots: Numbers) -> None:
+        self._log.lines[slots] = 0
+
+    def add(self, call: Call) -> None:
+        partials = self._aggregates.partial(call.rows.with_columns(pl.Series("_slot", call.slots)), ["_slot"], parts=self._parts)
+        slots = partials.get_column("_slot").to_numpy()
+        old = slots[self._log.lines[slots] > 0]
+        if len(old):
+            known = self._log.read(old)
+            assert known is not None
+            known = known.with_columns(pl.Series("_slot", old))
+            partials = self._aggregates.merge(pl.concat([known, partials.select(known.columns)]), ["_slot"], parts=self._parts)
+            slots = partials.get_column("_slot").to_numpy()
+        self._log.put(slots, partials.select(self._columns))
+
+    def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
+        self._log.put(slots, partials.select(self._columns))
+
+    def read(self, slots: Numbers) -> list[pl.Series]:
+        found = self._log.read(slots)
+        assert found is not None, "a slot is read after it was added to"
+        return found.get_columns()
+
+    def compact(self, live: Numbers) -> None:
+        self._log.compact(live)
+
+
+def accumulators(aggregates: Aggregates) -> list[Accumulator]:
+    """One for each part of *aggregates*; all that needs polars goes together."""
+    made: list[Accumulator] = []
+    rest: list[Part] = []
+    counts = {p.argument: p.columns[0] for p in aggregates.parts if p.kind == "n"}
+    for part in aggregates.parts:
+        numeric = part.dtype.is_numeric() and not part.dtype.is_decimal()
+        if part.elementwise:
+            made.append(Number(part))
+        elif part.kind == "moments":
+            made.append(Moments(part, counts[part.argument]))
+        elif part.kind == "pick" and aggregates.key is None and (numeric or part.order not in ("min", "max")):
+            made.append(Pick(part, aggregates.time, aggregates.pick_schema(part)))
+        else:
+            rest.append(part)
+    if rest:
+        made.append(Rest(aggregates, rest))
+    return made
