@@ -48,18 +48,22 @@ def plan_options(binder: Binder, window: Window | None, by_table: bool, fill_mod
         watermark = checked_length(binder, given.watermark, "WATERMARK", _at(statement, "watermark"))
     if binder.source.kind == "virtual":
         _check_virtual(statement, window, trigger, watermark)
+    if trigger.kind == "force_window_close" and not isinstance(window, Interval):
+        refuse(statement, "E_FWC_WINDOW", _at(statement, "trigger"))
+    if trigger.kind == "continuous_window_close" and not isinstance(window, Interval):
+        refuse(statement, "E_CWC_WINDOW", _at(statement, "trigger"))
     _check_timeline(binder, window, by_table)
     if isinstance(window, Count):
         if not watermark.value:
             refuse(statement, "E_COUNT_WATERMARK", _at(statement, "watermark"))
         if not ignore_expired:
             refuse(statement, "E_COUNT_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
-    if trigger.kind == "force_window_close":
+    if trigger.kind == "force_window_close" and isinstance(window, Interval):
         _check_force(binder, window, by_table, fill_mode, sliding_given)
     if trigger.kind == "max_delay":
         trigger = _max_delay(binder, trigger)
     if trigger.kind == "continuous_window_close":
-        trigger = _continuous(binder, window, trigger)
+        trigger = _continuous(binder, trigger)
         # Late rows and updates are what its recalculation is for, so 1 is not taken at its word.
         ignore_expired = ignore_update = False
     return Options(
@@ -118,10 +122,8 @@ def _check_timeline(binder: Binder, window: Window | None, by_table: bool) -> No
         refuse(statement, "E_WINDOW_ON_COMPOSITE_KEY", node, window=f"{name}_WINDOW", table=binder.source.shown)
 
 
-def _check_force(binder: Binder, window: Window | None, by_table: bool, fill_mode: str | None, sliding_given: bool) -> None:
+def _check_force(binder: Binder, window: Interval, by_table: bool, fill_mode: str | None, sliding_given: bool) -> None:
     statement, given = binder.statement, binder.statement.options
-    if not isinstance(window, Interval):
-        refuse(statement, "E_FWC_WINDOW", _at(statement, "trigger"))
     if sliding_given and window.sliding != window.size:
         refuse(statement, "E_FWC_SLIDING", statement.query.args["window"].args["sliding"])
     if given.fill_history:
@@ -144,10 +146,8 @@ def _max_delay(binder: Binder, trigger: Trigger) -> Trigger:
     return Trigger("max_delay", checked_length(binder, trigger.every, "MAX_DELAY", at))
 
 
-def _continuous(binder: Binder, window: Window | None, trigger: Trigger) -> Trigger:
+def _continuous(binder: Binder, trigger: Trigger) -> Trigger:
     at = _at(binder.statement, "trigger")
-    if not isinstance(window, Interval):
-        refuse(binder.statement, "E_CWC_WINDOW", at)
     every = trigger.every or DEFAULT_RECALCULATE
     if every.ticks("ns") < _MIN_RECALCULATE.ticks("ns"):
         refuse(binder.statement, "E_CWC_RECALC_MIN", at, given=every)
