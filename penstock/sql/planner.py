@@ -6,6 +6,7 @@ handed back as a definition. The order of steps decides which refusal a statemen
 
 from __future__ import annotations
 
+import zoneinfo
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,7 +56,7 @@ def _plan(
     statement: CreateStream, view: SchemaView, database: str | None, stream_id: int, target_id: int, timezone: str
 ) -> PlannedStream:
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
-    timezone = zone(timezone)
+    timezone = _known_zone(statement, timezone)
     select = check_shape(statement)
     source, qualifiers = find_source(statement, view, select, database)
     if statement.stream.database is not None and statement.stream.database.lower() != source.database.lower():
@@ -96,6 +97,16 @@ def _plan(
         timezone=timezone, on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
     )  # fmt: skip
     return PlannedStream(plan, planned.definition, statement.notices)
+
+
+def _known_zone(statement: CreateStream, timezone: str) -> str:
+    """IANA name of the stream's time zone, which cuts its days and months for ever."""
+    name = zone(timezone)
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        refuse(statement, "E_TIMEZONE", timezone=timezone)
+    return name
 
 
 def _path(source: TableDef, keys: Keys) -> Literal["scan", "exchange"]:

@@ -81,6 +81,8 @@ AGGREGATES: dict[str, AggregateFunction] = {
         AggregateFunction("std", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"),
         AggregateFunction("var_pop", "Variance of the population.", "number", lambda t: DOUBLE),
         AggregateFunction("variance", "The same as var_pop.", "number", lambda t: DOUBLE, plan_name="var_pop"),
+        AggregateFunction("stddev_samp", "Standard deviation of a sample; NULL below two values.", "number", lambda t: DOUBLE),
+        AggregateFunction("var_samp", "Variance of a sample; NULL below two values.", "number", lambda t: DOUBLE),
         AggregateFunction("min", "Smallest value; of equal ones the earliest row is chosen.", "any", _same, chooses=True),
         AggregateFunction("max", "Largest value; of equal ones the earliest row is chosen.", "any", _same, chooses=True),
         AggregateFunction("first", "Value that is not NULL with the earliest time.", "any", _same, chooses=True),

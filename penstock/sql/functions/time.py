@@ -16,11 +16,11 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?$", re.IGNORECAS
 
 
 def zone(name: str) -> str:
-    """IANA name of a time zone; whole-hour offsets such as `+08:00` and `UTC-5` are understood."""
+    """IANA name of a time zone; whole-hour offsets such as `+08:00` and `UTC-5` are understood, others have no such name."""
     found = _OFFSET.match(name)
     if name in ("", "Z", "z"):
         return "UTC"
-    if not found:
+    if not found or int(found[3] or 0) or int(found[2]) > 12:
         return name
     hours = int(found[2])
     # The signs of Etc zones are turned round.

@@ -76,6 +76,7 @@ REFUSALS: dict[str, Refusal] = {
     "E_TABLE_NOT_EXIST": Refusal("{clause}", "there is no table {table}", "{hint}"),
     "E_DATABASE_NOT_EXIST": Refusal("{clause}", "there is no database {database}", "create it first: CREATE DATABASE {database}"),
     "E_NO_DATABASE": Refusal("{clause}", "{table} has no database in front and none is in use", "write database.{table}, or USE one"),
+    "E_TIMEZONE": Refusal("CREATE STREAM", "{timezone} is no time zone that is known here", "use a name such as Asia/Kolkata"),
     "E_STREAM_DATABASE": Refusal("CREATE STREAM", "a stream belongs to the database of its source, {database}",
                                  "write CREATE STREAM {name}"),
     "E_SLIDING_GT_INTERVAL": Refusal("SLIDING", "SLIDING({sliding}) is longer than INTERVAL({size}), rows in between would be lost",
