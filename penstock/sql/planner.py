@@ -52,9 +52,7 @@ def plan_stream(
         raise statement.error("an expression is nested too deeply", code="E_UNSUPPORTED_QUERY", hint="split it over two streams") from None
 
 
-def _plan(
-    statement: CreateStream, view: SchemaView, database: str | None, stream_id: int, target_id: int, timezone: str
-) -> PlannedStream:
+def _plan(statement: CreateStream, view: SchemaView, database: str | None, stream_id: int, target_id: int, timezone: str) -> PlannedStream:
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
     timezone = _known_zone(statement, timezone)
     select = check_shape(statement)

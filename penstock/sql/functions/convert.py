@@ -42,8 +42,10 @@ def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
     if kind.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
         number = expr.cast(pl.Float64)
         if to.kind == "BIGINT UNSIGNED":
-            expr = pl.when(number >= 0).then(number.cast(pl.UInt64, strict=False)).otherwise(
-                number.cast(pl.Int64, strict=False).cast(pl.UInt64, strict=False, wrap_numerical=True)
+            expr = (
+                pl.when(number >= 0)
+                .then(number.cast(pl.UInt64, strict=False))
+                .otherwise(number.cast(pl.Int64, strict=False).cast(pl.UInt64, strict=False, wrap_numerical=True))
             )
         else:
             expr = number.clip(-(2.0**63), 2.0**63 - 1024).cast(pl.Int64, strict=False)
@@ -142,9 +144,7 @@ _TOKENS = (
     "A.M. a.m. P.M. p.m. AM am PM pm YYYY yyyy YYY yyy YY yy MONTH Month month MON Mon mon DDD ddd DD dd DAY Day day DY Dy dy D d "
     "HH24 hh24 HH12 hh12 HH hh MI mi MM mm SS ss MS ms US us NS ns TZH tzh Y y"
 ).split()
-_TOKEN = re.compile(
-    r'"((?:[^"\\]|\\.)*)"|\\(")|(' + "|".join(sorted((re.escape(t) for t in _TOKENS), key=len, reverse=True)) + ")"
-)
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\\(")|(' + "|".join(sorted((re.escape(t) for t in _TOKENS), key=len, reverse=True)) + ")")
 
 
 def _format(text: str) -> list[tuple[str, str]]:
@@ -262,5 +262,3 @@ def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
     per_second = TICKS_PER_SECOND[call.scope.precision]
     nanos = number(("MS",), 0) * 1_000_000 + number(("US",), 0) * 1_000 + number(("NS",), 0)
     return pl.when(valid).then(whole * per_second + nanos // (1_000_000_000 // per_second)).otherwise(None)
-
-

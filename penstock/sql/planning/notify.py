@@ -28,9 +28,7 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
     for i, event in enumerate(clause.on):
         if event not in EVENTS:
             refuse(statement, "E_NOTIFY_EVENT", clause.on_offsets[i] if i < len(clause.on_offsets) else None, event=event)
-    return Notify(
-        tuple(dict.fromkeys(clause.urls)), tuple(dict.fromkeys(clause.on)), bool(clause.history), clause.on_failure or "pause"
-    )
+    return Notify(tuple(dict.fromkeys(clause.urls)), tuple(dict.fromkeys(clause.on)), bool(clause.history), clause.on_failure or "pause")
 
 
 def _problem(url: str) -> str | None:

@@ -124,6 +124,4 @@ def refuse(statement: CreateStream, key: str, at: int | exp.Expr | Name | None =
     """Raise refusal *key*, pointing at an offset, node or name."""
     refusal = REFUSALS[key]
     clause = refusal.clause.format(**fields)
-    raise statement.error(
-        f"{clause}: {refusal.reason.format(**fields)}", at, code=key, hint=refusal.way_out.format(**fields)
-    )
+    raise statement.error(f"{clause}: {refusal.reason.format(**fields)}", at, code=key, hint=refusal.way_out.format(**fields))

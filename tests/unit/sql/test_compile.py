@@ -198,9 +198,7 @@ def test_value(sql: str, kind: str, values: list[Any]) -> None:
     assert run(sql) == (kind, values)
 
 
-@pytest.mark.parametrize(
-    ("mode", "wanted"), list(enumerate([0, 0, 52, 52, 0, 0, 52, 52])), ids=lambda v: str(v)
-)
+@pytest.mark.parametrize(("mode", "wanted"), list(enumerate([0, 0, 52, 52, 0, 0, 52, 52])), ids=lambda v: str(v))
 def test_week_modes(mode: int, wanted: int) -> None:
     """2000-01-01 was a Saturday; the values are MySQL's."""
     assert run(f"week('2000-01-01', {mode})")[1] == [wanted] * 3
