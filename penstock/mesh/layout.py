@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import shutil
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,6 +117,14 @@ class Layout:
         return self.run / "lock"
 
     @property
+    def temporary(self) -> Path:
+        """Scratch space of every process; emptied at start and at stop, because killed processes leave theirs behind."""
+        return self.run / "tmp"
+
+    def empty_temporary(self) -> None:
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -135,7 +144,7 @@ class Layout:
         return self.logs / f"{room}.log"
 
     def make(self) -> None:
-        for directory in (self.root, self.run, self.logs, self.kafka, self.redis):
+        for directory in (self.root, self.run, self.logs, self.kafka, self.redis, self.temporary):
             directory.mkdir(parents=True, exist_ok=True)
         self.secrets.mkdir(mode=0o700, exist_ok=True)
 

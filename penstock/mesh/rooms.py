@@ -87,7 +87,14 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     """The rooms of *options* in the order to start them."""
     bootstrap = f"127.0.0.1:{ports['kafka']}"
     common = {**os.environ, **addresses(layout, ports), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
-    common |= {"PYTHONUNBUFFERED": "1", **dict(options.environment)}
+    java_options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} -XX:-UsePerfData "-Djava.io.tmpdir={layout.temporary}"'
+    common |= {
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(layout.temporary),
+        "SPARK_LOCAL_DIRS": str(layout.temporary),
+        "JDK_JAVA_OPTIONS": java_options.strip(),
+        **dict(options.environment),
+    }
     # a password in the caller's environment is for its own mesh, and would come before the files
     for variable in ("PENSTOCK_REDIS_PASSWORD", "PENSTOCK_PASSWORD"):
         common.pop(variable, None)

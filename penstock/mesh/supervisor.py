@@ -88,6 +88,8 @@ class Supervisor:
         layout.make()
         self._lock = _lock(layout)
         _end_orphans(layout)
+        layout.empty_temporary()
+        layout.make()
         require_free(ports, [name for room in options.rooms for name in listeners(room)])
         self._kept = {room.name: Kept(room) for room in plan(layout, ports, options)}
         self._started = time.time()
@@ -221,6 +223,7 @@ class Supervisor:
                 kept.child, kept.state, kept.why = None, "stopped", ""
         self._checks.shutdown(cancel_futures=True)
         _end_orphans(self._layout)
+        self._layout.empty_temporary()
         self._layout.state_file.unlink(missing_ok=True)
         self._lock.close()
 
