@@ -131,7 +131,7 @@ class GeneralKernel:
         over = left.get_column("_stop").to_numpy() < t[left.get_column("_g").to_numpy()]
         waiting = pl.concat([self.store.overdue(groups, t), left.filter(pl.Series(replaced))])
         kept = self.store.heads.columns
-        everything = pl.concat([waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)])
+        everything = pl.concat([waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)], rechunk=True)
         closed = everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
         decided = self.publisher.decide(everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open")))
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
@@ -243,7 +243,7 @@ class GeneralKernel:
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
         removed = [drop.select(self.ghosts.columns)]
         if self.publisher.keeps_vanished and not at_once:
-            self.ghosts = pl.concat([self.ghosts, vanished.select(self.ghosts.columns)]).unique(maintain_order=True)
+            self.ghosts = pl.concat([self.ghosts, vanished.select(self.ghosts.columns)], rechunk=True).unique(maintain_order=True)
         else:
             removed.append(vanished.select(self.ghosts.columns))
         known = self._publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), out)
@@ -266,7 +266,7 @@ class GeneralKernel:
         new = new.select(windows.columns)
         identity = ["_g", "_wstart"]
         vanished = old.filter(pl.col("_pub") > 0).join(new.select(identity), on=identity, how="anti")
-        return pl.concat([kept, new]), fresh, vanished
+        return pl.concat([kept, new], rechunk=True), fresh, vanished
 
     def _inside(self) -> pl.Expr:
         if self.regions.by_window:

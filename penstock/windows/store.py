@@ -92,7 +92,7 @@ class Store:
                 taken.append(frame.filter(mine))
                 setattr(self, name, frame.filter(~mine))
         self._index()
-        return pl.concat(taken) if taken else self.heads.clear()
+        return pl.concat(taken, rechunk=True) if taken else self.heads.clear()
 
     def put(self, windows: pl.DataFrame, t: Numbers) -> None:
         """Take windows over; *t* is T by partition. What was there of these partitions must have been taken before."""
@@ -101,7 +101,7 @@ class Store:
         ordered = windows.select(self.heads.columns).sort("_g", "_wstart", "_sseq")
         numbers = ordered.get_column("_g").to_numpy()
         last = np.append(numbers[1:] != numbers[:-1], True)
-        self.heads = pl.concat([self.heads, ordered.filter(pl.Series(last))])
+        self.heads = pl.concat([self.heads, ordered.filter(pl.Series(last))], rechunk=True)
         self._keep(ordered.filter(pl.Series(~last)), t)
         self._index()
 
@@ -111,7 +111,7 @@ class Store:
         lines = self._head_at[groups]
         keep = np.ones(self.heads.height, np.bool_)
         keep[lines[lines >= 0]] = False
-        self.heads = pl.concat([self.heads.filter(pl.Series(keep)), heads.select(self.heads.columns)])
+        self.heads = pl.concat([self.heads.filter(pl.Series(keep)), heads.select(self.heads.columns)], rechunk=True)
         self._keep(behind.select(self.heads.columns), t)
         self._index()
 
@@ -130,8 +130,8 @@ class Store:
         if not windows.height:
             return
         over = pl.Series(windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()])
-        self.pending = pl.concat([self.pending, windows.filter(~over)])
-        self.done = pl.concat([self.done, windows.filter(over)], rechunk=False)
+        self.pending = pl.concat([self.pending, windows.filter(~over)], rechunk=True)
+        self.done = pl.concat([self.done, windows.filter(over).rechunk()], rechunk=self.done.n_chunks() > 32)
 
     def _index(self) -> None:
         self._head_at.fill(-1)
