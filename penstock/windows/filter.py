@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
-from penstock.windows.groups import TABLES, Groups
+from penstock.windows.groups import TABLES, Groups, OneChild
 from penstock.windows.kernel import DELETE, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
 from penstock.windows.result import Results
@@ -33,6 +33,7 @@ class FilterKernel:
         source, target = plan.source, plan.target
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups, windowed=False)
+        self._child = OneChild(source.child) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = [where.alias("_pass"), *self._groups.expressions]
         self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
@@ -48,8 +49,8 @@ class FilterKernel:
         self._tables = TableClock()
 
     def apply(self, rows: pl.DataFrame) -> Emission:
-        if self.plan.source.child is not None:
-            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        if self._child is not None:
+            rows, _ = self._child.rows(rows)
         if not rows.height:
             return Emission()
         rows = complete(rows, self._history, self._identity, self._columns)
@@ -118,8 +119,8 @@ class FilterKernel:
         return self._stored(stored, op)
 
     def _stored(self, stored: pl.DataFrame, op: int) -> Emission:
-        if self.plan.source.child is not None:
-            stored = stored.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        if self._child is not None:
+            stored, _ = self._child.rows(stored)
         made, failed = evaluate(stored, self._expressions)
         made = made.filter(pl.col("_pass")).with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
         return self._publish(made, failed)

@@ -138,6 +138,23 @@ class TableNames:
 TABLES = TableNames()
 
 
+class OneChild:
+    """Picks the rows of one child table, whatever the case of its name, without looking at the names again."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name.lower()
+        self._wanted = np.empty(0, np.bool_)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers]:
+        """The child's rows and their table numbers."""
+        tables = TABLES.numbers(rows)
+        if len(TABLES) > len(self._wanted):
+            fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
+            self._wanted = np.concatenate([self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()])
+        mask = self._wanted.take(tables)
+        return rows.filter(pl.Series(mask)), tables[mask]
+
+
 class Groups:
     """The groups of one kernel.
 
@@ -167,6 +184,7 @@ class Groups:
         self._tags = self._tag_expressions()
         self._by_table = self.columns == ["_k0"] and self.table_column == "_k0"
         self._about = pl.DataFrame(schema={"tbname": pl.String, "_group": pl.UInt64, **{t.name: t.type.polars() for t in plan.target.tags}})
+        self._lines: Numbers = np.empty(0, np.int64)  # group → its line there
         self._started = False  # without keys there is just group 0, which exists from the first row on
         self._saved = 0
 
@@ -211,23 +229,36 @@ class Groups:
             made.append(value.cast(tag.type.polars(), strict=False).alias(tag.name))
         return made
 
-    def about(self) -> pl.DataFrame:
-        """All groups in order of number: `tbname` (target child table), `_group` (id) and the target's tags."""
-        if self._about.height < len(self):
-            self._about = self._about.vstack(self._describe(self.key_rows(self._about.height)))
+    def targets(self, numbers: Numbers) -> pl.DataFrame:
+        """Of each group: `tbname` (target child table), `_group` (id) and the target's tags; worked out when first asked for."""
+        if len(self) > len(self._lines):
+            lines = np.full(len(self) * 2, -1, np.int64)
+            lines[: len(self._lines)] = self._lines
+            self._lines = lines
+        found: Numbers = self._lines.take(numbers)
+        if len(found) and found.min() < 0:
+            fresh = np.unique(numbers[found < 0])
+            base = self._about.height
+            self._about = self._about.vstack(self._describe(self.keys_of(fresh)))
             if self._about.n_chunks() > 16:
                 self._about = self._about.rechunk()
-        return self._about
+            self._lines[fresh] = np.arange(base, base + len(fresh))
+            found = self._lines.take(numbers)
+        return self._about[found]
+
+    def about(self) -> pl.DataFrame:
+        """`targets` of all groups in order of number."""
+        return self.targets(np.arange(len(self)))
 
     def keys(self) -> pl.DataFrame:
         """`_k0…` of all groups in order of number."""
-        return self.key_rows(0) if self._by_table else self._index.keys if self.columns else pl.DataFrame({"_one": [0] * len(self)})
+        return self.keys_of(np.arange(len(self)))
 
-    def key_rows(self, start: int) -> pl.DataFrame:
-        """`_k0…` of the groups from number *start* on."""
+    def keys_of(self, numbers: Numbers) -> pl.DataFrame:
+        """`_k0…` of each group."""
         if self._by_table:
-            return TABLES.names(self._tables[start:]).alias("_k0").to_frame()
-        return self.keys()[start:]
+            return TABLES.names(self._tables[numbers]).alias("_k0").to_frame()
+        return self._index.keys[numbers] if self.columns else pl.DataFrame({"_one": np.zeros(len(numbers), np.int64)})
 
     def _describe(self, keys: pl.DataFrame) -> pl.DataFrame:
         stable = self.plan.target.table
@@ -245,7 +276,7 @@ class Groups:
     def delta(self, full: bool = False) -> pl.DataFrame:
         """Keys of the groups added since the last call (all when *full*), in order of number."""
         start, self._saved = (0 if full else self._saved), len(self)
-        return self.key_rows(start)
+        return self.keys_of(np.arange(start, len(self)))
 
     def restore(self, keys: pl.DataFrame) -> None:
         """Add groups as `delta` gave them."""

@@ -23,10 +23,10 @@ from penstock.errors import StateError
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
-from penstock.windows.groups import TABLES, Groups, Numbers
+from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.result import Results
-from penstock.windows.scope import Scope, evaluate
+from penstock.windows.scope import FAILURES, Scope, evaluate
 from penstock.windows.slots import Slots
 from penstock.windows.steps import NEVER, TableClock, Ticks, grown, previous_max
 
@@ -62,6 +62,7 @@ class IntervalKernel:
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups)
         self._where = scope.over_rows(plan.where).expr if plan.where else None
+        self._child = OneChild(plan.source.child) if plan.source.child is not None else None
         self._expressions = [*self._groups.expressions, *self._aggregates.argument_expressions()]
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
@@ -138,16 +139,26 @@ class IntervalKernel:
 
     def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
         """Rows that pass WHERE, with `_k…` and `_x…`; their tables' numbers; and the rows on which an expression fails."""
-        source, tables, refused = rows, TABLES.numbers(rows), None
-        if self.plan.source.child is not None:
-            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
+        refused: pl.DataFrame | None = None
+        rows, tables = (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
+        if not rows.height:
+            return rows, tables, None
         if self._where is not None:
-            rows, refused = evaluate(rows, [self._where.alias("_pass")])
-            rows = rows.filter(pl.col("_pass")).drop("_pass")
+            rows = rows.hstack([pl.Series("_tab", tables)])
+            try:
+                rows = rows.filter(self._where)
+            except FAILURES:
+                rows, refused = evaluate(rows, [self._where.alias("_pass")])
+                rows = rows.filter(pl.col("_pass")).drop("_pass")
+        if not rows.height:
+            return rows, tables[:0], refused
         made, failed = evaluate(rows, self._expressions)
-        if made.height != source.height:
+        if "_tab" in made.columns:
+            tables = made.get_column("_tab").to_numpy()
+        elif failed is not None:
             tables = TABLES.numbers(made)
-        return made, tables, _stack(refused, failed)
+        failed = _stack(refused, failed)
+        return made, tables, None if failed is None else failed.drop("_tab", strict=False)
 
     def _expired(
         self, rows: pl.DataFrame, groups: Numbers, times: Ticks, before: Ticks,
@@ -343,6 +354,8 @@ class IntervalKernel:
     def _labelled(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Prepared rows, once per window, with `_g` and `_i`."""
         made, tables, failed = self._prepare(rows)
+        if not made.height:
+            made = evaluate(made, self._expressions)[0]
         groups = self._groups.numbers(made, tables)
         self._reserve()
         positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
