@@ -2,12 +2,14 @@
 
 Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then a wait until scan, exchange
 and store have reported it. Results of a stream come behind the barrier that pushed them out, so a chain of n streams takes n
-rounds and one more for the store. Refuses nothing, but gives up after the time-out and says who is missing.
+rounds and one more for the store. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have them all
+(a target that is down and waited for, ON_FAILURE PAUSE, holds it back). Refuses nothing, but gives up after the time-out and says who is missing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Iterable
 
@@ -42,6 +44,7 @@ class Drain:
         topics = self._topics(request.query.get("db"))
         for _ in range(int(depth) + 1):
             await asyncio.to_thread(self._round, topics)
+        await asyncio.to_thread(self._notified, topics)
         return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
 
     def _topics(self, database: str | None) -> dict[str, int]:
@@ -68,6 +71,30 @@ class Drain:
             barrier = secrets.token_hex(8)
             waiting[barrier] = set(self._fields(topic, partitions))
             self._definer.send(topic, range(partitions), ControlRecord("barrier", id=barrier))
+        self._wait(waiting)
+
+    def _notified(self, topics: dict[str, int]) -> None:
+        """Wait until NOTIFY's targets have the events of streams over these topics; without a notifier there is nothing to wait for."""
+        catalog = self._definer.catalog
+        streams = []
+        for stream in catalog.streams():
+            source = catalog.table_by_id(stream.plan.source.table_id)
+            if stream.plan.notify is not None and stream.plan.notify.urls and source is not None and source.topic in topics:
+                streams.append(stream.id)
+        if not streams or not self._alive(names.notifier_heartbeat()):
+            return
+        barrier, partitions = secrets.token_hex(8), range(names.BUILT_IN_TOPICS[names.EVENTS])
+        self._definer.send(names.EVENTS, partitions, ControlRecord("barrier", id=barrier, body=json.dumps({"streams": streams})))
+        self._wait({barrier: {f"notifier:{names.EVENTS}:{p}" for p in partitions}})
+
+    def _alive(self, key: str) -> bool:
+        try:
+            return bool(self._redis.exists(key))
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+
+    def _wait(self, waiting: dict[str, set[str]]) -> None:
+        """Until every barrier has all its fields."""
 
         def done() -> bool:
             for barrier, fields in waiting.items():

@@ -154,7 +154,7 @@ class Information:
             connection.execute("SET TimeZone='UTC'")
             for name, table in tables.items():
                 connection.register(name, table)
-            return connection.execute(tree.sql(dialect="duckdb")).to_arrow_table()
+            return connection.sql(tree.sql(dialect="duckdb")).to_arrow_table()
         except duckdb.Error as wrong:
             raise SqlSemanticError("the query cannot be answered", detail=str(wrong).splitlines()[0][:300]) from None
         finally:

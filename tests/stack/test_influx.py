@@ -1,0 +1,81 @@
+"""InfluxDB's Python client and raw line protocol against the gateway."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import requests
+from influxdb_client import InfluxDBClient, Point, WritePrecision
+from influxdb_client.client.write_api import SYNCHRONOUS
+from influxdb_client.rest import ApiException
+
+import penstock
+from penstock.mesh.running import RunningMesh
+from tests.stack.names import unique
+
+
+@pytest.fixture
+def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("influx")) as connection:
+        connection.execute(f"CREATE DATABASE {connection.database} PARTITIONS 2")
+        yield connection
+
+
+def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock.Connection) -> None:
+    assert db.database is not None
+    with InfluxDBClient(mesh.gateway_url, token=f"{mesh.user}:{mesh.password}", org="-") as client:
+        assert client.ping()
+        api = client.write_api(write_options=SYNCHRONOUS)
+        at = datetime(2024, 1, 1, tzinfo=UTC)
+        point = (
+            Point("weather")
+            .tag("city", "Köln am Rhein")
+            .tag("kind", "a,b")
+            .field("temp", 3.5)
+            .field("hot", False)
+            .time(at, WritePrecision.MS)
+        )
+        api.write(
+            db.database,
+            record=[point, Point("weather").tag("city", "Bonn").field("temp", 4).field("note", "x y").time(at, WritePrecision.MS)],
+        )
+        api.write(db.database, record="weather,city=Bonn humidity=80i,temp=5 1704067201000", write_precision=WritePrecision.MS)
+        with pytest.raises(ApiException) as refused:
+            api.write(db.database, record='weather,city=Bonn temp="warm" 1704067201000000000')
+        assert refused.value.status == 400
+        with pytest.raises(ApiException) as nowhere:
+            api.write("nodatabase", record="weather temp=1")
+        assert nowhere.value.status == 404
+    rows = db.query("SELECT city, temp, hot, note, humidity FROM weather ORDER BY city, _ts").rows
+    assert rows == [("Bonn", 4.0, None, "x y", None), ("Bonn", 5.0, None, None, 80), ("Köln am Rhein", 3.5, False, None, None)]
+    described = {name: kind for name, kind, *_ in db.query("DESCRIBE weather").rows}
+    assert (
+        described["temp"] == "DOUBLE"
+        and described["humidity"] == "BIGINT"
+        and described["hot"] == "BOOL"
+        and described["_ts"] == "TIMESTAMP"
+    )
+    assert len(db.query("SELECT DISTINCT tbname FROM weather")) == 2
+
+
+def test_version_1_path_with_gzip_and_longer_text(mesh: RunningMesh, db: penstock.Connection) -> None:
+    def write(text: str, **query: str) -> requests.Response:
+        return requests.post(
+            f"{mesh.gateway_url}/influxdb/v1/write",
+            params={"db": db.database or "", "u": mesh.user, "p": mesh.password, **query},
+            data=gzip.compress(text.encode()),
+            headers={"Content-Encoding": "gzip"},
+            timeout=30,
+        )
+
+    assert write('log,host=a line="short" 1', precision="s").status_code == 204
+    assert write(f'log,host=a line="{"x" * 500}" 2\nlog,host=b,zone=z other=1u 3', precision="s").status_code == 204
+    assert db.query("SELECT length(line) FROM log WHERE line IS NOT NULL ORDER BY _ts").rows == [(5,), (500,)]
+    assert db.query("SELECT zone FROM log WHERE host = 'b'").rows == [("z",)]
+    bad = write('log,host=a line="ok" 4\nlog,host=a line=oops 5', precision="s")
+    assert (bad.status_code, bad.json()["error"]["line"]) == (400, 2)
+    assert write("log line=1 1", precision="fortnight").status_code == 400
+    assert db.query("SELECT count(*) FROM log").rows == [(3,)], "a body with a bad line writes nothing"
