@@ -103,7 +103,7 @@ class ForceKernel:
         elif control.kind == "delete" and self.rows is not None:
             chosen = pl.col(self.time).is_between(control.low, control.high)
             if control.tables is not None:
-                chosen &= pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in control.tables])
+                chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
             self.rows = self.rows.filter(~chosen)
         elif control.kind == "flush" and self.next != NEVER and self.rows is not None and self.rows.height:
             self._close(int(self.grid.end(self.grid.last(self.rows.get_column(self.time).to_numpy())).max()), out)

@@ -68,6 +68,8 @@ class GeneralKernel:
         self.replaces = not plan.ignore_update or continuous or derived
         #: whether what is published depends on the single writes, not just on the live rows after the call
         self.by_step = plan.notify is not None or plan.trigger.kind in ("max_delay", "continuous_window_close")
+        #: several rows of one time may begin windows of one start; several windows may be given one child table and time
+        self.may_repeat = not self.replaces or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
         self.target_key = plan.target.key_column
         self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
         self._key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Null())
@@ -140,7 +142,7 @@ class GeneralKernel:
         mine = settled[waiting.height :]
         owners = mine.get_column("_g").to_numpy()
         last = pl.Series(np.append(owners[1:] != owners[:-1], True)[: len(owners)])
-        self.store.advance(np.unique(owners), mine.filter(last), pl.concat([settled[: waiting.height], mine.filter(~last)]), t)
+        self.store.advance(owners[last.to_numpy()], mine.filter(last), pl.concat([settled[: waiting.height], mine.filter(~last)]), t)
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
@@ -168,7 +170,8 @@ class GeneralKernel:
         """Move event time on to what *live* rows say."""
         times = live.get_column(self.time).to_numpy()
         self.timeline.groups.raise_to(live.get_column("_g").to_numpy(), times)
-        self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
+        if not self.groups.whole:
+            self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
         if self.idle:
             self.timeline.heard.raise_to(live.get_column("_g").to_numpy(), live.get_column("_now").to_numpy())
         self._reserve()
@@ -181,7 +184,8 @@ class GeneralKernel:
         """Mark rows that are late (`_late`: out of order for their table and overdue), and drop them unless they are wanted."""
         steps, times = rows.get_column("_step").to_numpy(), rows.get_column(self.time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        tables = self.timeline.tables.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
+        highest = self.timeline.groups if self.groups.whole else self.timeline.tables
+        tables = highest.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
         behind = (times < tables) & (rows.get_column("_op") != DELETE).to_numpy()
         if not behind.any():
             return rows.with_columns(pl.lit(False).alias("_late"))
@@ -309,6 +313,7 @@ class GeneralKernel:
             out.rows.append(self._deletions(removed))
         if made is not None:
             out.rows.append(made)
+            out.repeats = out.repeats or self.may_repeat
         if self.filler is not None and (put.height or removed.height):
             self._refill(put, removed, known, out)
         if self.plan.notify is not None and (not change.history or self.plan.notify.history):
@@ -385,7 +390,7 @@ class GeneralKernel:
     def _delete(self, control: Control, out: Output) -> None:
         chosen = pl.col(self.time).is_between(control.low, control.high)
         if control.tables is not None:
-            chosen &= pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in control.tables])
+            chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
         gone = self.store.rows.filter(chosen)
         if gone.height:
             self.store.remove(gone)

@@ -1,13 +1,16 @@
 """Source rows → prepared rows: filtered, evaluated once, numbered by partition and arrival.
 
-A prepared row holds only what windows need: `_g` partition, `_seq` arrival number, `_tab` table number, `tbname`, the time
+A prepared row holds only what windows need: `_g` partition, `_seq` arrival number, `_tab` table number, the time
 and composite key columns, `_floor`, the aggregates' arguments `_x…` and the cutter's columns; while a call is worked
 on also `_step`, `_op`, `_now`, `_pass` (WHERE holds). Rows on which an expression fails come back apart. Refuses to decide what becomes of a row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from penstock.sql.plan import Event
@@ -31,8 +34,9 @@ class Ingest:
         self.groups = groups
         self.time, self.key = plan.source.time_column, plan.source.key_column
         self.tables = KeyIndex({"tbname": pl.String()})
-        #: what makes two rows the same row
-        self.identity = ["tbname", self.time, *([self.key] if self.key else [])]
+        #: what makes two source rows, and two prepared rows, the same row
+        self._source_identity = ["tbname", self.time, *([self.key] if self.key else [])]
+        self.identity = ["_tab", *self._source_identity[1:]]
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = [
             where.alias("_pass"), *groups.expressions, *cutter.expressions, *aggregates.argument_expressions(),
@@ -41,14 +45,14 @@ class Ingest:
         if plan.notify is not None and isinstance(plan.window, Event):
             fields = (*plan.window.start_columns, *plan.window.end_columns)
         evaluated = [e.meta.output_name() for e in (*cutter.expressions, *aggregates.argument_expressions())]
-        kept = dict.fromkeys([*self.identity, *evaluated, *fields])
+        kept = dict.fromkeys([*self._source_identity[1:], *evaluated, *fields])
         #: columns of a prepared row, in order
         self.columns = ["_g", "_seq", "_tab", "_floor", *kept]
         fields_of = {c.name: c.type.polars() for c in (*plan.source.columns, *plan.source.tags)}
         self._input_types: dict[str, pl.DataType] = {
             "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **fields_of,
         }  # fmt: skip
-        self._values = [c.name for c in plan.source.columns if c.name not in self.identity]
+        self._values = [c.name for c in plan.source.columns if c.name not in self._source_identity]
         self._next = 0
         self._saved = 0
 
@@ -60,7 +64,9 @@ class Ingest:
         if failed is not None:
             failed = failed.drop("_source")
         numbers = self.groups.numbers(made) if made.height else np.empty(0, np.int64)
-        tables = self.tables.numbers(made.select("tbname")) if made.height else np.empty(0, np.int64)
+        tables = numbers
+        if not self.groups.whole and made.height:
+            tables = self.tables.numbers(made.select("tbname"))
         sequence = np.arange(self._next, self._next + made.height, dtype=np.int64)
         self._next += made.height
         made = made.with_columns(
@@ -73,9 +79,22 @@ class Ingest:
         """No prepared rows, in their layout."""
         return self.prepare(pl.DataFrame(schema=self._input_types))[0].select(self.columns)
 
+    def tables_named(self, names: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Numbers (`_tab`) of the tables that bear one of *names*."""
+        wanted = [n.lower() for n in names]
+        column = self.groups.table_column
+        if not self.groups.whole:
+            known = self.tables.keys.get_column("tbname")
+        elif column is not None:
+            known = self.groups.keys().get_column(column)
+        else:
+            only = self.plan.source.child or self.plan.source.table
+            return np.arange(len(self.groups)) if only.lower() in wanted else np.empty(0, np.int64)
+        return np.flatnonzero(known.str.to_lowercase().is_in(wanted).to_numpy())
+
     def merge(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
         """Rows of op MERGE made whole."""
-        return complete(rows, history, self.identity, self._values)
+        return complete(rows, history, self._source_identity, self._values)
 
     # -- state ---------------------------------------------------------------------------------------------------
 

@@ -14,13 +14,17 @@ class Output:
     """What a call has made so far, in order."""
 
     rows: list[pl.DataFrame] = field(default_factory=list)
+    #: whether one of them may name a target row twice
+    repeats: bool = False
     events: list[dict[str, object]] = field(default_factory=list)
     late: list[pl.DataFrame] = field(default_factory=list)
     failed: list[pl.DataFrame] = field(default_factory=list)
 
     def emission(self, identity: list[str]) -> Emission:
         """The call's emission: of several lines for one target row the last."""
-        rows = pl.concat(self.rows).unique(subset=identity, keep="last", maintain_order=True) if self.rows else None
+        rows = self.rows[0] if self.rows else None
+        if len(self.rows) > 1 or self.repeats:
+            rows = pl.concat(self.rows).unique(subset=identity, keep="last", maintain_order=True)
         return Emission(
             rows=rows if rows is not None and rows.height else None,
             events=self.events,

@@ -22,21 +22,22 @@ class Highest:
 
     def __init__(self) -> None:
         self.values: Ticks = np.full(64, NEVER, np.int64)
-        self._touched: list[Ticks] = []
+        self._touched = np.zeros(64, np.bool_)
 
     def reserve(self, size: int) -> None:
         """Make room for numbers below *size*."""
         if size > len(self.values):
-            grown = np.full(max(size, 2 * len(self.values)), NEVER, np.int64)
-            grown[: len(self.values)] = self.values
-            self.values = grown
+            room = max(size, 2 * len(self.values))
+            values, touched = np.full(room, NEVER, np.int64), np.zeros(room, np.bool_)
+            values[: len(self.values)], touched[: len(self._touched)] = self.values, self._touched
+            self.values, self._touched = values, touched
 
     def raise_to(self, numbers: Ticks, values: Ticks) -> None:
         """Take the maximum with *values* at *numbers* (which may repeat)."""
         if len(numbers):
             self.reserve(int(numbers.max()) + 1)
             np.maximum.at(self.values, numbers, values)
-            self._touched.append(np.unique(numbers))
+            self._touched[numbers] = True
 
     def before(self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
         """Per line: the highest value of its number before the line's step; only lines with *counts* raise it."""
@@ -52,17 +53,14 @@ class Highest:
 
     def delta(self, full: bool) -> pl.DataFrame:
         """Numbers and values raised since the last call."""
-        if full:
-            numbers = np.flatnonzero(self.values != NEVER)
-        else:
-            numbers = np.unique(np.concatenate(self._touched)) if self._touched else np.empty(0, np.int64)
-        self._touched = []
+        numbers = np.flatnonzero(self.values != NEVER if full else self._touched)
+        self._touched[:] = False
         return pl.DataFrame({"n": numbers.astype(np.int64), "value": self.values[numbers]}, schema={"n": pl.Int64, "value": pl.Int64})
 
     def restore(self, frame: pl.DataFrame) -> None:
         """Take over what `delta` gave."""
         self.raise_to(frame.get_column("n").to_numpy(), frame.get_column("value").to_numpy())
-        self._touched = []
+        self._touched[:] = False
 
 
 class Timeline:
