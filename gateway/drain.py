@@ -2,8 +2,9 @@
 
 Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then a wait until scan, exchange
 and store have reported it. Results of a stream come behind the barrier that pushed them out, so a chain of n streams takes n
-rounds and one more for the store. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have them all
-(a target that is down and waited for, ON_FAILURE PAUSE, holds it back). Refuses nothing, but gives up after the time-out and says who is missing.
+rounds and one more for the store. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have
+them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses nothing, but gives up after the time-out and
+says who is missing.
 """
 
 from __future__ import annotations

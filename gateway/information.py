@@ -304,7 +304,10 @@ class Information:
     def _status(self, stream: StreamEntry) -> tuple[str, str]:
         if stream.status != "running":
             return stream.status, stream.reason
-        live = len([v for k, v in self._progress(stream).items() if ":" in k])
+        progress = self._progress(stream)
+        if held := progress.get("notifier"):
+            return "paused", held
+        live = len([v for k, v in progress.items() if ":" in k])
         wanted = expected_fields(self._catalog(), stream)
         return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
 

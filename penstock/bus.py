@@ -466,7 +466,7 @@ class Admin:
 def topic_config(topic: str) -> dict[str, str]:
     """Settings of a topic of ours by its name. Rows are never deleted by Kafka itself: the store does it when they are safe."""
     config = {"compression.type": "producer", "max.message.bytes": str(MAX_MESSAGE_BYTES)}
-    if topic == names.CATALOG:
+    if topic in (names.CATALOG, names.NOTIFIER_CURSORS):
         return config | {"cleanup.policy": "compact"}
     keep = -1 if names.is_ingest_topic(topic) or topic == names.EPOCHS else _WEEK_MS
     config |= {"cleanup.policy": "delete", "retention.ms": str(keep), "retention.bytes": "-1"}

@@ -11,6 +11,9 @@ EVENTS = "penstock.events"
 EXCHANGE = "penstock.exchange"
 EPOCHS = "penstock.epochs"
 DEAD_LETTER = "penstock.deadletter"
+#: Faust's id of the notifier, and the topic of its delivery cursors, named by Faust's own rule (id, table, "changelog")
+NOTIFIER = "penstock.notifier"
+NOTIFIER_CURSORS = f"{NOTIFIER}-cursors-changelog"
 #: built-in topics and how many partitions each gets when the mesh is first started
 BUILT_IN_TOPICS = {CATALOG: 1, EVENTS: 4, EXCHANGE: 4, EPOCHS: 1, DEAD_LETTER: 1}
 
@@ -60,9 +63,19 @@ def query_heartbeat(topic: str) -> str:
     return f"penstock:query:{topic}"
 
 
+def query_progress(topic: str) -> str:
+    """Redis hash: field partition → next source offset that the query reading *topic* has saved."""
+    return f"penstock:progress:{topic}"
+
+
 def gateway_heartbeat(gateway: str) -> str:
     """Redis key that lives while the gateway process called *gateway* does."""
     return f"penstock:gateway:{gateway}"
+
+
+def notifier_heartbeat() -> str:
+    """Redis key that lives while a notifier delivers NOTIFY messages."""
+    return "penstock:notifier"
 
 
 def idempotency(key: str) -> str:

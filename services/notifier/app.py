@@ -1,23 +1,34 @@
-"""Wiring of the notifier: catalog, hub, WebSocket server, health."""
+"""Wiring of the notifier: catalog, the hub's WebSocket server and the Faust app in one event loop, health.
+
+The two don't depend on each other: while Kafka's group protocol is in trouble subscribers are served, and the Faust app is made anew.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 
+import redis.asyncio
 from websockets.asyncio.server import serve
 
+from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
+from penstock.clock import SystemClock
 from penstock.health import Health
-from penstock.log import configure
+from penstock.log import configure, get
+from services.notifier.metrics import PushMetrics
+from services.notifier.push import Push
 from services.notifier.server import Hub
 from services.notifier.settings import NotifierSettings
+
+log = get(__name__)
 
 
 def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
     configure("notifier", settings.log_level)
-    health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
+    health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
     with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True) as catalog:
         health.ready("catalog")
         asyncio.run(_serve(settings, catalog, health))
@@ -33,9 +44,27 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
     hub = Hub(settings, catalog, health)
     server = serve(
         hub.serve, settings.host, settings.port, process_request=hub.admit, max_size=1 << 20, ping_interval=settings.ping_seconds,
-        max_queue=16, server_header=None,
+        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0,
     )  # fmt: skip
     async with server:
         health.ready("socket")
+        pushing = asyncio.create_task(_push(settings, catalog, health))
         await stop.wait()
+        pushing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await pushing
     hub.close()
+
+
+async def _push(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
+    """Keep a Faust app running."""
+    metrics, clock = PushMetrics(health.registry), SystemClock()
+    client = redis.asyncio.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
+    with Publisher(settings.kafka_bootstrap, client_id="notifier") as publisher:
+        while True:
+            try:
+                await Push(settings, catalog, health, metrics, clock, client, publisher).run()
+            except Exception as error:
+                log.exception("delivery of NOTIFY messages broke; starting it again")
+                health.ready("push", False, str(error))
+            await asyncio.sleep(settings.retry_max)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from penstock.bus import Admin, Batch, Reader
 from penstock.log import get
 
 log = get(__name__)
+_HISTORY_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -125,19 +127,33 @@ class Feed(threading.Thread):
 
 
 class History:
-    """A listener's own reader while it is too far behind for the feed."""
+    """A listener's own reader while it is too far behind for the feed. Reads in a thread of a small pool of their own."""
+
+    _threads = ThreadPoolExecutor(16, "history")
 
     def __init__(self, bootstrap: str, topic: str, partition: int, offset: int) -> None:
-        self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="notifier-history")
+        self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="notifier-history", queue_bytes=_HISTORY_BYTES)
+        self._lock = threading.Lock()
+        self._closed = False
 
     async def read(self) -> list[Slice]:
-        """The next slices, waiting at most a second.
+        """The next slices, waiting at most a second. When it is cancelled the reader is of no use any more.
 
         Raises:
             BusError: `E_OFFSET_GONE` when the records were deleted.
         """
-        batches = await asyncio.get_running_loop().run_in_executor(None, self._reader.read, 2_000, 1.0)
-        return [slice_of(b) for b in batches]
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read)
+
+    def _read(self) -> list[Slice]:
+        with self._lock:
+            return [] if self._closed else [slice_of(b) for b in self._reader.read(2_000, 1.0)]
 
     def close(self) -> None:
-        self._reader.close()
+        """Ends behind a read that still runs, without waiting for it."""
+        self._threads.submit(self._end)
+
+    def _end(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._reader.close()

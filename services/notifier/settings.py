@@ -22,3 +22,17 @@ class NotifierSettings(Settings):
     #: browsers may connect only from pages of these origins (others don't send one)
     origins: tuple[str, ...] = ()
     ping_seconds: float = Field(default=20.0, gt=0)
+    ack_seconds: float = Field(default=20.0, gt=0, description="how long a client or target may take to answer")
+
+    #: name of this process among notifiers, the same after a restart
+    instance: str = "notifier-1"
+    #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to; empty: all but link-local, metadata, multicast
+    notify_allow: tuple[str, ...] = ()
+    #: messages that wait for one target in memory, per partition; what is past it waits in Kafka
+    push_bytes: int = Field(default=1 << 20, ge=1 << 12)
+    #: a stream with ON_FAILURE PAUSE whose target is further behind is paused until half of it is delivered
+    pause_bytes: int = Field(default=256 << 20, ge=1 << 12)
+    connect_seconds: float = Field(default=10.0, gt=0)
+    #: wait between attempts to reach a target that is down: doubles from the first to the second
+    retry_min: float = Field(default=0.05, gt=0)
+    retry_max: float = Field(default=2.0, gt=0)

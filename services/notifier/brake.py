@@ -1,0 +1,66 @@
+"""Stops a stream's computing while its NOTIFY target, ON_FAILURE PAUSE, is too far behind; and only that stream's.
+
+A field of the stream's Redis status says that it is stopped and why (SHOW STREAMS shows it), so a restarted notifier lets go what its
+predecessor held. Refused here: deciding what is too far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from penstock import names
+from penstock.bus import Publisher
+from penstock.catalog.model import StreamEntry
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import BusError
+from penstock.log import get
+from penstock.records import ControlRecord, encode
+
+#: field of `names.stream_status`
+FIELD = "notifier"
+log = get(__name__)
+
+
+class Brake:
+    """Held streams by id."""
+
+    def __init__(self, catalog: CatalogReader, client: redis.asyncio.Redis, publisher: Publisher) -> None:
+        self._catalog, self._redis, self._publisher = catalog, client, publisher
+        self.held: set[int] = set()
+
+    async def recall(self, streams: Iterable[StreamEntry]) -> None:
+        """Learn what was held before this process."""
+        for stream in streams:
+            if await self._redis.hexists(names.stream_status(stream.id), FIELD):
+                self.held.add(stream.id)
+
+    async def hold(self, stream_id: int, reason: str) -> None:
+        """Pause the stream; nothing when it is held already."""
+        if stream_id not in self.held and await self._control(stream_id, "pause", reason):
+            self.held.add(stream_id)
+
+    async def release(self, stream_id: int) -> None:
+        """Let it go on, unless somebody paused it by a statement."""
+        if stream_id in self.held and await self._control(stream_id, "resume", ""):
+            self.held.discard(stream_id)
+
+    async def _control(self, stream_id: int, kind: str, reason: str) -> bool:
+        catalog = self._catalog.catalog
+        entry = catalog.stream_by_id(stream_id)
+        source = catalog.table_by_id(entry.plan.source.table_id) if entry is not None else None
+        if entry is None or source is None:
+            return True
+        log.warning("stream held" if reason else "stream released", stream=f"{entry.database}.{entry.name}", reason=reason)
+        try:
+            status = names.stream_status(stream_id)
+            await (self._redis.hset(status, FIELD, reason) if reason else self._redis.hdel(status, FIELD))
+            if entry.status == "running":
+                for partition in range(source.partitions):
+                    self._publisher.send(source.topic, encode(ControlRecord(kind, stream=stream_id)), partition=partition)
+        except (BusError, RedisError) as error:
+            log.warning("a stream could not be told", kind=kind, error=str(error))
+            return False
+        return True

@@ -1,0 +1,38 @@
+"""Numbers of NOTIFY delivery, per stream, for /metrics."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+from prometheus_client.registry import CollectorRegistry
+
+from services.notifier.parcel import Parcel
+
+
+class PushMetrics:
+    """Events, counted once for each target."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._delivered = Counter("penstock_notify_delivered_events", "Events that targets confirmed", ["stream"], registry=registry)
+        self._dropped = Counter("penstock_notify_dropped_events", "Events lost by ON_FAILURE DROP", ["stream"], registry=registry)
+        self._behind = Gauge("penstock_notify_behind_events", "Events that targets have not got yet", ["stream"], registry=registry)
+        self._down = Gauge("penstock_notify_targets_down", "Targets that cannot be reached", registry=registry)
+        self._held = Gauge("penstock_notify_streams_held", "Streams paused because a target is too far behind", registry=registry)
+        self._waiting: dict[str, int] = {}
+
+    def offered(self, parcel: Parcel) -> None:
+        """A parcel is on its way to one more target."""
+        self._move(parcel.name, parcel.events)
+
+    def settled(self, parcel: Parcel, *, delivered: bool) -> None:
+        """A parcel's way to one target is over."""
+        (self._delivered if delivered else self._dropped).labels(parcel.name).inc(parcel.events)
+        self._move(parcel.name, -parcel.events)
+
+    def state(self, *, down: int, held: int) -> None:
+        self._down.set(down)
+        self._held.set(held)
+
+    def _move(self, name: str, events: int) -> None:
+        # what came from before a restart was never counted as offered
+        self._waiting[name] = max(self._waiting.get(name, 0) + events, 0)
+        self._behind.labels(name).set(self._waiting[name])

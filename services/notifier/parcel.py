@@ -1,0 +1,81 @@
+"""What the record of a stream's events becomes for the targets of its NOTIFY clause: one message, or nothing.
+
+A record is one message, so a repeat carries the same `messageId` whatever was sent around it. Refused here: who gets it when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.catalog.model import StreamEntry
+from penstock.records import EventsRecord
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where messages go. Streams that drop and streams that wait have connections of their own, even to one URL."""
+
+    url: str
+    on_failure: Literal["drop", "pause"]
+
+    def key(self, partition: int) -> str:
+        """Name of its cursor of one partition."""
+        return f"{partition}|{self.on_failure}|{self.url}"
+
+    @classmethod
+    def of_key(cls, key: str) -> tuple[int, Target]:
+        partition, on_failure, url = key.split("|", 2)
+        return int(partition), cls(url, "drop" if on_failure == "drop" else "pause")
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A message on its way. `position` is the record's place among all of its producer."""
+
+    partition: int
+    offset: int
+    stream: int
+    name: str
+    producer: str
+    position: tuple[int, int]
+    events: int
+    text: str
+    targets: tuple[Target, ...]
+
+
+def targets_of(entry: StreamEntry) -> tuple[Target, ...]:
+    """Whom a stream notifies."""
+    notify = entry.plan.notify
+    return () if notify is None else tuple(Target(url, notify.on_failure) for url in notify.urls)
+
+
+def pack(entry: StreamEntry, record: EventsRecord, partition: int, offset: int, now: int) -> Parcel | None:
+    """The message of *record*, made at *now* (epoch milliseconds); None when nobody is to be told."""
+    notify, targets = entry.plan.notify, targets_of(entry)
+    if notify is None or not targets or (record.history and not notify.history):
+        return None
+    wanted = {*notify.on, "WINDOW_INVALIDATION"}
+    events = [e for e in json.loads(record.events, parse_constant=_no_number) if e.get("eventType") in wanted]
+    if not events:
+        return None
+    message = {
+        "messageId": message_id(entry, record),
+        "timestamp": now,
+        "streams": [{"streamName": entry.name, "events": events}],
+    }
+    text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+    name = f"{entry.database}.{entry.name}"
+    return Parcel(partition, offset, entry.id, name, record.producer, (record.offset, record.ordinal), len(events), text, targets)
+
+
+def _no_number(_: str) -> None:
+    """NaN and Infinity are no JSON: null."""
+
+
+def message_id(entry: StreamEntry, record: EventsRecord) -> str:
+    """The same for the same record for ever; `created` tells streams of one id in two meshes apart."""
+    text = f"{entry.created}/{record.producer}/{record.offset}/{record.ordinal}"
+    return hashlib.blake2b(text.encode(), digest_size=16, person=b"penstock-message").hexdigest()

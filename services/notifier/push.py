@@ -1,0 +1,307 @@
+"""The NOTIFY clause: a Faust app that reads `penstock.events` and hands each record's message to the couriers of its targets.
+
+Faust gives the group protocol (several notifiers share the partitions), the commits of the live reader and the table of delivery cursors
+with its changelog. A cursor is written before the first record of a target is acknowledged, so after kill -9 the couriers read again
+from Kafka whatever had not been confirmed. Refused here: sockets (`courier.py`), and what is in a message (`parcel.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from penstock import names
+from penstock.bus import Admin, Publisher
+from penstock.catalog.model import StreamEntry
+from penstock.catalog.reader import CatalogReader
+from penstock.clock import Clock, milliseconds
+from penstock.errors import BusError, SchemaError
+from penstock.health import Health
+from penstock.log import get
+from penstock.records import ControlRecord, EventsRecord, decode
+from services.notifier.brake import Brake
+from services.notifier.courier import Courier, Surroundings, behind
+from services.notifier.feed import History, Slice
+from services.notifier.metrics import PushMetrics
+from services.notifier.parcel import Parcel, Target, pack, targets_of
+from services.notifier.settings import NotifierSettings
+from services.notifier.targets import AllowList
+from services.notifier.track import Mark
+
+_PARTITIONS = names.BUILT_IN_TOPICS[names.EVENTS]
+_CATALOG_PATIENCE = 2.0
+_BARRIER_SECONDS = 3600
+_HEARTBEAT_SECONDS = 5
+_REST_EVERY = 30
+log = get(__name__)
+
+
+class _Cursors(faust.Table[str, Any]):
+    """A table that may be written at any time: its key says the partition."""
+
+    def partition_for_key(self, key: Any) -> int:
+        return Target.of_key(str(key))[0]
+
+
+@dataclass(frozen=True)
+class _Barrier:
+    """Reported when these targets have all that came before it."""
+
+    id: str
+    partition: int
+    offset: int
+    targets: frozenset[Target] | None
+
+
+class Push:
+    """One life of the Faust app: `run` returns when it broke, or is cancelled."""
+
+    def __init__(
+        self, settings: NotifierSettings, catalog: CatalogReader, health: Health, metrics: PushMetrics, clock: Clock,
+        client: redis.asyncio.Redis, publisher: Publisher,
+    ) -> None:  # fmt: skip
+        self._settings, self._catalog, self._health, self._clock, self._redis = settings, catalog, health, clock, client
+        self._metrics = metrics
+        self._brake = Brake(catalog, client, publisher)
+        self._admin = Admin(settings.kafka_bootstrap, client_id="notifier-push")
+        self._couriers: dict[Target, Courier] = {}
+        self._live: dict[int, int] = {}
+        self._gone: set[int] = set()
+        self._barriers: list[_Barrier] = []
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._around = Surroundings(
+            settings, AllowList(settings.notify_allow), metrics, self._parcels,
+            lambda partition, offset: History(settings.kafka_bootstrap, names.EVENTS, partition, offset),
+            lambda partition: self._live.get(partition, 0), self._save, self._settled,
+        )  # fmt: skip
+        self._app = self._make_app()
+
+    def _make_app(self) -> Any:
+        settings = self._settings
+        app = faust.App(
+            names.NOTIFIER, broker=f"kafka://{settings.kafka_bootstrap}", store="memory://", Table=_Cursors, autodiscover=False,
+            web_enabled=False, datadir=str(settings.data_dir / "notifier"), loghandlers=[],
+            # every topic is made by us: the broker makes none
+            topic_allow_declare=False, topic_disable_leader=True, topic_partitions=_PARTITIONS,
+            # a static member is back at once after a crash, without waiting for its old session to run out
+            consumer_group_instance_id=settings.instance, broker_session_timeout=10.0, broker_heartbeat_interval=2.0,
+            broker_rebalance_timeout=10.0, broker_request_timeout=15.0, broker_commit_interval=1.0, stream_recovery_delay=0.0,
+            consumer_auto_offset_reset="earliest", stream_buffer_maxsize=32,
+        )  # fmt: skip
+        events = app.topic(names.EVENTS, key_serializer="raw", value_serializer="raw", value_type=bytes)
+        self._cursors = app.Table("cursors", partitions=_PARTITIONS)
+        self._cursors.on_recover(self._recovered)
+        app.on_partitions_revoked.connect(self._revoked)
+
+        @app.agent(events)
+        async def route(stream: Any) -> None:
+            async for event in stream.events():
+                await self._route(event.message.partition, event.message.offset, event.value)
+
+        return app
+
+    async def run(self) -> None:
+        """Deliver until cancelled or broken.
+
+        Raises:
+            BusError: Kafka can't be used.
+        """
+        loop = asyncio.get_running_loop()
+        topics = {names.EVENTS: _PARTITIONS, names.NOTIFIER_CURSORS: _PARTITIONS}
+        await loop.run_in_executor(None, self._admin.ensure_topics, topics)
+        keeping = asyncio.create_task(self._keep())
+        try:
+            await self._app.start()
+            while not self._app.crashed:
+                await self._app.wait(timeout=1.0)
+            raise BusError("the Faust app broke", detail=str(self._app.crash_reason))
+        finally:
+            self._health.ready("push", False, "not delivering")
+            keeping.cancel()
+            await asyncio.gather(keeping, *(c.stop() for c in self._couriers.values()), return_exceptions=True)
+            await self._app.stop()
+
+    # -- partitions come and go -------------------------------------------------------------------------------------------
+
+    async def _recovered(self) -> None:
+        """Cursors are complete for the partitions that are ours: begin where the targets are."""
+        mine = sorted(tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == names.EVENTS)
+        ends = await asyncio.get_running_loop().run_in_executor(None, self._admin.end_offsets, [(names.EVENTS, p) for p in mine])
+        self._live = {p: max(self._live.get(p, 0), ends[names.EVENTS, p]) for p in mine}
+        wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
+        with contextlib.suppress(RedisError):
+            await self._brake.recall(s for s in self._catalog.catalog.streams() if targets_of(s))
+        for key, body in sorted(self._cursors.items()):
+            partition, target = Target.of_key(key)
+            if target not in wanted:
+                self._cursors.pop(key)
+            elif partition in self._live and not self._follows(target, partition):
+                self._courier(target).follow(partition, Mark.from_json(body), behind=True)
+        self._health.ready("push")
+        log.info("delivering", partitions=mine, targets=len(self._couriers))
+
+    async def _revoked(self, *found: Any, **_: Any) -> None:
+        for tp in found[1]:
+            if tp.topic == names.EVENTS:
+                self._live.pop(tp.partition, None)
+                for courier in self._couriers.values():
+                    courier.leave(tp.partition)
+
+    def _follows(self, target: Target, partition: int) -> bool:
+        courier = self._couriers.get(target)
+        return courier is not None and partition in courier.tracks
+
+    def _courier(self, target: Target) -> Courier:
+        courier = self._couriers.get(target)
+        if courier is None:
+            courier = self._couriers[target] = Courier(target, self._around)
+            courier.start()
+        return courier
+
+    # -- records ----------------------------------------------------------------------------------------------------------
+
+    async def _route(self, partition: int, offset: int, value: bytes | None) -> None:
+        try:
+            parcel = self._parcel(partition, offset, value, await self._entry(value))
+            for target in parcel.targets if parcel is not None else ():
+                assert parcel is not None
+                if not self._follows(target, partition):
+                    mark = Mark(offset)
+                    # in the changelog before this record is acknowledged: nothing is forgotten in a crash between the two
+                    await self._cursors.send_changelog(partition, target.key(partition), mark.to_json())
+                    self._cursors[target.key(partition)] = mark.to_json()
+                    self._courier(target).follow(partition, mark, behind=False)
+                self._couriers[target].offer(parcel)
+            if parcel is not None:
+                await self._hold_back(parcel)
+        except (SchemaError, ValueError, TypeError, AttributeError) as error:
+            log.error("a record of events cannot be used", partition=partition, offset=offset, error=str(error))
+        self._live[partition] = max(self._live.get(partition, 0), offset + 1)
+        self._barrier(partition, offset, value)
+
+    async def _entry(self, value: bytes | None) -> StreamEntry | None:
+        """The stream of a record; its catalog entry may be a moment behind its events."""
+        try:
+            stream_id = decode(EventsRecord, value).stream
+        except SchemaError:
+            return None
+        entry = self._catalog.catalog.stream_by_id(stream_id)
+        if entry is None and stream_id not in self._gone:
+            loop = asyncio.get_running_loop()
+            with contextlib.suppress(BusError):
+                await loop.run_in_executor(None, self._catalog.wait_for, lambda c: c.stream_by_id(stream_id) is not None, _CATALOG_PATIENCE)
+            entry = self._catalog.catalog.stream_by_id(stream_id)
+            if entry is None:
+                self._gone.add(stream_id)
+        return entry
+
+    def _parcel(self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None) -> Parcel | None:
+        return None if entry is None else pack(entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock))
+
+    def _parcels(self, piece: Slice) -> list[Parcel]:
+        """Messages of records that a courier has read from the log."""
+        found = []
+        for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
+            try:
+                entry = self._catalog.catalog.stream_by_id(decode(EventsRecord, value).stream)
+                parcel = self._parcel(piece.partition, offset, value, entry)
+            except (SchemaError, ValueError, TypeError, AttributeError):
+                continue  # told by the live reader
+            if parcel is not None:
+                found.append(parcel)
+        return found
+
+    # -- what follows from it ---------------------------------------------------------------------------------------------
+
+    def _save(self, target: Target, partition: int, mark: Mark) -> None:
+        if partition in self._live:
+            self._cursors[target.key(partition)] = mark.to_json()
+
+    def _settled(self, target: Target) -> None:
+        self._check_barriers()
+        for stream_id in list(self._brake.held):
+            if stream_id in self._couriers[target].pending:
+                self._release_if_due(stream_id)
+
+    async def _hold_back(self, parcel: Parcel) -> None:
+        """Pause a stream whose target is too far behind."""
+        if any(t.on_failure == "pause" for t in parcel.targets):
+            waiting = behind(self._couriers, parcel.stream)
+            if waiting > self._settings.pause_bytes:
+                await self._brake.hold(parcel.stream, f"paused: a NOTIFY target is {waiting >> 10} KiB behind")
+
+    def _release_if_due(self, stream_id: int) -> None:
+        entry = self._catalog.catalog.stream_by_id(stream_id)
+        couriers = [self._couriers[t] for t in (targets_of(entry) if entry is not None else ()) if t in self._couriers]
+        caught_up = all(track.behind is None for c in couriers for track in c.tracks.values())
+        if caught_up and behind(self._couriers, stream_id) <= self._settings.pause_bytes // 2:
+            self._job(self._brake.release(stream_id))
+
+    def _barrier(self, partition: int, offset: int, value: bytes | None) -> None:
+        with contextlib.suppress(SchemaError, ValueError):
+            control = decode(ControlRecord, value)
+            if control.kind == "barrier":
+                targets = None
+                if control.body:
+                    found = [self._catalog.catalog.stream_by_id(i) for i in json.loads(control.body)["streams"]]
+                    targets = frozenset(t for entry in found if entry is not None for t in targets_of(entry))
+                self._barriers.append(_Barrier(control.id, partition, offset, targets))
+                self._check_barriers()
+
+    def _check_barriers(self) -> None:
+        passed = [b for b in self._barriers if self._has_passed(b)]
+        if passed:
+            self._barriers = [b for b in self._barriers if b not in passed]
+            for barrier in passed:
+                self._job(self._report(barrier))
+
+    def _has_passed(self, barrier: _Barrier) -> bool:
+        concerned = self._couriers.values() if barrier.targets is None else [self._couriers.get(t) for t in barrier.targets]
+        return all(c is None or c.has_settled(barrier.partition, barrier.offset) for c in concerned)
+
+    async def _report(self, barrier: _Barrier) -> None:
+        key = names.barrier(barrier.id)
+        try:
+            await self._redis.hset(key, f"notifier:{names.EVENTS}:{barrier.partition}", str(barrier.offset))
+            await self._redis.expire(key, _BARRIER_SECONDS)
+        except RedisError as error:
+            log.warning("a barrier could not be reported", error=str(error))
+
+    def _job(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+
+    async def _keep(self) -> None:
+        """Every second: say that we are there, count, and now and then let idle cursors follow."""
+        second = 0
+        while True:
+            await asyncio.sleep(1.0)
+            second += 1
+            if self._health.conditions()["push"].ready:
+                with contextlib.suppress(RedisError):
+                    await self._redis.set(names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS)
+            self._metrics.state(down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held))
+            for stream_id in list(self._brake.held):
+                self._release_if_due(stream_id)
+            if second % _REST_EVERY == 0:
+                await self._tidy()
+
+    async def _tidy(self) -> None:
+        wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
+        for target, courier in list(self._couriers.items()):
+            if target in wanted:
+                courier.rest()
+                continue
+            # nobody notifies it any more: what waits for it belongs to dropped streams
+            await self._couriers.pop(target).stop()
+            for partition in courier.tracks:
+                self._cursors.pop(target.key(partition), None)
+        self._check_barriers()

@@ -1,0 +1,104 @@
+"""One partition of the events as one target sees it: what waits, what was settled, and from where the log has to be read again.
+
+Parcels come from the live reader (`offer`) while memory lasts. Past the bound the track only remembers where it stopped; when its queue is
+empty it is filled from the log (`refill`) until it has caught up with the live reader. So a target that is down costs a bounded queue.
+Pure: no clock, no sockets, no Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from services.notifier.parcel import Parcel
+
+
+@dataclass
+class Mark:
+    """What has been settled (delivered or dropped): everything below `offset`, and of each producer up to a position."""
+
+    offset: int
+    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"o": self.offset, "p": {k: list(v) for k, v in self.producers.items()}}
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Mark:
+        return cls(int(body["o"]), {k: (int(v[0]), int(v[1])) for k, v in body["p"].items()})
+
+
+class Track:
+    """`behind` is the offset from which the log has to be read; None while the queue holds all there is."""
+
+    def __init__(self, mark: Mark, *, bound: int, behind: bool) -> None:
+        self.mark = mark
+        self.behind: int | None = mark.offset if behind else None
+        self._bound = bound
+        self._reach = mark.offset
+        self._seen = dict(mark.producers)
+        self._queue: deque[Parcel] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def offer(self, parcel: Parcel) -> None:
+        """Take a parcel from the live reader, or note that it has to be read again."""
+        if self.behind is not None or parcel.offset < self._reach:
+            return
+        if self._queue and self._size + len(parcel.text) > self._bound:
+            self.behind = parcel.offset
+            return
+        self._put(parcel)
+
+    def refill(self, parcels: Iterable[Parcel], until: int, live: int) -> None:
+        """Take what the log has from `behind` up to *until*; *live* is where the live reader stands."""
+        for parcel in parcels:
+            if parcel.offset >= self._reach:
+                self._put(parcel)
+        self._reach = max(self._reach, until)
+        self.behind = until if until < live else None
+
+    def _put(self, parcel: Parcel) -> None:
+        self._reach = parcel.offset + 1
+        if parcel.position <= self._seen.get(parcel.producer, (-1, -1)):
+            return  # a restarted stream published it twice
+        self._seen[parcel.producer] = parcel.position
+        self._queue.append(parcel)
+        self._size += len(parcel.text)
+
+    def waiting(self, count: int, size: int) -> list[Parcel]:
+        """The next parcels, at most *count* and about *size* characters; they stay until settled."""
+        found: list[Parcel] = []
+        for parcel in islice(self._queue, count):
+            if found and size < len(parcel.text):
+                break
+            size -= len(parcel.text)
+            found.append(parcel)
+        return found
+
+    def settle(self, parcels: Sequence[Parcel]) -> None:
+        """The first parcels of the queue were delivered or dropped."""
+        for parcel in parcels:
+            gone = self._queue.popleft()
+            assert gone is parcel
+            self._size -= len(gone.text)
+            self.mark.offset = gone.offset + 1
+            self.mark.producers[gone.producer] = gone.position
+
+    def has_settled(self, offset: int) -> bool:
+        """Whether nothing below *offset* is still to be delivered."""
+        if self._queue:
+            return self._queue[0].offset >= offset
+        return self.behind is None or self.behind >= offset
+
+    def rest(self, live: int) -> bool:
+        """With nothing to do, move the mark up to the live reader; whether it moved."""
+        if self._queue or self.behind is not None or self.mark.offset >= live:
+            return False
+        self.mark.offset = live
+        return True
