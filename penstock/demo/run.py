@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-import penstock
+from penstock.client.connection import Connection
 from penstock.client.subscribe import Subscription
 from penstock.demo import flights
 from penstock.demo.streams import STREAMS, DemoStream, expected, mismatches
@@ -70,7 +70,7 @@ class Outcome:
         )
 
 
-def run(client: penstock.Client, console: Console, out: Path | None = None) -> Outcome:
+def run(client: Connection, console: Console, out: Path | None = None) -> Outcome:
     """Replay and check against a running mesh.
 
     Args:
@@ -88,11 +88,6 @@ def run(client: penstock.Client, console: Console, out: Path | None = None) -> O
     watch = Watch()
     with _watching(client, watch):
         _replay(client, rows, watch, console)
-        client.drain(flights.DATABASE, depth=DEPTH)
-        for stream in STREAMS:
-            if stream.flush:
-                client.execute(f"FLUSH STREAM {flights.DATABASE}.{stream.name}")
-        client.drain(flights.DATABASE, depth=DEPTH)
         found = {s.name: client.query(s.result).to_polars() for s in STREAMS}
         _await_subscribers(watch, {s.name for s in STREAMS})
     seconds = time.monotonic() - started
@@ -111,10 +106,9 @@ def run(client: penstock.Client, console: Console, out: Path | None = None) -> O
 
 
 @contextmanager
-def _watching(client: penstock.Client, watch: Watch) -> Iterator[None]:
-    """Subscribe to every stream's rows, and to the window events of those that make them."""
+def _watching(client: Connection, watch: Watch) -> Iterator[None]:
+    """Subscribe to every stream's rows."""
     wanted = [(s.name, client.subscribe(f"{flights.DATABASE}.{s.name}", stream=True)) for s in STREAMS]
-    wanted += [(f"{s.name} events", client.subscribe(f"{flights.DATABASE}.{s.name}", what="events")) for s in STREAMS if "NOTIFY" in s.ddl]
     for _, subscription in wanted:
         subscription.open()
     threads = [threading.Thread(target=watch.listen, args=pair, daemon=True) for pair in wanted]
@@ -142,15 +136,21 @@ def _await_subscribers(watch: Watch, names: set[str], patience: float = 30.0) ->
         settled.wait(0.3)
 
 
-def _replay(client: penstock.Client, rows: pl.DataFrame, watch: Watch, console: Console) -> None:
-    """Write all rows in time order as fast as the mesh takes them."""
-    progress = Progress(TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), console=console)
+def _replay(client: Connection, rows: pl.DataFrame, watch: Watch, console: Console) -> None:
+    """Write all rows in time order as fast as the mesh takes them, wait for their windows, and close the last ones."""
+    columns = TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn()
+    progress = Progress(*columns, console=console)
     task = progress.add_task("rows", total=rows.height)
     with Live(console=console, refresh_per_second=4, get_renderable=lambda: Group(progress, view(watch))):
         with client.writer(f"{flights.DATABASE}.{flights.TABLE}") as writer:
             for piece in rows.iter_slices(FRAME):
                 writer.write(piece)
                 progress.advance(task, piece.height)
+        client.drain(flights.DATABASE, depth=DEPTH)
+        for stream in STREAMS:
+            if stream.flush:
+                client.execute(f"FLUSH STREAM {flights.DATABASE}.{stream.name}")
+        client.drain(flights.DATABASE, depth=DEPTH)
 
 
 def view(watch: Watch) -> Table:

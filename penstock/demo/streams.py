@@ -12,7 +12,10 @@ from penstock.demo.flights import DATABASE, TABLE
 
 @dataclass(frozen=True)
 class DemoStream:
-    """`key` names the result's key columns; `check` is DuckDB's text over `departures` (`ts` as TIMESTAMP); `result` reads the stream's table."""
+    """`result` reads the stream's table, `check` is the same over the rows themselves: DuckDB's text over `departures`, `ts` as TIMESTAMP.
+
+    `key` names the key columns of both.
+    """
 
     name: str
     title: str
@@ -29,52 +32,66 @@ _ALL = "count(*) AS flights, avg(dep_delay) AS delay, stddev(arr_delay) AS sprea
 
 STREAMS = (
     DemoStream(
-        "hourly", "delay an hour and airport",
-        f"CREATE STREAM {DATABASE}.hourly TRIGGER WINDOW_CLOSE WATERMARK 2h INTO {DATABASE}.hourly_delay TAGS (airport VARCHAR(3)) "
-        f"SUBTABLE(concat('hourly_', airport)) AS SELECT _wstart, {_HOURLY} FROM {DATABASE}.{TABLE} PARTITION BY origin AS airport INTERVAL(1h) "
-        "NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
-        f"SELECT airport, _wstart, flights, departed, delay, worst FROM {DATABASE}.hourly_delay",
-        f"SELECT origin AS airport, time_bucket(INTERVAL 1 HOUR, ts) AS _wstart, {_HOURLY} FROM departures GROUP BY ALL",
-        ("airport", "_wstart"), True,
+        name="hourly",
+        title="delay an hour and airport",
+        ddl=f"""CREATE STREAM {DATABASE}.hourly TRIGGER WINDOW_CLOSE WATERMARK 2h
+            INTO {DATABASE}.hourly_delay TAGS (airport VARCHAR(3)) SUBTABLE(concat('hourly_', airport))
+            AS SELECT _wstart, {_HOURLY} FROM {DATABASE}.{TABLE} PARTITION BY origin AS airport INTERVAL(1h)""",
+        result=f"SELECT airport, _wstart, flights, departed, delay, worst FROM {DATABASE}.hourly_delay",
+        check=f"SELECT origin AS airport, time_bucket(INTERVAL 1 HOUR, ts) AS _wstart, {_HOURLY} FROM departures GROUP BY ALL",
+        key=("airport", "_wstart"),
+        flush=True,
     ),
     DemoStream(
-        "rolling", "the last day, every six hours, all airports",
-        f"CREATE STREAM {DATABASE}.rolling TRIGGER WINDOW_CLOSE WATERMARK 2h INTO {DATABASE}.rolling_day AS "
-        f"SELECT _wstart, {_ALL} FROM {DATABASE}.{TABLE} INTERVAL(1d) SLIDING(6h)",
-        f"SELECT _wstart, flights, delay, spread_of_arrivals, miles FROM {DATABASE}.rolling_day",
-        "SELECT time_bucket(INTERVAL 6 HOUR, ts) - back.range * INTERVAL 6 HOUR AS _wstart, "
-        f"{_ALL.replace('stddev(', 'stddev_pop(')} FROM departures, range(4) AS back GROUP BY ALL",
-        ("_wstart",), True,
+        name="rolling",
+        title="the last day, every six hours, all airports",
+        ddl=f"""CREATE STREAM {DATABASE}.rolling TRIGGER WINDOW_CLOSE WATERMARK 2h INTO {DATABASE}.rolling_day
+            AS SELECT _wstart, {_ALL} FROM {DATABASE}.{TABLE} INTERVAL(1d) SLIDING(6h)""",
+        result=f"SELECT _wstart, flights, delay, spread_of_arrivals, miles FROM {DATABASE}.rolling_day",
+        check=f"""SELECT time_bucket(INTERVAL 6 HOUR, ts) - back.range * INTERVAL 6 HOUR AS _wstart,
+            {_ALL.replace("stddev(", "stddev_pop(")} FROM departures, range(4) AS back GROUP BY ALL""",
+        key=("_wstart",),
+        flush=True,
     ),
     DemoStream(
-        "late", "departures two hours late or more",
-        f"CREATE STREAM {DATABASE}.late TRIGGER AT_ONCE INTO {DATABASE}.late_departures TAGS (aircraft VARCHAR(16)) SUBTABLE(concat('late_', aircraft)) "
-        f"AS SELECT ts, dep_delay, origin, dest FROM {DATABASE}.{TABLE} WHERE dep_delay >= 120 PARTITION BY tbname AS aircraft",
-        f"SELECT aircraft, ts, dep_delay, origin, dest FROM {DATABASE}.late_departures",
-        "SELECT tbname AS aircraft, ts, dep_delay, origin, dest FROM departures WHERE dep_delay >= 120",
-        ("aircraft", "ts"), False,
+        name="late",
+        title="departures two hours late or more",
+        ddl=f"""CREATE STREAM {DATABASE}.late TRIGGER AT_ONCE
+            INTO {DATABASE}.late_departures TAGS (aircraft VARCHAR(16)) SUBTABLE(concat('late_', aircraft))
+            AS SELECT ts, dep_delay, origin, dest FROM {DATABASE}.{TABLE} WHERE dep_delay >= 120 PARTITION BY tbname AS aircraft""",
+        result=f"SELECT aircraft, ts, dep_delay, origin, dest FROM {DATABASE}.late_departures",
+        check="SELECT tbname AS aircraft, ts, dep_delay, origin, dest FROM departures WHERE dep_delay >= 120",
+        key=("aircraft", "ts"),
+        flush=False,
     ),
     DemoStream(
-        "aircraft", "a day of each aircraft",
-        f"CREATE STREAM {DATABASE}.aircraft TRIGGER AT_ONCE INTO {DATABASE}.aircraft_day TAGS (aircraft VARCHAR(16)) SUBTABLE(concat('day_', aircraft)) "
-        f"AS SELECT _wstart, count(*) AS legs, sum(air_time) AS minutes, last(dest) AS went_to FROM {DATABASE}.{TABLE} "
-        "PARTITION BY tbname AS aircraft INTERVAL(1d)",
-        f"SELECT aircraft, _wstart, legs, minutes, went_to FROM {DATABASE}.aircraft_day",
-        "SELECT tbname AS aircraft, time_bucket(INTERVAL 1 DAY, ts) AS _wstart, count(*) AS legs, sum(air_time) AS minutes, "
-        "arg_max(dest, ts) AS went_to FROM departures GROUP BY ALL",
-        ("aircraft", "_wstart"), False,
+        name="aircraft",
+        title="a day of each aircraft",
+        ddl=f"""CREATE STREAM {DATABASE}.aircraft TRIGGER AT_ONCE
+            INTO {DATABASE}.aircraft_day TAGS (aircraft VARCHAR(16)) SUBTABLE(concat('day_', aircraft))
+            AS SELECT _wstart, count(*) AS legs, sum(air_time) AS minutes, last(dest) AS went_to
+            FROM {DATABASE}.{TABLE} PARTITION BY tbname AS aircraft INTERVAL(1d)""",
+        result=f"SELECT aircraft, _wstart, legs, minutes, went_to FROM {DATABASE}.aircraft_day",
+        check="""SELECT tbname AS aircraft, time_bucket(INTERVAL 1 DAY, ts) AS _wstart, count(*) AS legs,
+            sum(air_time) AS minutes, arg_max(dest, ts) AS went_to FROM departures GROUP BY ALL""",
+        key=("aircraft", "_wstart"),
+        flush=False,
     ),
     DemoStream(
-        "daily", "a stream over the hourly stream",
-        f"CREATE STREAM {DATABASE}.daily TRIGGER AT_ONCE INTO {DATABASE}.daily_delay TAGS (airport VARCHAR(3)) SUBTABLE(concat('daily_', airport)) "
-        f"AS SELECT _wstart, count(*) AS hours, sum(flights) AS flights, max(worst) AS worst FROM {DATABASE}.hourly_delay "
-        "PARTITION BY airport INTERVAL(1d)",
-        f"SELECT airport, _wstart, hours, flights, worst FROM {DATABASE}.daily_delay",
-        "SELECT origin AS airport, time_bucket(INTERVAL 1 DAY, ts) AS _wstart, count(DISTINCT time_bucket(INTERVAL 1 HOUR, ts)) AS hours, "
-        "count(*) AS flights, max(dep_delay) AS worst FROM departures GROUP BY ALL",
-        ("airport", "_wstart"), False,
+        name="daily",
+        title="a stream over the hourly stream",
+        ddl=f"""CREATE STREAM {DATABASE}.daily TRIGGER AT_ONCE
+            INTO {DATABASE}.daily_delay TAGS (airport VARCHAR(3)) SUBTABLE(concat('daily_', airport))
+            AS SELECT _wstart, count(*) AS hours, sum(flights) AS flights, max(worst) AS worst
+            FROM {DATABASE}.hourly_delay PARTITION BY airport INTERVAL(1d)""",
+        result=f"SELECT airport, _wstart, hours, flights, worst FROM {DATABASE}.daily_delay",
+        check="""SELECT origin AS airport, time_bucket(INTERVAL 1 DAY, ts) AS _wstart,
+            count(DISTINCT time_bucket(INTERVAL 1 HOUR, ts)) AS hours, count(*) AS flights, max(dep_delay) AS worst
+            FROM departures GROUP BY ALL""",
+        key=("airport", "_wstart"),
+        flush=False,
     ),
-)  # fmt: skip
+)
 
 
 def expected(stream: DemoStream, rows: pl.DataFrame) -> pl.DataFrame:

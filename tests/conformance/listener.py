@@ -24,7 +24,7 @@ class Listener:
     @property
     def address(self) -> str:
         """host:port"""
-        return "127.0.0.1:%d" % self._server.socket.getsockname()[1]
+        return f"127.0.0.1:{self._server.socket.getsockname()[1]}"
 
     def events(self, path: str) -> list[dict[str, Any]]:
         """All events that came to *path*, in order."""

@@ -307,6 +307,9 @@ def _literal(value: Any) -> str:
 
 def _differ(first: Outcome, second: Outcome) -> bool:
     """Whether the two runs of a case gave different things; events may come in another order between child tables."""
-    key = lambda events: sorted(json.dumps({k: v for k, v in e.items() if k != "eventTime"}, sort_keys=True) for e in events)  # noqa: E731
     plain = (first.rows, first.tables, first.error, first.snapshots) == (second.rows, second.tables, second.error, second.snapshots)
-    return not plain or key(first.notify) != key(second.notify)
+    return not plain or _unordered(first.notify) != _unordered(second.notify)
+
+
+def _unordered(events: list[Row]) -> list[str]:
+    return sorted(json.dumps({k: v for k, v in e.items() if k != "eventTime"}, sort_keys=True) for e in events)
