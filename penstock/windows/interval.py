@@ -57,6 +57,8 @@ class IntervalKernel:
         self._history = history
         scope = Scope(plan)
         self._time = plan.source.time_column
+        key = plan.source.key_column
+        self._identity = ["tbname", self._time, *([key] if key else [])]
         self._grid = Grid(plan.window, plan.source.precision, plan.timezone)
         self._aggregates = Aggregates(scope)
         self._groups = Groups(scope)
@@ -117,13 +119,41 @@ class IntervalKernel:
                 whole = False
         if self._judges_tables(made):
             self._tables.advance(tables, times)
+        forgotten: pl.DataFrame | None = None
+        lost = self._forgotten(owners, indexes, stops)
+        if lost.any():
+            forgotten = made[np.unique(positions[lost])].select(rows.columns)
+            kept = ~lost
+            positions, indexes, owners, stops = positions[kept], indexes[kept], owners[kept], stops[kept]
+            whole = False
         slots = self._slots.locate(owners, indexes, stops)
         touched = self._slots.touched(slots, closed_only=not self._at_once)
         self._slots.add(slots, made if whole else made[positions])
         closing = self._slots.oldest.take(groups) < now
         due = np.unique(groups[closing]) if closing.any() else np.empty(0, np.int64)
         rows_out, more = self._publish(touched, due)
-        return Emission(rows_out, late=late, failed=_stack(failed, more))
+        emission = Emission(rows_out, late=late, failed=_stack(failed, more))
+        return emission if forgotten is None else self._combine(emission, self._remember(forgotten, rows))
+
+    def _forgotten(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
+        """Which windows had their state dropped behind DELETE_MARK."""
+        if not self._mark or self._solo:
+            return np.zeros(1, np.bool_)
+        lost: Mask = stops < self._highest.take(owners) - self._mark
+        lost[lost] = self._slots.find(owners[lost], indexes[lost]) < 0
+        return lost
+
+    def _remember(self, forgotten: pl.DataFrame, call: pl.DataFrame) -> Emission:
+        """Compute windows without state from stored rows; *call* holds the rows that `History` lacks yet."""
+        times = forgotten.get_column(self._time).to_numpy()
+        span = self._span(int(times.min()), int(times.max()))
+        assert span is not None, "the rows' own times are known"
+        both = self._with_call(self._fetch(*span, None), call.filter(pl.col(self._time).is_between(*span)))
+        return self._again(both.unique(self._identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE), forgotten)
+
+    @staticmethod
+    def _with_call(stored: pl.DataFrame, call: pl.DataFrame) -> pl.DataFrame:
+        return pl.concat([stored.select(call.columns).cast(dict(call.schema)), call])  # type: ignore[arg-type]
 
     def _advance(self, rows: pl.DataFrame, groups: Numbers, times: Ticks) -> None:
         """Take the times of *rows* over into what is known of their groups."""
@@ -292,8 +322,7 @@ class IntervalKernel:
     def _remove(self, removed: pl.DataFrame, call: pl.DataFrame) -> Emission:
         """Delete rows by key; *call* holds all rows of the call, which `History` lacks yet."""
         emission = Emission()
-        key = self.plan.source.key_column
-        identity = ["tbname", self._time, *([key] if key else [])]
+        identity = self._identity
         for low, high in _ranges(np.unique(removed.get_column(self._time).to_numpy())):
             span = self._span(low, high)
             if span is None:
@@ -303,7 +332,7 @@ class IntervalKernel:
             recent = call.filter(pl.col(self._time).is_between(*span))
             if self._solo:
                 recent = recent.filter(pl.col("tbname").is_in(mine.get_column("tbname").unique().implode()))
-            both = pl.concat([stored.select(call.columns).cast(dict(call.schema)), recent])  # type: ignore[arg-type]
+            both = self._with_call(stored, recent)
             touched = both.filter(pl.col("_op") != DELETE).join(mine.select(identity), on=identity, how="semi", nulls_equal=True)
             left = both.unique(identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE)
             emission = self._combine(emission, self._again(left, touched))

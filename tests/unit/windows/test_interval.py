@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.sql.plan import Key
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import Control
-from tests.unit.windows.plans import BY_TABLE, BY_TAG, MemoryHistory, Table, aggregate, frame, window_plan
+from tests.unit.windows.plans import BY_TABLE, BY_TAG, TEXT, MemoryHistory, Table, aggregate, duration, frame, window_plan
 
 FUNCTIONS = (("count", None), ("count", "v"), ("sum", "v"), ("avg", "v"), ("min", "i"), ("max", "v"), ("spread", "v"))
 PICKS = (
@@ -21,12 +22,18 @@ PICKS = (
     aggregate(4, "companion", "ts", of="_a3"), aggregate(5, "stddev"), aggregate(6, "last_row"),
 )  # fmt: skip
 
+RESTS = (
+    aggregate(0, "count", None), aggregate(1, "apercentile", params=(50,)), aggregate(2, "hyperloglog", "s"), aggregate(3, "max", "s"),
+    aggregate(4, "companion", "v", of="_a3"), aggregate(5, "avg", "i"),
+)  # fmt: skip
+
 tables = st.sampled_from(["d1", "d2", "d33"])
 row = st.tuples(tables, st.integers(0, 120).map(lambda n: n * 500), st.none() | st.integers(-8, 8).map(lambda n: n / 2))
 writes = st.lists(st.lists(row, min_size=1, max_size=5), min_size=1, max_size=25)
 cuts = st.lists(st.integers(0, 25), max_size=6)
 plans = st.fixed_dictionaries({
-    "sliding": st.sampled_from([None, "5s", "4s"]), "offset": st.sampled_from([None, "3s"]), "watermark": st.sampled_from(["0a", "2s", "15s"]),
+    "sliding": st.sampled_from([None, "5s", "4s"]), "offset": st.sampled_from([None, "3s"]),
+    "watermark": st.sampled_from(["0a", "2s", "15s"]),
     "trigger": st.sampled_from(["at_once", "window_close"]), "keys": st.sampled_from([BY_TABLE, BY_TAG, ()]),
     "where": st.sampled_from([None, "v > -3"]),
 })  # fmt: skip
@@ -125,8 +132,9 @@ def test_float_sums_do_not_depend_on_cuts_to_the_last_bit(all_writes, cuts_, giv
 
 @settings(max_examples=40, deadline=None)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
-def test_selections_agree_with_the_general_kernel(all_writes, cuts_, given_, restart):
-    plan, data = window_plan(aggregates=PICKS, **given_), frame(all_writes)
+@pytest.mark.parametrize("aggregates", [PICKS, RESTS], ids=["picks", "rests"])
+def test_selections_and_sketches_agree_with_the_general_kernel(aggregates, all_writes, cuts_, given_, restart):
+    plan, data = window_plan(aggregates=aggregates, **given_), frame(all_writes)
     kernel, table = run(plan, pieces_of(data, cuts_), restart=restart)
     general, other = GeneralKernel(plan, None), Table()
     other.take(general.apply(data))
@@ -145,9 +153,10 @@ deletes = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(unique_rows, deletes, plans)
-def test_deletes_leave_what_the_remaining_rows_give(rows, deleted, given_):
+@pytest.mark.parametrize("aggregates", [(), PICKS, RESTS], ids=["numbers", "picks", "rests"])
+def test_deletes_leave_what_the_remaining_rows_give(aggregates, rows, deleted, given_):
     rows = sorted(rows, key=lambda r: r[1])  # in order and once each: nothing expires, so history and accumulators know the same rows
-    plan, history = window_plan(FUNCTIONS, **given_), MemoryHistory()
+    plan, history = window_plan(FUNCTIONS, aggregates=aggregates, **given_), MemoryHistory()
     kernel, table, gone = IntervalKernel(plan, history), Table(), set()
     for n, (name, ts, v) in enumerate(rows):
         piece = frame([[(name, ts * 500, float(v))]], n)
@@ -200,8 +209,6 @@ def test_flush_closes_open_windows_and_their_late_rows_are_dropped():
 
 
 def test_a_silent_group_is_closed_by_its_idle_time_out():
-    from tests.unit.windows.plans import duration
-
     kernel, table = IntervalKernel(window_plan(trigger="window_close", idle_timeout=duration("30s"))), Table()
     table.take(kernel.apply(frame([[("d1", 1000, 1.0)]])))
     table.take(kernel.control(Control("tick", time=30_999)))
@@ -251,3 +258,35 @@ def test_state_is_proportional_to_change():
     kernel.apply(frame([[("d7", 12_000, 1.0)]], 2))
     frames = kernel.delta().frames
     assert frames["windows.gone"].height == 1 and frames["windows"].height == 1
+
+
+by_text = (Key("kind", "s", TEXT),)
+one_table = st.lists(
+    st.lists(st.tuples(st.just("d1"), st.integers(0, 120).map(lambda n: n * 500), st.integers(0, 2)), min_size=1, max_size=4), min_size=1
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(one_table, cuts, st.sampled_from(["0a", "15s"]), st.integers(0, 10))
+def test_groups_within_one_table_agree_with_the_general_kernel(all_writes, cuts_, watermark, flushed):
+    plan = window_plan(FUNCTIONS, keys=by_text, source="plain", trigger="window_close", watermark=watermark)
+    kernels, targets = (IntervalKernel(plan), GeneralKernel(plan, None)), (Table(), Table())
+    for n, piece in enumerate(pieces_of(frame(all_writes), cuts_)):
+        for kernel, table in zip(kernels, targets, strict=True):
+            table.take(kernel.apply(piece))
+            if n == flushed:
+                table.take(kernel.control(Control("flush")))
+    assert targets[0].rows == targets[1].rows
+    assert targets[0].late == targets[1].late
+
+
+def test_a_window_behind_delete_mark_is_read_again_when_a_slow_table_reaches_it():
+    history = MemoryHistory()
+    kernel = IntervalKernel(window_plan(keys=(), trigger="window_close", delete_mark=duration("60s")), history)
+    table = Table()
+    for n, write in enumerate([[("d1", 1000, 1.0), ("d1", 2000, 2.0)], [("d1", 200_000, 1.0)]]):
+        table.take(kernel.apply(frame([write], n)))
+        history.add(frame([write], n))
+    assert kernel.delta(True).frames["windows"].height == 1
+    table.take(kernel.apply(frame([[("d2", 3000, 4.0)]], 2)))
+    assert [r[:3] for r in table.rows.values()] == [(0, 3, 7.0)]
