@@ -28,7 +28,7 @@ from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.result import Results
 from penstock.windows.scope import FAILURES, Scope, evaluate
 from penstock.windows.slots import Slots
-from penstock.windows.steps import NEVER, TableClock, Ticks, grown, previous_max
+from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
 
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 Mask = npt.NDArray[np.bool_]
@@ -68,17 +68,12 @@ class IntervalKernel:
         self._expressions = [*self._groups.expressions, *self._aggregates.argument_expressions()]
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
-        self._watermark = plan.watermark.ticks(plan.source.precision)
         self._mark = plan.delete_mark.ticks(plan.source.precision) if plan.delete_mark else 0
         self._idle = plan.idle_timeout.ticks(plan.source.precision) if plan.idle_timeout else 0
         self._solo = self._groups.solo
+        self._clock = GroupClock(plan.watermark.ticks(plan.source.precision))
         self._tables = TableClock()
-        self._highest: Ticks = np.full(64, NEVER, np.int64)
-        self._floor: Ticks = np.full(64, NEVER, np.int64)
-        self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the group's latest row
-        self._moved: Mask = np.zeros(64, np.bool_)
         self._now = 0
-        self._raised = False  # whether FLUSH or the idle time-out has raised any floor
         self._earliest = _LATEST  # of all rows
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -101,13 +96,13 @@ class IntervalKernel:
         groups = self._groups.numbers(made, tables)
         times = made.get_column(self._time).to_numpy()
         self._reserve()
-        before = self._highest.take(groups)
+        before = self._clock.highest.take(groups)
         self._advance(made, groups, times)
         positions, indexes = self._grid.assign(times)
         whole = self._grid.tumbling  # each row is in one window, so pairs are rows
         owners = groups if whole else groups[positions]
         stops = self._grid.stops(indexes)
-        now = self._t(groups)
+        now = self._clock.t(groups)
         over = stops < (now if whole else now[positions])
         late: pl.DataFrame | None = None
         if over.any():
@@ -139,7 +134,7 @@ class IntervalKernel:
         """Which windows had their state dropped behind DELETE_MARK."""
         if not self._mark or self._solo:
             return np.zeros(1, np.bool_)
-        lost: Mask = stops < self._highest.take(owners) - self._mark
+        lost: Mask = stops < self._clock.highest.take(owners) - self._mark
         lost[lost] = self._slots.find(owners[lost], indexes[lost]) < 0
         return lost
 
@@ -157,11 +152,8 @@ class IntervalKernel:
 
     def _advance(self, rows: pl.DataFrame, groups: Numbers, times: Ticks) -> None:
         """Take the times of *rows* over into what is known of their groups."""
-        np.maximum.at(self._highest, groups, times)
+        self._clock.advance(groups, times, rows.get_column("_now").to_numpy() if self._idle else None)
         self._earliest = min(self._earliest, int(times.min()))
-        self._moved[groups] = True
-        if self._idle:
-            np.maximum.at(self._heard, groups, rows.get_column("_now").to_numpy())
 
     def _judges_tables(self, rows: pl.DataFrame) -> bool:
         """Whether a row's being late for its table has to be found out here, and is not its group's matter."""
@@ -201,7 +193,7 @@ class IntervalKernel:
         among = np.flatnonzero(concerned[groups])
         previous = np.full(len(groups), NEVER, np.int64)
         previous[among] = previous_max(groups[among], times[among], steps[among], before[among])
-        overdue = over & (stops < self._t_of(previous, groups)[positions])
+        overdue = over & (stops < self._clock.t_of(previous, groups)[positions])
         rows_overdue = np.zeros(len(groups), np.bool_)
         rows_overdue[positions[overdue]] = True
         if self._judges_tables(rows):
@@ -222,25 +214,9 @@ class IntervalKernel:
         lost &= ~counted
         return rows.filter(pl.Series(lost)).select(columns) if lost.any() else None
 
-    # -- time ----------------------------------------------------------------------------------------------------
-
     def _reserve(self) -> None:
-        n = len(self._groups)
-        if n > len(self._highest):
-            self._highest = grown(self._highest, n, NEVER)  # type: ignore[assignment]
-            self._floor = grown(self._floor, n, NEVER)  # type: ignore[assignment]
-            self._heard = grown(self._heard, n, NEVER)  # type: ignore[assignment]
-            self._moved = grown(self._moved, n, False)  # type: ignore[assignment]
-        self._slots.reserve_groups(n)
-
-    def _t(self, groups: Numbers) -> Ticks:
-        """T of groups that have had a row."""
-        return self._t_of(self._highest.take(groups), groups)
-
-    def _t_of(self, highest: Ticks, groups: Numbers) -> Ticks:
-        if self._watermark:
-            highest = highest - self._watermark
-        return np.maximum(highest, self._floor.take(groups)) if self._raised else highest
+        self._clock.reserve(len(self._groups))
+        self._slots.reserve_groups(len(self._groups))
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
@@ -248,15 +224,15 @@ class IntervalKernel:
         """Publish the *touched* windows, and close what is over in *groups*."""
         slots = touched
         chained = self._slots.open_of(groups) if len(groups) else groups
-        over = self._slots.stop[chained] < self._t(self._slots.group[chained])
+        over = self._slots.stop[chained] < self._clock.t(self._slots.group[chained])
         if not self._at_once:
             slots = np.concatenate((slots, chained[over & ~self._slots.closed[chained]]))
         frame = self._windows(slots) if len(slots) else None
         if len(chained):
             self._slots.mark_closed(chained[over])
             if self._solo:
-                highest = self._highest[self._slots.group[chained]]
-                self._slots.retire(groups, chained, self._slots.stop[chained] < highest - self._watermark, keep=False)
+                reached = self._clock.reached(self._slots.group[chained])
+                self._slots.retire(groups, chained, self._slots.stop[chained] < reached, keep=False)
             else:
                 self._slots.retire(groups, chained, over, keep=True)
         if frame is None:
@@ -292,9 +268,8 @@ class IntervalKernel:
         if control.kind == "flush":
             return self._close_all(np.arange(len(self._groups)))
         if control.kind == "tick" and self._idle:
-            heard = self._heard[: len(self._groups)]
             self._now = max(self._now, control.time)
-            return self._close_all(np.flatnonzero((heard != NEVER) & (heard + self._idle <= control.time)))
+            return self._close_all(self._clock.silent(control.time - self._idle))
         return Emission()
 
     def _close_all(self, groups: Numbers) -> Emission:
@@ -302,9 +277,7 @@ class IntervalKernel:
         chained = self._slots.open_of(groups)
         owners = self._slots.group[chained]
         groups = np.unique(owners)
-        self._raised = self._raised or len(owners) > 0
-        np.maximum.at(self._floor, owners, self._slots.stop[chained] + 1)
-        self._moved[groups] = True
+        self._clock.raise_floor(owners, self._slots.stop[chained] + 1)
         rows, failed = self._publish(np.empty(0, np.int64), groups)
         return Emission(rows, failed=failed)
 
@@ -351,10 +324,7 @@ class IntervalKernel:
 
     def _span(self, low: int, high: int) -> tuple[int, int] | None:
         """First and last tick of the windows that touch low..high and can have rows."""
-        known = len(self._groups)
-        if not known:
-            return None
-        low, high = max(low, self._earliest), min(high, int(self._highest[:known].max()))
+        low, high = max(low, self._earliest), min(high, self._clock.latest())
         if low > high:
             return None
         edges = np.array([low, high], np.int64)
@@ -394,16 +364,16 @@ class IntervalKernel:
         """Put recomputed windows into the state, take empty ones out, publish both."""
         groups, indexes = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
         stops = self._grid.stops(indexes)
-        closed = stops < self._t(groups)
+        closed = stops < self._clock.t(groups)
         held = np.ones(len(groups), np.bool_)
         if self._solo:
-            held = stops >= self._highest[groups] - self._watermark
+            held = stops >= self._clock.reached(groups)
         slots = self._slots.locate(groups[held], indexes[held], stops[held])
         self._slots.put(slots, partials.filter(pl.Series(held)))
         if not self._solo and closed.any():
             owners = np.unique(groups[closed])
             chained = self._slots.open_of(owners)
-            self._slots.retire(owners, chained, self._slots.stop[chained] < self._t(self._slots.group[chained]), keep=True)
+            self._slots.retire(owners, chained, self._slots.stop[chained] < self._clock.t(self._slots.group[chained]), keep=True)
         self._slots.mark_closed(slots[closed[held]])
         shown = np.ones(len(groups), np.bool_) if self._at_once else closed
         upserts = self._results.upserts(self._finish(groups[shown], indexes[shown], partials.filter(pl.Series(shown))))
@@ -411,7 +381,7 @@ class IntervalKernel:
         found = self._slots.find(empty_groups, empty_indexes)
         self._slots.drop(found[found >= 0])
         start, end = self._grid.bounds(empty_indexes)
-        shown = np.ones(len(start), np.bool_) if self._at_once else end - 1 < self._t(empty_groups)
+        shown = np.ones(len(start), np.bool_) if self._at_once else end - 1 < self._clock.t(empty_groups)
         gone = pl.DataFrame({"_g": empty_groups[shown], "_wstart": start[shown], "_wend": end[shown]})
         deletes = self._results.deletes(gone)
         rows = pl.concat([deletes.rows, upserts.rows])
@@ -444,7 +414,7 @@ class IntervalKernel:
         result = self._results.upserts(self._windows(touched))
         due = np.unique(groups)
         chained = self._slots.open_of(due)
-        over = self._slots.stop[chained] < self._t(self._slots.group[chained])
+        over = self._slots.stop[chained] < self._clock.t(self._slots.group[chained])
         self._slots.retire(due, chained, over, keep=not self._solo)  # published already: closing adds nothing
         return Emission(result.rows, failed=_stack(failed, result.failed))
 
@@ -452,12 +422,7 @@ class IntervalKernel:
 
     def delta(self, full: bool = False) -> Delta:
         self._purge()
-        n = len(self._groups)
-        moved = np.arange(n) if full else np.flatnonzero(self._moved[:n])
-        self._moved[:] = False
-        frames = {"groups": self._groups.delta(full), **self._slots.delta(full)}
-        arrays = {"highest": self._highest, "floor": self._floor, "heard": self._heard}
-        frames["clock"] = pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
+        frames = {"groups": self._groups.delta(full), **self._slots.delta(full), "clock": self._clock.delta(full)}
         frames["call"] = pl.DataFrame({"now": [self._now], "earliest": [self._earliest]})
         if not self._groups.whole:
             frames["tables"] = self._tables.delta(full)
@@ -469,7 +434,7 @@ class IntervalKernel:
             return
         slots = self._slots.live()
         slots = slots[self._slots.closed[slots]]
-        self._slots.free(slots[self._slots.stop[slots] < self._highest[self._slots.group[slots]] - self._mark])
+        self._slots.free(slots[self._slots.stop[slots] < self._clock.highest[self._slots.group[slots]] - self._mark])
 
     def restore(self, deltas: Iterable[Delta]) -> None:
         for delta in deltas:
@@ -484,13 +449,8 @@ class IntervalKernel:
             if "call" in frames:
                 self._now, self._earliest = frames["call"].row(0)
             if "clock" in frames:
-                clock = frames["clock"]
-                moved = clock.get_column("_g").to_numpy()
-                for name, array in (("highest", self._highest), ("floor", self._floor), ("heard", self._heard)):
-                    array[moved] = clock.get_column(name).to_numpy()
-                self._raised = bool((self._floor != NEVER).any())
+                self._clock.restore(frames["clock"])
             self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
-        self._moved[:] = False
 
 
 def _ranges(times: Ticks) -> list[tuple[int, int]]:

@@ -112,3 +112,77 @@ class TableClock:
         tables = TABLES.numbers(moved)
         self.reserve()
         self._highest[tables] = moved.get_column("ts").to_numpy()
+
+
+class GroupClock:
+    """How far each group has come: T is its highest time minus the watermark, or the floor that was set under it."""
+
+    def __init__(self, watermark: int) -> None:
+        self._watermark = watermark
+        self.highest: Ticks = np.full(64, NEVER, np.int64)
+        self._floor: Ticks = np.full(64, NEVER, np.int64)
+        self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the latest row
+        self._moved: Mask = np.zeros(64, np.bool_)
+        self._raised = False  # whether any floor is set
+        self._count = 0
+
+    def reserve(self, groups: int) -> None:
+        """Make room for *groups* groups."""
+        self._count = groups
+        if groups > len(self.highest):
+            self.highest = grown(self.highest, groups, NEVER)  # type: ignore[assignment]
+            self._floor = grown(self._floor, groups, NEVER)  # type: ignore[assignment]
+            self._heard = grown(self._heard, groups, NEVER)  # type: ignore[assignment]
+            self._moved = grown(self._moved, groups, False)  # type: ignore[assignment]
+
+    def advance(self, groups: Numbers, times: Ticks, heard: Ticks | None) -> None:
+        """Rows of *groups* have come; *heard*: their append times, where silence matters."""
+        np.maximum.at(self.highest, groups, times)
+        self._moved[groups] = True
+        if heard is not None:
+            np.maximum.at(self._heard, groups, heard)
+
+    def raise_floor(self, groups: Numbers, floors: Ticks) -> None:
+        """T of *groups* is at least *floors* from now on."""
+        if len(groups):
+            self._raised = True
+            np.maximum.at(self._floor, groups, floors)
+            self._moved[groups] = True
+
+    def silent(self, since: int) -> Numbers:
+        """Groups that have had rows, none of them after *since*."""
+        heard = self._heard[: self._count]
+        return np.flatnonzero((heard != NEVER) & (heard <= since))
+
+    def latest(self) -> int:
+        """Highest time of all groups."""
+        return int(self.highest[: self._count].max()) if self._count else NEVER
+
+    def t(self, groups: Numbers) -> Ticks:
+        """T of each group; long past before its first row."""
+        return self.t_of(self.highest.take(groups), groups)
+
+    def t_of(self, highest: Ticks, groups: Numbers) -> Ticks:
+        """T of each group if its highest time is *highest*."""
+        if self._watermark:
+            highest = highest - self._watermark
+        return np.maximum(highest, self._floor.take(groups)) if self._raised else highest
+
+    def reached(self, groups: Numbers) -> Ticks:
+        """T of each group by its rows alone: what ends before it can get no row that is in order."""
+        reached: Ticks = self.highest.take(groups) - self._watermark
+        return reached
+
+    def delta(self, full: bool) -> pl.DataFrame:
+        """Groups that moved since the last call (all when *full*)."""
+        moved = np.arange(self._count) if full else np.flatnonzero(self._moved[: self._count])
+        self._moved[:] = False
+        arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard}
+        return pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
+
+    def restore(self, moved: pl.DataFrame) -> None:
+        groups = moved.get_column("_g").to_numpy()
+        for name, array in (("highest", self.highest), ("floor", self._floor), ("heard", self._heard)):
+            array[groups] = moved.get_column(name).to_numpy()
+        self._raised = bool((self._floor != NEVER).any())
+        self._moved[:] = False
