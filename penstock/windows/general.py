@@ -17,6 +17,7 @@ import polars as pl
 from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
+from penstock.windows.evict import Evictor
 from penstock.windows.events import Events
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
@@ -24,7 +25,7 @@ from penstock.windows.inorder import InOrder
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.output import Output
-from penstock.windows.publish import Publisher
+from penstock.windows.publish import CLOSED, OPEN, Publisher
 from penstock.windows.regions import Regions, after_start, before_end
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
@@ -60,7 +61,6 @@ class GeneralKernel:
         self.filler = Filler(scope, self.aggregates, self.results) if plan.fill.mode != "none" else None
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
         self.time, self.key = source.time_column, source.key_column
-        self.order = ["_g", self.time, *([self.key] if self.key else []), "_seq"]
         # the result of a stream is a keyed table: a repeat replaces whatever the options say, and nothing expires
         continuous = plan.trigger.kind == "continuous_window_close"
         derived = source.result_of is not None
@@ -79,6 +79,9 @@ class GeneralKernel:
         self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
         empty = self.ingest.empty()
         self.store = Store(empty, self._describe(empty))
+        # filled rows depend on neighbours however far away, so nothing is let go then
+        again = history if self.filler is None else None
+        self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces)
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
         plain = plan.notify is None and self.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None
@@ -96,7 +99,9 @@ class GeneralKernel:
             if failed is not None:
                 out.failed.append(failed)
             if made.height:
+                self.evictor.begin(rows)
                 self._take(made, rows, out)
+                self.evictor.trim()
         return out.emission(self.identity)
 
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
@@ -161,6 +166,7 @@ class GeneralKernel:
         before = self.timeline.all_t()
         rows = self._drop_late(rows, source, out)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
+        self.evictor.load_for(rows)
         points = self._change(rows, live)
         self._raise(live)
         numbers = pl.concat([points.get_column("_g"), live.get_column("_g")]).unique().to_numpy()
@@ -198,7 +204,9 @@ class GeneralKernel:
         if late.any():
             lost = rows.filter(pl.Series(late & counts)).get_column("_source")
             if len(lost):
-                out.late.append(source.with_row_index("_source").join(lost.to_frame(), on="_source", how="semi").drop("_source"))
+                dropped = source.with_row_index("_source").join(lost.to_frame(), on="_source", how="semi")
+                out.late.append(dropped.drop("_source"))
+                self.evictor.drop(rows.join(dropped.select("_source", "_offset"), on="_source"))
         floor = pl.when(pl.Series(partly)).then(pl.Series(t)).otherwise(pl.col("_floor"))
         return rows.with_columns(pl.lit(False).alias("_late"), floor.alias("_floor")).filter(pl.Series(~late))
 
@@ -261,7 +269,7 @@ class GeneralKernel:
         inside = self._inside().fill_null(False)
         old, kept = near.filter(inside).select(windows.columns), near.filter(~inside).select(windows.columns)
         rows = self.store.of(spans.get_column("_g").to_numpy()).join(regions, on="_g")
-        rows = rows.filter(after_start(self.time), before_end(self.time)).select(self.ingest.columns).sort(self.order)
+        rows = rows.filter(after_start(self.time), before_end(self.time)).select(self.ingest.columns).sort(self.ingest.order)
         new = self._describe(rows)
         if self.regions.by_window:
             new = new.join(regions, on="_g", how="left", maintain_order="left").filter(self._inside()).select(windows.columns)
@@ -286,6 +294,14 @@ class GeneralKernel:
             pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=self._key_type).alias("_key"),
             pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
         )  # fmt: skip
+
+    def _remembered(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Windows of *rows* (sorted) as they are known long after: published, and closed."""
+        windows = self._describe(rows)
+        state = OPEN if self.plan.trigger.kind == "at_once" else CLOSED
+        windows = windows.with_columns(pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub"))
+        made = self._results_of(windows, Output()) if self.target_key else None
+        return windows.with_columns(made.get_column(self.target_key).alias("_key")) if made is not None and self.target_key else windows
 
     def _inherit(self, new: pl.DataFrame, old: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
         """Carry over what is known of windows that were there before, and find the ones touched."""
@@ -391,6 +407,7 @@ class GeneralKernel:
         chosen = pl.col(self.time).is_between(control.low, control.high)
         if control.tables is not None:
             chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
+        self.evictor.load_range(control.low, control.high, control.tables)
         gone = self.store.rows.filter(chosen)
         if gone.height:
             self.store.remove(gone)
@@ -441,6 +458,7 @@ class GeneralKernel:
         """Replace the live rows of low..high by what is stored, and publish what changes."""
         if self.history is None:
             return
+        self.evictor.load_range(low, high)
         made, failed = self.ingest.prepare(self.history.fetch(low, high))
         if failed is not None:
             out.failed.append(failed)
@@ -476,8 +494,8 @@ class GeneralKernel:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def delta(self, full: bool = False) -> Delta:
-        frames = {**self.ingest.delta(full), **self.timeline.delta(full), **self.store.delta(full)}
-        frames = {name: frame for name, frame in frames.items() if frame.height}
+        frames = {**self.ingest.delta(full), **self.timeline.delta(full), **self.store.delta(full), **self.evictor.delta(full)}
+        frames = {name: frame for name, frame in frames.items() if frame.height or name == "extras"}
         frames["ghosts"] = self.ghosts
         frames["clock"] = pl.DataFrame({"clock": [self.clock], "start": [self.clock_start], "now": [self.now]})
         return Delta(frames, full)
@@ -491,6 +509,7 @@ class GeneralKernel:
             self._reserve()
             self.timeline.restore(frames)
             self.store.restore(frames, self.timeline.all_t())
+            self.evictor.restore(frames)
             self.ghosts = frames["ghosts"]
             self.clock, self.clock_start, self.now = frames["clock"].row(0)
 

@@ -53,6 +53,8 @@ class Ingest:
             "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **fields_of,
         }  # fmt: skip
         self._values = [c.name for c in plan.source.columns if c.name not in self._source_identity]
+        #: how rows are ordered for a cut
+        self.order = ["_g", self.time, *([self.key] if self.key else []), "_seq"]
         self._next = 0
         self._saved = 0
 
@@ -78,6 +80,13 @@ class Ingest:
     def empty(self) -> pl.DataFrame:
         """No prepared rows, in their layout."""
         return self.prepare(pl.DataFrame(schema=self._input_types))[0].select(self.columns)
+
+    def names_of(self, numbers: npt.NDArray[np.int64]) -> list[str] | None:
+        """Child tables whose rows make up the partitions *numbers*; None: any table's may."""
+        column = self.groups.table_column
+        if column is None:
+            return None
+        return self.groups.keys().get_column(column).gather(numbers).unique(maintain_order=True).to_list()
 
     def tables_named(self, names: Sequence[str]) -> npt.NDArray[np.int64]:
         """Numbers (`_tab`) of the tables that bear one of *names*."""

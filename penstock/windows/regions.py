@@ -24,7 +24,7 @@ class Regions:
 
     def __init__(self, plan: StreamPlan) -> None:
         self.window = plan.window
-        self._tolerance = plan.window.tolerance.ticks(plan.source.precision) if isinstance(plan.window, Session) else 0
+        self.tolerance = plan.window.tolerance.ticks(plan.source.precision) if isinstance(plan.window, Session) else 0
         self._grid = Grid(plan.window, plan.source.precision, plan.timezone) if isinstance(plan.window, Interval) else None
 
         #: whether a region is a range of windows (INTERVAL) and not of rows
@@ -54,7 +54,7 @@ class Regions:
         return self._neighbours(changes, near)
 
     def _session(self, changes: pl.DataFrame, near: pl.DataFrame) -> pl.DataFrame:
-        reach = near.filter(pl.col("_stop") >= pl.col("_lo") - self._tolerance, pl.col("_wstart") <= pl.col("_hi") + self._tolerance)
+        reach = near.filter(pl.col("_stop") >= pl.col("_lo") - self.tolerance, pl.col("_wstart") <= pl.col("_hi") + self.tolerance)
         found = reach.group_by("_g").agg(pl.col("_wstart").min().alias("_a"), pl.col("_stop").max().alias("_b"))
         made = changes.join(found, on="_g", how="left").with_columns(
             pl.min_horizontal("_lo", "_a").alias("_from"), pl.max_horizontal("_hi", "_b").alias("_to"),

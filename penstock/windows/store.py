@@ -126,6 +126,14 @@ class Store:
         over, self.pending = self.pending.filter(pl.Series(passed)), self.pending.filter(pl.Series(~passed))
         return over
 
+    def forget(self, horizon: Numbers) -> None:
+        """Drop done windows below their partition's *horizon*."""
+        if self.done.height:
+            numbers = self.done.get_column("_g").to_numpy()
+            kept = (self.done.get_column("_wstart").to_numpy() >= horizon[numbers]) | self.done.get_column("_dirty").to_numpy()
+            self._touched[numbers[~kept]] = True
+            self.done = self.done.filter(pl.Series(kept)).rechunk()
+
     def _keep(self, windows: pl.DataFrame, t: Numbers) -> None:
         if not windows.height:
             return

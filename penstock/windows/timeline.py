@@ -39,6 +39,13 @@ class Highest:
             np.maximum.at(self.values, numbers, values)
             self._touched[numbers] = True
 
+    def put(self, numbers: Ticks, values: Ticks) -> None:
+        """Set *values* at *numbers*, lower ones too."""
+        if len(numbers):
+            self.reserve(int(numbers.max()) + 1)
+            self.values[numbers] = values
+            self._touched[numbers] = True
+
     def before(self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
         """Per line: the highest value of its number before the line's step; only lines with *counts* raise it."""
         self.reserve(int(numbers.max()) + 1 if len(numbers) else 0)

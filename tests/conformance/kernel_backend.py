@@ -59,6 +59,13 @@ class KernelBackend:
         """Nothing to stop."""
 
 
+def forget_early(kernel: Kernel) -> None:
+    """Make *kernel* let go of old rows at once, so that corrections read them again."""
+    inner = getattr(kernel, "inner", kernel)
+    if (evictor := getattr(inner, "evictor", None)) is not None:
+        evictor.room = 0
+
+
 class _Run:
     """One case being played."""
 
@@ -67,6 +74,7 @@ class _Run:
         self.history = MemoryHistory(plan.source.time_column, plan.source.key_column)
         self.kernel: Kernel | None = None
         self.saved: list[Delta] = []
+        self.forgets = chance is not None and chance.random() < 0.5
         self.clock = case.clock_start
         self.offset = 0
         self.pending: list[list[tuple[str, Row]]] = []
@@ -119,10 +127,16 @@ class _Run:
 
     def _create(self) -> None:
         self._flush()
-        self.kernel = make_kernel(self.plan, self.history)
+        self.kernel = self._fresh()
         self._control(Control("tick", time=self._ticks()))
         if self.plan.fill_history:
             self._take(self.kernel.load_history())
+
+    def _fresh(self) -> Kernel:
+        kernel = make_kernel(self.plan, self.history)
+        if self.chance is not None and self.forgets:
+            forget_early(kernel)
+        return kernel
 
     def _control(self, control: Control) -> None:
         if self.kernel is not None:
@@ -163,7 +177,7 @@ class _Run:
         delta = self.kernel.delta(full)
         self.saved = [delta] if full else [*self.saved, delta]
         if self.chance.random() < 0.5:
-            self.kernel = make_kernel(self.plan, self.history)
+            self.kernel = self._fresh()
             self.kernel.restore(self.saved)
 
     def _line(self, step: int, table: str, row: Row) -> Row | None:

@@ -1,0 +1,218 @@
+"""Old rows are let go and read again when a correction reaches back: the bound on a kernel's memory.
+
+Every partition has a horizon; live rows and windows below it are not in memory. `trim` moves horizons up to the windows
+that may still change by themselves (and one before them), `load` moves them down again through `History` as far as a change reaches.
+What is read again must be what was live: rows that came before the stream or were dropped as late are left out, and rows
+that storage does not keep (an earlier copy of a repeated row, or one whose update was dropped) never leave memory. Refuses to work
+without a History: then everything stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+
+from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.windows.ingest import Ingest
+from penstock.windows.kernel import History
+from penstock.windows.regions import Regions
+from penstock.windows.store import Numbers, Store
+from penstock.windows.timeline import NEVER, Highest, Timeline
+
+#: live rows that a kernel keeps in any case
+ROOM = 200_000
+#: how far back the first, second … reading goes, in seconds; after them everything is read
+_STEPS = (600, 86_400, 30 * 86_400)
+
+
+class Evictor:
+    """Horizons of one kernel."""
+
+    def __init__(
+        self, ingest: Ingest, store: Store, timeline: Timeline, regions: Regions, history: History | None,
+        remembered: Callable[[pl.DataFrame], pl.DataFrame], unique: bool,
+    ) -> None:  # fmt: skip
+        """*remembered*: rows (sorted) → their windows, as remembered once published and closed. *unique*: a repeat replaces."""
+        self.ingest, self.store, self.timeline, self.regions = ingest, store, timeline, regions
+        self.history, self._remembered, self._unique = history, remembered, unique
+        plan = ingest.plan
+        self._counts = plan.window is not None and plan.window.kind == "count"
+        self._ticks = TICKS_PER_SECOND[plan.source.precision]
+        #: first time in memory per partition; NEVER: all of it is
+        self.horizon = Highest()
+        #: first offset that was the stream's; NEVER with FILL_HISTORY
+        self.first: int | None = NEVER if plan.fill_history else None
+        self.dropped = pl.DataFrame(schema={n: store.rows.schema[n] for n in ingest.identity} | {"_offset": pl.Int64})
+        self._saved = 0
+        #: rows below a horizon that storage does not keep
+        self.extras = store.rows.clear()
+        self.room = ROOM
+        self._limit = 0
+        self._trimmed = False
+
+    def begin(self, rows: pl.DataFrame) -> None:
+        """Note where the stream began."""
+        if self.first is None and rows.height:
+            self.first = rows.get_column("_offset").min()  # type: ignore[assignment]
+
+    def drop(self, rows: pl.DataFrame) -> None:
+        """Remember rows that were dropped as late (`_tab`, time, key, `_offset`): storage has them, the stream does not."""
+        if self.history is not None and rows.height:
+            self.dropped = pl.concat([self.dropped, rows.select(self.dropped.columns)], rechunk=True)
+
+    # -- up ------------------------------------------------------------------------------------------------------
+
+    def trim(self) -> None:
+        """Let go of old rows when there are many."""
+        if self.history is None or self.store.count <= max(self._limit, self.room):
+            return
+        groups = len(self.ingest.groups)
+        keep = self.timeline.all_t()[:groups].copy()
+        done = self.store.done
+        latest = done.group_by("_g").agg(pl.col("_wstart").max())
+        for windows in (self.store.heads, self.store.pending, latest, done.filter(pl.col("_dirty"))):
+            if windows.height:
+                np.minimum.at(keep, windows.get_column("_g").to_numpy(), windows.get_column("_wstart").to_numpy())
+        self.horizon.reserve(groups)
+        numbers = np.flatnonzero(keep > self.horizon.values[:groups])
+        self.horizon.raise_to(numbers, keep[numbers])
+        rows = self.store.rows
+        old = rows.filter(pl.Series(rows.get_column(self.ingest.time).to_numpy() < self.horizon.values[rows.get_column("_g").to_numpy()]))
+        self.extras = pl.concat([self.extras, *self._unstored(old)], rechunk=True)
+        self.store.remove(old)
+        self.store.forget(self.horizon.values)
+        self._limit = 2 * self.store.count
+        self._trimmed = True
+
+    def _unstored(self, old: pl.DataFrame) -> list[pl.DataFrame]:
+        """Rows among *old* that storage does not have, or has in another version."""
+        identity, made = self.ingest.identity, []
+        if not self._unique:
+            copies = old.filter(pl.struct(identity).is_duplicated())
+            last = copies.unique(identity, keep="last", maintain_order=True).select("_seq")
+            made.append(copies.join(last, on="_seq", how="anti"))
+        if self.dropped.height and self._unique:
+            made.append(old.join(self.dropped.select(identity), on=identity, how="semi", nulls_equal=True))
+        return made
+
+    # -- down ----------------------------------------------------------------------------------------------------
+
+    def load_for(self, rows: pl.DataFrame) -> None:
+        """Bring into memory what prepared *rows* of the present call may reach, and what they may replace."""
+        if self.history is None or not self._trimmed or not rows.height:
+            return
+        points = [rows.select("_g", pl.col(self.ingest.time).alias("_t"))]
+        if self._unique and not self.ingest.groups.whole:
+            # a new version of a row may belong to another partition than the one it replaces
+            times = rows.get_column(self.ingest.time)
+            below = rows.filter(times < int(self.horizon.values.max()))
+            if below.height:
+                low, high = below.get_column(self.ingest.time).min(), below.get_column(self.ingest.time).max()
+                stored = self.history.fetch(low, high, self.ingest.tables.keys.get_column("tbname").to_list())  # type: ignore[arg-type]
+                if stored.height:
+                    made, _ = self.ingest.prepare(stored)
+                    earlier = made.join(below.select(self.ingest.identity), on=self.ingest.identity, how="semi", nulls_equal=True)
+                    points.append(earlier.select("_g", pl.col(self.ingest.time).alias("_t")))
+        self.load(pl.concat(points).group_by("_g").agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi")))
+
+    def load_range(self, low: int, high: int, tables: Sequence[str] | None = None) -> None:
+        """Bring into memory what a change of *low*..*high* may reach in the partitions of *tables* (None: in all)."""
+        if self.history is not None and self._trimmed:
+            numbers = np.arange(len(self.ingest.groups))
+            if tables is not None and self.ingest.groups.whole:
+                numbers = self.ingest.tables_named(tables)
+            below = numbers[self.horizon.values[numbers] > low]
+            top = np.minimum(self.timeline.groups.values[below], high)
+            self.load(pl.DataFrame({"_g": below, "_lo": np.minimum(low, top), "_hi": top}))
+
+    def load(self, spans: pl.DataFrame) -> None:
+        """Bring into memory all that a change of `_lo`.._hi` in partitions `_g` may reach."""
+        self.horizon.reserve(len(self.ingest.groups))
+        for step in (*_STEPS, None):
+            regions = self._lacking(spans)
+            if not regions.height:
+                return
+            self._read(regions, None if self._counts else step)
+
+    def _lacking(self, spans: pl.DataFrame) -> pl.DataFrame:
+        """The regions of those *spans* that reach below their horizon."""
+        known = pl.concat([self.store.heads, self.store.pending, self.store.done])
+        mask = np.zeros(len(self.ingest.groups), np.bool_)
+        mask[spans.get_column("_g").to_numpy()] = True
+        found = self.regions.find(spans.select("_g", "_lo", "_hi"), known.filter(pl.Series(mask[known.get_column("_g").to_numpy()])))
+        start = np.minimum(found.get_column("_from").to_numpy(), found.get_column("_lo").to_numpy() - self.regions.tolerance)
+        horizon = self.horizon.values[found.get_column("_g").to_numpy()]
+        return found.filter(pl.Series((start < horizon) & (horizon != NEVER)))
+
+    def _read(self, regions: pl.DataFrame, seconds: int | None) -> None:
+        """Read the partitions of *regions* again from *seconds* before the change (None: from the beginning) up to the horizon."""
+        assert self.history is not None
+        time, numbers = self.ingest.time, regions.get_column("_g").to_numpy()
+        horizon = self.horizon.values[numbers]
+        low = NEVER
+        if self.regions.by_window:
+            low = int(regions.get_column("_from").to_numpy().min())
+        elif seconds is not None:
+            low = max(int(regions.get_column("_lo").to_numpy().min()) - seconds * self._ticks, NEVER)
+        fresh = self._stored(low, int(horizon.max()) - 1, numbers)
+        wanted = regions.select("_g", pl.Series("_horizon", horizon))
+        back = self.extras.join(wanted, on="_g").filter(pl.col(time) < pl.col("_horizon"), pl.col(time) >= low)
+        self.extras = self.extras.join(back.select("_seq"), on="_seq", how="anti")
+        if fresh is not None:
+            fresh = fresh.join(wanted, on="_g").filter(pl.col(time) < pl.col("_horizon"))
+            if self._unique and back.height:
+                fresh = fresh.join(back.select(self.ingest.identity), on=self.ingest.identity, how="anti", nulls_equal=True)
+            back = pl.concat([back.select(self.ingest.columns), fresh.select(self.ingest.columns)])
+        self._add(back.select(self.ingest.columns), numbers, low)
+
+    def _stored(self, low: int, high: int, numbers: Numbers) -> pl.DataFrame | None:
+        """Prepared rows of low..high that are the stream's."""
+        assert self.history is not None
+        stored = self.history.fetch(low, high, self.ingest.names_of(numbers))
+        if self.first is not None and stored.height:
+            stored = stored.filter(pl.col("_offset") >= self.first)
+        if not stored.height:
+            return None
+        made, _ = self.ingest.prepare(stored)
+        made = made.filter(pl.col("_pass")).with_columns(stored.get_column("_offset").gather(made.get_column("_source")))
+        return made.join(self.dropped, on=[*self.ingest.identity, "_offset"], how="anti", nulls_equal=True)
+
+    def _add(self, rows: pl.DataFrame, numbers: Numbers, low: int) -> None:
+        """Rows read again and their windows. The first window of a partition may begin before *low*: it stays below the horizon."""
+        windows = self._remembered(rows.sort(*self.ingest.order))
+        bounds = np.full(len(self.ingest.groups), low, np.int64)
+        if self.regions.by_window:
+            windows = windows.filter(pl.col("_wstart") >= low)
+        elif low != NEVER and windows.height:
+            first = windows.sort("_g", "_wstart", "_sseq").unique("_g", keep="first", maintain_order=True)
+            owners = first.get_column("_g").to_numpy()
+            bounds[owners] = first.get_column("_stop").to_numpy() + 1
+            windows = windows.filter(pl.Series(windows.get_column("_wstart").to_numpy() >= bounds[windows.get_column("_g").to_numpy()]))
+            rows = rows.filter(pl.Series(rows.get_column(self.ingest.time).to_numpy() >= bounds[rows.get_column("_g").to_numpy()]))
+        self.horizon.put(numbers, bounds[numbers])
+        self.store.add(rows)
+        taken = self.store.take(numbers)
+        kept = pl.concat([windows.select(taken.columns), taken], rechunk=True)
+        self.store.put(kept.unique(["_g", "_wstart", "_stop", "_sseq"], keep="last", maintain_order=True), self.timeline.all_t())
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def delta(self, full: bool) -> dict[str, pl.DataFrame]:
+        """Horizons moved and rows dropped since the last call; rows storage lacks; where the stream began."""
+        begin, self._saved = (0 if full else self._saved), self.dropped.height
+        schema = {"first": pl.Int64(), "limit": pl.Int64(), "trimmed": pl.Boolean()}
+        about = pl.DataFrame([(self.first, self._limit, self._trimmed)], schema=schema, orient="row")
+        frames = {"horizon": self.horizon.delta(full), "dropped": self.dropped[begin:]}
+        return {**{n: f for n, f in frames.items() if f.height}, "extras": self.extras, "evictor": about}
+
+    def restore(self, frames: dict[str, pl.DataFrame]) -> None:
+        """Apply what `delta` gave."""
+        if "horizon" in frames:
+            self.horizon.put(frames["horizon"].get_column("n").to_numpy(), frames["horizon"].get_column("value").to_numpy())
+        if "dropped" in frames:
+            self.dropped = pl.concat([self.dropped, frames["dropped"]])
+        self._saved = self.dropped.height
+        self.extras = frames["extras"]
+        self.first, self._limit, self._trimmed = frames["evictor"].row(0)
