@@ -7,7 +7,9 @@ exception only at the end of the epoch. The end of the input may be a cancelled 
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Iterator
@@ -55,7 +57,7 @@ class Operator:
                 if lane is None:
                     kind = ExchangeLane if records.topic == names.EXCHANGE else ScanLane
                     directory = state_directory(self._settings, records.topic, self._id, records.partition)
-                    lane = kind(worker, directory, records.topic, records.partition, int(records.times[0]))
+                    lane = kind(worker, directory, records.topic, self._id, records.partition, int(records.times[0]))
                 lane.feed(records)
             if lane is not None:
                 lane.snapshot_if_due()
@@ -67,8 +69,10 @@ class Operator:
         """Say that a task of this query reads; without records it knows its number only, not its partition."""
         context = TaskContext.get()
         if context is not None:
-            task, epoch = f"task:{context.partitionId()}", str(context.getLocalProperty("streaming.sql.batchId"))
-            worker.report(lambda r: r.hset(names.query_progress(self._topic), task, epoch))
+            epoch = context.getLocalProperty("streaming.sql.batchId")
+            task = {"attempt": context.taskAttemptId(), "epoch": epoch, "host": socket.gethostname(), "pid": os.getpid()}
+            key, field, value = names.query_progress(self._topic), f"task:{context.partitionId()}", json.dumps(task)
+            worker.report(lambda r: r.hset(key, field, value))
 
 
 def state_directory(settings: SparkSettings, topic: str, topic_id: int, partition: int) -> str:

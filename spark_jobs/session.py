@@ -75,7 +75,8 @@ class SparkSessions:
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
-        context.setLogLevel("ERROR")
+        # what fails is reported by the supervisor; Spark would add a page for every task that a stop cancels
+        context.setLogLevel("FATAL")
         context.pythonExec = sys.executable
         sessions: dict[Mode, SparkSession] = {"realtime": session, "microbatch": session.newSession()}
         for mode, own in sessions.items():
@@ -86,6 +87,10 @@ class SparkSessions:
     def slots(self) -> int:
         """Task slots that exist now."""
         return self.settings.slots if self.settings.master == "local" else int(self.context.defaultParallelism)
+
+    def retry(self, attempt: int) -> None:
+        """End a task attempt whose worker is dead, so that it is tried again: Spark itself notices when it next writes to it."""
+        self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001  there is no public way
 
     def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator) -> StreamingQuery:
         """Start reading *topic* into *operator*.

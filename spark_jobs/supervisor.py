@@ -7,10 +7,13 @@ whoever started it starts it anew. Refused here: anything about rows.
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import fsspec
+import psutil
 import redis
 from prometheus_client import Counter, Gauge
 from pyspark.sql.streaming.query import StreamingQuery
@@ -43,6 +46,7 @@ class _Query:
     handle: StreamingQuery
     started: float
     reading: bool = False
+    dead: set[int] = field(default_factory=set)
     lag: int = 0
     moved: float = 0.0
     positions: dict[str, int] = field(default_factory=dict)
@@ -63,6 +67,7 @@ class Supervisor:
         self._lags: dict[str, int] = {}
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
+        self._host = socket.gethostname()
         self._wake, self._halt = threading.Event(), threading.Event()
         registry = health.registry
         self._lag_gauge = Gauge("penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry)
@@ -80,11 +85,15 @@ class Supervisor:
         """Supervise until `stop`.
 
         Raises:
-            Exception: the JVM is gone, or Kafka is for too long.
+            Exception: the JVM is gone.
         """
         self._remove_leftovers()
         while not self._halt.is_set():
-            self._round()
+            try:
+                self._round()
+            except (BusError, redis.RedisError) as error:
+                _log.warning("Kafka or Redis does not answer, going on without", error=str(error))
+                self._health.ready("queries", False, str(error))
             self._wake.wait(_ROUND_SECONDS)
             self._wake.clear()
         for query in list(self._queries.values()):
@@ -167,12 +176,23 @@ class Supervisor:
     def _beat(self, query: _Query) -> None:
         """Say that the topic is being read, once every partition's task has begun."""
         topic = query.wanted.topic
-        if not query.reading:
-            tasks = [f for f in self._redis.hkeys(names.query_progress(topic)) if str(f).startswith("task:")]
-            query.reading = len(tasks) >= query.wanted.partitions
+        fields = self._redis.hgetall(names.query_progress(topic))
+        tasks = [json.loads(value) for name, value in fields.items() if str(name).startswith("task:")]
+        self._bury(query, tasks)
+        query.reading = query.reading or len(tasks) >= query.wanted.partitions
         if query.reading:
             beat = {"mode": query.mode, "partitions": query.wanted.partitions, "lag": query.lag, "time": milliseconds(self._clock)}
             self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)
+
+    def _bury(self, query: _Query, tasks: list[dict[str, Any]]) -> None:
+        """Have tasks tried again whose worker has died on this machine; of others Spark hears with the next record."""
+        for task in tasks:
+            attempt = int(task["attempt"])
+            if task["host"] != self._host or attempt in query.dead or psutil.pid_exists(int(task["pid"])):
+                continue
+            query.dead.add(attempt)
+            _log.warning("worker died", topic=query.wanted.topic, pid=task["pid"], epoch=task["epoch"])
+            self._sessions.retry(attempt)
 
     def _clear_tasks(self, topic: str) -> None:
         key = names.query_progress(topic)

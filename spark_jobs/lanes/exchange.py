@@ -104,8 +104,7 @@ class Sender:
         lane = self._lane
         if not self._wanted(control):
             return
-        producer = names.exchange_producer(0, lane.topic, lane.partition)
-        sent = dataclasses.replace(control, producer=producer, offset=offset, ordinal=0)
+        sent = dataclasses.replace(control, producer=lane.forwarder, offset=offset, ordinal=0)
         if control.kind == "barrier":
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
             sent = dataclasses.replace(sent, body=json.dumps({"partitions": partitions, "topic": lane.topic}))
@@ -116,7 +115,7 @@ class Sender:
                 return
         value = encode(sent)
         for place in range(_PARTITIONS):
-            lane.outbox.send(producer, names.EXCHANGE, place, offset, 0, value)
+            lane.outbox.send(lane.forwarder, names.EXCHANGE, place, offset, 0, value)
 
     def _wanted(self, control: ControlRecord) -> bool:
         if control.kind in ("barrier", "stream_off"):

@@ -44,8 +44,10 @@ class Lane(ABC):
     #: name in barriers and dead letters
     reader: str
 
-    def __init__(self, worker: Worker, directory: str, topic: str, partition: int, first_time: int) -> None:
+    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         self.worker, self.topic, self.partition = worker, topic, partition
+        #: who controls come from that are passed on: no topic of the same name before or after has this id
+        self.forwarder = names.exchange_producer(topic_id, topic, partition)
         self.settings = worker.settings
         self.log = log.get(__name__, topic=topic, partition=partition)
         self._files = StateFiles(directory, worker.failpoints)
@@ -333,7 +335,7 @@ class Lane(ABC):
                 plan = self.worker.plan(stored[0])
                 plans.setdefault(plan.stream_id, plan)
         producers = {names.stream_producer(p, self.topic, self.partition) for p in plans}
-        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in (0, *plans)}
+        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in plans} | {self.forwarder}
         outputs = {(t, i): state.ends.get(f"{t}:{i}", 0) for p in plans.values() for t, n in self.outputs(p).items() for i in range(n)}
         since = state.time if state.time >= 0 else first_time
 

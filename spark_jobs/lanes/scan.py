@@ -42,10 +42,10 @@ class ScanLane(Lane):
 
     reader = "scan"
 
-    def __init__(self, worker: Worker, directory: str, topic: str, partition: int, first_time: int) -> None:
+    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         self._histories: dict[int, TableHistory] = {}
         self._right: dict[int, set[str]] = {}
-        super().__init__(worker, directory, topic, partition, first_time)
+        super().__init__(worker, directory, topic, topic_id, partition, first_time)
         self._sender = Sender(self)
 
     # -- data -------------------------------------------------------------------------------------------------------------

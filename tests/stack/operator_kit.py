@@ -14,7 +14,7 @@ import redis
 
 from penstock import names
 from penstock.bus import Admin, Publisher, Reader
-from penstock.catalog.model import Database, StreamEntry, Table, TableVersion
+from penstock.catalog.model import Database, Entry, StreamEntry, Table, TableVersion
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.writer import CatalogWriter
 from penstock.codec import TableCodec, schema_ids
@@ -65,6 +65,11 @@ class OperatorKit:
         self.writer = CatalogWriter(mesh.kafka_bootstrap, self.redis, self.catalog, address="kit")
         assert self.writer.lead()
 
+    def commit(self, puts: Sequence[Entry], removes: Sequence[Entry] = ()) -> None:
+        """Change the catalog, though a busy machine may have cost the lease meanwhile."""
+        eventually(self.writer.lead)
+        self.writer.commit(puts, removes, timeout=30.0)
+
     def close(self) -> None:
         self.writer.close()
         self.publisher.close()
@@ -74,7 +79,7 @@ class OperatorKit:
         """Create a database; returns when its topic is being read."""
         database = Database(self.writer.new_id(), name, partitions=partitions)
         self.admin.ensure_topics({names.ingest_topic(name): partitions})
-        self.writer.commit([database])
+        self.commit([database])
         eventually(lambda: self.redis.exists(names.query_heartbeat(names.ingest_topic(name))), 60)
         return database
 
@@ -94,7 +99,7 @@ class OperatorKit:
             table_id, database, name, "stable", names.ingest_topic(database), found.partitions, found.precision,
             (TableVersion(self.writer.new_id(), columns, tags),), result_of=result_of,
         )  # fmt: skip
-        self.writer.commit([table])
+        self.commit([table])
         return table
 
     def stream(self, sql: str, database: str, *, wait: bool = True) -> tuple[StreamEntry, Table]:
@@ -107,7 +112,7 @@ class OperatorKit:
         new = planned.new_target
         target = self._table(target_id, new.database, new.name, new.columns, new.tags, stream_id)
         entry = StreamEntry(stream_id, planned.plan, created=time.time_ns() // 10**6)
-        self.writer.commit([entry])
+        self.commit([entry])
         source = self.catalog.catalog.table_by_id(planned.plan.source.table_id)
         assert source is not None
         self.control(source.topic, ControlRecord("stream_on", stream=stream_id, body=planned.plan.to_json()))
@@ -121,7 +126,7 @@ class OperatorKit:
     def drop_stream(self, entry: StreamEntry) -> None:
         source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
         assert source is not None
-        self.writer.commit([], [entry])
+        self.commit([], [entry])
         self.control(source.topic, ControlRecord("stream_off", stream=entry.id))
 
     def control(self, topic: str, record: ControlRecord) -> None:

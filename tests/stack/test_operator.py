@@ -1,0 +1,195 @@
+"""The operator in a running mesh: latency, chains, dead letters, poison, backlog, drops and damage."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from penstock import names
+from penstock.bus import Reader
+from penstock.codec import TableCodec
+from tests.stack.conftest import eventually
+from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, place_of, windows_of
+
+POISON = "kills-the-operator"
+BACKLOG = 2_000
+COUNTS = "_wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v"
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorKit]:
+    options = {"failpoints": f"value:exit:{POISON}", "backlog_records": str(BACKLOG), "epoch_seconds": "30"}
+    with operator_kit(tmp_path_factory.mktemp("operator"), **options) as running:
+        yield running
+
+
+def counted(kit: OperatorKit, database: str, key: str = "tbname") -> tuple:  # type: ignore[type-arg]
+    kit.database(database)
+    source = kit.stable(database)
+    query = f"SELECT {COUNTS} FROM {database}.meters PARTITION BY {key} INTERVAL(10s)"
+    sql = f"CREATE STREAM {database}_s TRIGGER AT_ONCE INTO {database}.out AS {query}"
+    entry, target = kit.stream(sql, database)
+    return source, entry, target
+
+
+def expect_windows(kit: OperatorKit, target: object, rows: pl.DataFrame, key: str = "tbname") -> None:
+    expected = windows_of(rows, key=key).select(pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v").sort(pl.all())
+    found = kit.results(target).select("ts", "n", "c", "v").sort(pl.all())  # type: ignore[arg-type]
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+
+
+def _result(reader: Reader, sent: bytes) -> None:
+    """Read until something comes that is not the record sent."""
+    eventually(lambda: any(v != sent for b in reader.read(100, 1.0) for v in b.values), 10)
+
+
+def test_one_record_to_an_idle_partition_comes_out_within_50_ms(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "idle")
+    kit.write(source, meter_rows(8, 800))
+    kit.drain("idle")
+    codec = TableCodec(source)
+    ends = kit.admin.end_offsets([(target.topic, p) for p in range(target.partitions)])
+    took = []
+    with Reader(kit.mesh.kafka_bootstrap, ends, client_id="latency", max_wait_ms=20) as reader:
+        for n in range(30):
+            row = meter_rows(8, 1, first=1600 + n * 8)
+            [(place, value)] = codec.encode_partitioned(row, source.partitions)
+            sent = time.perf_counter()
+            kit.raw(source.topic, value, place)
+            _result(reader, value)
+            took.append((time.perf_counter() - sent) * 1000)
+            time.sleep(0.1)  # the partition falls idle
+    took.sort()
+    assert statistics.median(took) < 50, took
+
+
+def test_a_stream_goes_live_in_under_a_second_and_disturbs_nobody(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "live")
+    took = []
+    for n in range(8):
+        begun = time.perf_counter()
+        query = f"SELECT {COUNTS} FROM live.meters PARTITION BY tbname INTERVAL(10s)"
+        kit.stream(f"CREATE STREAM live_{n} TRIGGER AT_ONCE INTO live.out_{n} AS {query}", "live")
+        took.append(time.perf_counter() - begun)
+    assert max(sorted(took)[:-1]) < 1.0, took
+    kit.write(source, meter_rows(20, 2000))
+    kit.drain("live")
+    expect_windows(kit, target, meter_rows(20, 2000))
+
+
+def test_a_stream_over_a_streams_result(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "chain")
+    query = "SELECT _wstart AS ts, sum(n) AS n, max(v) AS v FROM chain.out INTERVAL(1m)"
+    sql = f"CREATE STREAM chain_2 TRIGGER AT_ONCE INTO chain.sums AS {query}"
+    _, sums = kit.stream(sql, "chain")
+    for part in range(4):
+        kit.write(source, meter_rows(20, 5000, first=part * 5000))
+    kit.drain("chain", depth=2)
+    rows = meter_rows(20, 20_000)
+    expect_windows(kit, target, rows)
+    expected = rows.group_by(ts=pl.col("ts") // 60_000 * 60_000).agg(n=pl.len().cast(pl.Int64), v=pl.col("voltage").max()).sort("ts")
+    found = kit.results(sums).select("ts", pl.col("n").cast(pl.Int64), "v").sort("ts")
+    assert_frame_equal(found, expected)
+
+
+def test_what_cannot_be_used_is_a_dead_letter_and_the_rest_goes_on(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "bad")
+    rows = meter_rows(8, 800)
+    kit.write(source, rows[:400])
+    codec = TableCodec(source)
+    good = codec.encode(meter_rows(1, 1))[0]
+    wrong_place = next(p for p in range(4) if p != place_of("d0"))
+    kit.raw(source.topic, b"not a frame at all", 0)
+    kit.raw(source.topic, b"\0\0\0\xff\xff1234", 1)
+    kit.raw(source.topic, good[:20], 2)
+    kit.raw(source.topic, good, wrong_place)
+    far = meter_rows(1, 1).with_columns(ts=pl.lit(int(time.time() * 1000) + 3 * 86_400_000))
+    kit.raw(source.topic, codec.encode(far)[0], place_of("d0"))
+    kit.raw(source.topic, b"\0\0\0\0\1\xff\xff", 3)
+    kit.write(source, rows[400:])
+    kit.drain("bad")
+    expect_windows(kit, target, rows)
+    codes = sorted(letter.code for letter in kit.dead_letters(source.topic))
+    assert codes == ["E_MALFORMED", "E_SCHEMA", "E_TOO_FAR_AHEAD", "E_UNKNOWN_SCHEMA", "E_UNKNOWN_SCHEMA", "E_WRONG_PARTITION"]
+
+
+def test_a_record_that_kills_is_given_up_while_the_rest_goes_on(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "poison")
+    rows = meter_rows(20, 4000)
+    kit.write(source, rows[:2000], batch=50)
+    bad = meter_rows(1, 1).with_columns(location=pl.lit(POISON))
+    offset = kit.raw(source.topic, TableCodec(source).encode(bad)[0], place_of("d0"))
+    kit.write(source, rows[2000:], batch=50)
+    kit.drain("poison")
+    expect_windows(kit, target, rows)
+    assert [(x.code, x.partition, x.offset) for x in kit.dead_letters(source.topic)] == [("E_POISON", place_of("d0"), offset)]
+    assert kit.repeats(target) == 0
+
+
+def test_groups_over_partitions_meet_in_the_exchange(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "places", key="location")
+    for part in range(4):
+        kit.write(source, meter_rows(40, 5000, first=part * 5000))
+    kit.drain("places")
+    expect_windows(kit, target, meter_rows(40, 20_000), key="location")
+
+
+def test_a_backlog_is_caught_up_in_micro_batches_and_handed_back(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "backlog")
+    rows = meter_rows(50, 40_000)
+    # one row a record: some thousand records are a backlog here
+    kit.write(source, rows, batch=1)
+    log = kit.mesh.layout.log("spark")
+    kit.drain("backlog")
+    expect_windows(kit, target, rows)
+    assert kit.repeats(target) == 0
+    topic = names.ingest_topic("backlog")
+    switched = [line for line in log.read_text().splitlines() if f'"{topic}"' in line and '"mode": "microbatch"' in line]
+    if switched:  # fast enough machines never fall behind
+        eventually(lambda: '"realtime"' in str(kit.redis.get(names.query_heartbeat(topic))), 30)
+
+
+def test_a_dropped_stream_stops_and_a_database_made_anew_starts_afresh(kit: OperatorKit) -> None:
+    source, entry, target = counted(kit, "again")
+    kit.write(source, meter_rows(4, 400))
+    kit.drain("again")
+    kit.drop_stream(entry)
+    kit.write(source, meter_rows(4, 400, first=400_000))
+    kit.drain("again")
+    expect_windows(kit, target, meter_rows(4, 400))
+    catalog = kit.catalog.catalog
+    database = catalog.database("again")
+    assert database is not None
+    kit.commit([], [*catalog.tables("again"), database])
+    eventually(lambda: not kit.redis.exists(names.query_heartbeat("in.again")))
+    kit.admin.delete_topics(["in.again"])
+    eventually(lambda: "in.again" not in kit.admin.topics())
+    source, _, target = counted(kit, "again")
+    kit.write(source, meter_rows(4, 40))
+    kit.drain("again")
+    expect_windows(kit, target, meter_rows(4, 40))
+
+
+def test_damaged_state_means_reading_more_of_the_log(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "damage")
+    rows = meter_rows(20, 6000)
+    for part in range(3):
+        kit.write(source, rows[part * 1000 : (part + 1) * 1000])
+        kit.drain("damage")
+        time.sleep(1.2)  # a state file each
+    database = kit.catalog.catalog.database("damage")
+    assert database is not None
+    driver = kit.mesh.kill("spark")
+    for directory in (kit.mesh.layout.root / "state" / str(database.id)).glob("in.damage-*"):
+        newest = max(p for p in directory.iterdir() if p.name.startswith("p"))
+        newest.write_bytes(newest.read_bytes()[:-40])
+    kit.mesh.wait_ready("spark", not_pid=driver)
+    kit.write(source, rows[3000:])
+    kit.drain("damage")
+    expect_windows(kit, target, rows)
+    assert kit.repeats(target) == 0
