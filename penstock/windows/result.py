@@ -93,7 +93,7 @@ class Results:
         if more:
             windows = windows.hstack(more)
         if self._reads_keys and "_k0" not in known:
-            windows = windows.hstack(self._groups.keys()[windows.get_column("_g")])
+            windows = windows.hstack(self._groups.keys_of(windows.get_column("_g").to_numpy()))
         failed: pl.DataFrame | None = None
         if self._checked:
             windows, failed = self._evaluate(windows)
@@ -104,7 +104,7 @@ class Results:
             except FAILURES:
                 windows, failed = self._evaluate(windows)
                 made = windows.select(self._cast)
-        about = self._groups.about()[windows.get_column("_g")]
+        about = self._groups.targets(windows.get_column("_g").to_numpy())
         ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
         columns = [about.get_column("tbname"), ops, *made.get_columns(), *(about.get_column(t) for t in self.tags)]
         return self._check(windows, pl.DataFrame(columns), failed)
@@ -113,7 +113,7 @@ class Results:
         """`_r…` of the lines that have them, and the lines that fail with their reason."""
         raw, failed = evaluate(windows, self._raw)
         if failed is not None:
-            children = self._groups.about().get_column("tbname").gather(failed.get_column("_g"))
+            children = self._groups.targets(failed.get_column("_g").to_numpy()).get_column("tbname")
             times = [c for c in ("_wstart",) if c in failed.columns]
             failed = failed.select(children.alias("tbname"), *times, "_reason")
         return raw, failed
