@@ -10,7 +10,7 @@ rows, or while another living gateway is still at it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -134,13 +134,18 @@ class Ledger:
     def _offsets(self, layout: Layout) -> dict[int, int]:
         known = {p: self._acked(layout.topic, p) for p in range(layout.partitions)}
         if any(o is None for o in known.values()):
-            ends = self._admin.end_offsets([(layout.topic, p) for p, o in known.items() if o is None])
-            known |= {p: o for (_, p), o in ends.items()}
+            known |= self._ends(layout.topic, [p for p, o in known.items() if o is None])
         return {p: o for p, o in known.items() if o is not None}
+
+    def _ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        ends = {p: o for (_, p), o in self._admin.end_offsets([(topic, p) for p in partitions]).items()}
+        if any(o < 0 for o in ends.values()):  # what the client says when no broker answered
+            raise BusError("Kafka does not say where the log ends", code="E_KAFKA_DOWN", topic=topic, retryable=True)
+        return ends
 
     def _scan(self, key: str, topic: str, begin: Mapping[int, int], codec: TableCodec) -> dict[int, int]:
         """How many records under *key* each partition holds from the given offsets on."""
-        ends = self._admin.end_offsets([(topic, p) for p in begin])
+        ends = {(topic, p): o for p, o in self._ends(topic, begin).items()}
         open_ = {(topic, p): o for p, o in begin.items() if o < ends[topic, p]}
         found: dict[int, int] = {}
         if not open_:

@@ -79,8 +79,6 @@ def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column
             found.append(Column(TBNAME, ColumnType("VARCHAR", 192)))
             continue
         found.append(_find(statement, layout.columns, name, part.table.offset, "column"))
-    if len({c.name for c in found}) != len(found):
-        raise statement.error("a column is named twice", part.table.offset, code="E_DUPLICATE_COLUMN")
     return found
 
 

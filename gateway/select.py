@@ -51,12 +51,21 @@ class Store:
                     raise OverloadError(
                         f"the result has more than {self._max_rows} rows", code="E_TOO_LARGE", hint="add LIMIT, or `penstock export`"
                     )
-            return pa.Table.from_batches(batches, reader.schema)
+            return _aware(pa.Table.from_batches(batches, reader.schema))
         except pa.ArrowException as error:
             raise _error(error) from None
 
     def close(self) -> None:
         self._client.close()
+
+
+def _aware(table: pa.Table) -> pa.Table:
+    """Times are UTC; DuckDB leaves that out."""
+    fields = [
+        field.with_type(pa.timestamp(field.type.unit, "UTC")) if pa.types.is_timestamp(field.type) and field.type.tz is None else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, table.schema.metadata))
 
 
 def _error(error: pa.ArrowException) -> PenstockError:

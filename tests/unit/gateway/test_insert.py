@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from gateway import insert
+from gateway.insert import Bound
+from penstock.errors import SqlSemanticError
+from penstock.sql import parse_one
+from penstock.sql.statements import Insert
+from tests.unit.gateway.test_rows import METERS, NOW
+
+
+def bind(text: str, child: str | None = "d1") -> Bound:
+    statement = parse_one(text)
+    assert isinstance(statement, Insert)
+    return insert.bind(statement, statement.parts[0], METERS, child, UTC, NOW * 1_000_000)
+
+
+def test_all_columns_in_order_and_tags() -> None:
+    made = bind("INSERT INTO d1 USING m TAGS ('a') VALUES (NOW, 1, '2', 'x') (5, NULL, 3, NULL)").frame
+    assert made.rows() == [("d1", 0, NOW, 1.0, 2, "x", "a"), ("d1", 0, 5, None, 3, None, "a")]
+
+
+def test_named_columns_keep_what_is_stored() -> None:
+    made = bind("INSERT INTO d1 (N, TS) VALUES (1, '1970-01-01 00:00:00.007')").frame
+    assert made.rows() == [("d1", 2, 7, None, 1, None, None)]
+
+
+def test_rows_of_several_children_by_tbname() -> None:
+    made = bind("INSERT INTO m (tbname, ts, v) VALUES ('a', 1, 1) ('b', 2, 2)", None).frame
+    assert made["tbname"].to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column"),
+    [
+        ("INSERT INTO d1 VALUES (1, 2, 3, 'x') (1, 2, 'y', 'x')", "E_ROW", 38),
+        ("INSERT INTO d1 VALUES (1, 2, 3)", "E_ROW", 23),
+        ("INSERT INTO d1 VALUES (1, 2, 3, 'x') (1, 2, 3, 'too long')", "E_ROW", 38),
+        ("INSERT INTO d1 (ts, w) VALUES (1, 2)", "E_NO_COLUMN", 13),
+        ("INSERT INTO d1 (v) VALUES (1)", "E_ROW", None),
+        ("INSERT INTO d1 USING m TAGS ('a', 2) VALUES (1, 2, 3, 'x')", "E_TAGS", 13),
+        ("INSERT INTO d1 USING m (zone) TAGS ('a') VALUES (1, 2, 3, 'x')", "E_NO_COLUMN", 13),
+    ],
+)
+def test_errors_point_into_the_text(text: str, code: str, column: int | None) -> None:
+    with pytest.raises(SqlSemanticError) as caught:
+        bind(text)
+    assert caught.value.code == code
+    assert column is None or caught.value.column == column
