@@ -2,13 +2,6 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 BIN := .venv/bin
-# threads of a numeric library in each of many processes only fight over the cores
-export POLARS_MAX_THREADS ?=
-ifeq ($(POLARS_MAX_THREADS),)
-unexport POLARS_MAX_THREADS
-endif
-
-ROOMS := schemas penstock gateway spark_jobs services
 OUT ?=
 ONLY ?=
 CASES ?= tests/conformance/stream-cases.json
@@ -33,8 +26,9 @@ lint:
 types:
 	@$(BIN)/mypy
 
+# one thread of polars in each of many test processes: more only fight over the cores
 unit:
-	@$(BIN)/pytest -q -n auto tests/unit
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto tests/unit
 
 format: setup  ## format and sort imports in place
 	@$(BIN)/ruff check --fix-only -q .

@@ -27,13 +27,13 @@ from penstock.setup.redis_server import find_redis_server
 
 DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
 RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
-_DATA_DIR = Path(".penstock")
+DATA_DIR = Path(".penstock")
 _console = Console(stderr=True, highlight=False)
 
 
 @app.command()
 def up(
-    data_dir: DataDir = _DATA_DIR,
+    data_dir: DataDir = DATA_DIR,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="leave it running in the background")] = False,
     rooms: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(ALL_ROOMS),
     port_base: Annotated[str, typer.Option(envvar="PENSTOCK_PORT_BASE", help="first port of the mesh, or `auto` for free ones")] = str(
@@ -73,7 +73,7 @@ def up(
 
 
 @app.command()
-def down(data_dir: DataDir = _DATA_DIR) -> None:
+def down(data_dir: DataDir = DATA_DIR) -> None:
     """Stop what was started in the data directory, also what a killed supervisor left behind."""
     layout = Layout(data_dir.expanduser().absolute())
     ended = stop_mesh(layout)
@@ -81,7 +81,7 @@ def down(data_dir: DataDir = _DATA_DIR) -> None:
 
 
 @app.command()
-def status(data_dir: DataDir = _DATA_DIR) -> None:
+def status(data_dir: DataDir = DATA_DIR) -> None:
     """Health, ports, memory (PSS) and restarts of each room; exit status 1 unless all are ready."""
     layout = Layout(data_dir.expanduser().absolute())
     state = read_state(layout)
@@ -96,7 +96,7 @@ def status(data_dir: DataDir = _DATA_DIR) -> None:
 @app.command()
 def logs(
     room: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor")],
-    data_dir: DataDir = _DATA_DIR,
+    data_dir: DataDir = DATA_DIR,
     lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as it grows")] = False,
 ) -> None:
@@ -112,7 +112,7 @@ def logs(
 
 
 @app.command()
-def restart(room: RoomName, data_dir: DataDir = _DATA_DIR) -> None:
+def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
     """Stop one room and wait until its successor is ready."""
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
