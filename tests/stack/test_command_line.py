@@ -30,7 +30,6 @@ def test_export_has_every_row_in_order_of_time(mesh: RunningMesh, tmp_path: Path
             client.execute(f"INSERT INTO cli_export.{child} USING cli_export.meters TAGS ('{child}') VALUES {rows}")
         pieces = list(slices(client, "cli_export.meters", most=60))
         assert sum(piece.num_rows for piece in pieces) == 300 and max(piece.num_rows for piece in pieces) <= 60
-    XX
 
     done = penstock(mesh, "export", "cli_export.meters", str(tmp_path / "m.parquet"))
     assert done.returncode == 0, done.stderr
