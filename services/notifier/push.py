@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,10 @@ class _Cursors(faust.Table[str, Any]):
 
     def partition_for_key(self, key: Any) -> int:
         return Target.of_key(str(key))[0]
+
+
+# else it would talk under this module's name
+_Cursors.logger = logging.getLogger("faust.cursors")
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,7 @@ class Push:
         keeping = asyncio.create_task(self._keep())
         try:
             await self._app.start()
-            while not self._app.crashed:
-                await self._app.wait(timeout=1.0)
+            await self._app.wait()
             raise BusError("the Faust app broke", detail=str(self._app.crash_reason))
         finally:
             self._health.ready("push", False, "not delivering")
