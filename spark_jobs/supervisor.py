@@ -67,6 +67,7 @@ class Supervisor:
         self._lags: dict[str, int] = {}
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
+        self._leftovers = False
         self._host = socket.gethostname()
         self._wake, self._halt = threading.Event(), threading.Event()
         registry = health.registry
@@ -106,6 +107,8 @@ class Supervisor:
         if now - self._lags_at >= _LAG_SECONDS:
             self._lags_at = now
             self._measure(wanted, now)
+            if self._leftovers:
+                self._remove_leftovers()
         running = {t: Running(q.wanted, q.mode, True, q.lag) for t, q in self._queries.items()}
         actions, starved = decide(wanted, running, self._lags, backlog=self._settings.backlog_records, slots=self._sessions.slots())
         for action in actions:
@@ -229,11 +232,21 @@ class Supervisor:
         self._existing.pop(wanted.topic, None)
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
             fs, path = fsspec.core.url_to_fs(f"{directory}/{wanted.id}")
+            self._remove(fs, path)
+
+    def _remove(self, fs: fsspec.AbstractFileSystem, path: str) -> None:
+        """Remove a directory of a topic that is gone. A worker of its stopped query may be writing its last file there just now:
+        what that leaves goes with `_remove_leftovers`."""
+        try:
             if fs.exists(path):
                 fs.rm(path, recursive=True)
+        except OSError as error:
+            _log.info("state of a dropped topic is still being written, removed later", path=path, reason=str(error))
+            self._leftovers = True
 
     def _remove_leftovers(self) -> None:
-        """Remove state of topics that were dropped while this process was not there."""
+        """Remove state of topics that were dropped while this process was not there, or whose removal was disturbed."""
+        self._leftovers = False
         known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
         fs, path = fsspec.core.url_to_fs(self._settings.state_dir)
         if not fs.exists(path):
@@ -241,4 +254,4 @@ class Supervisor:
         for child in fs.ls(path, detail=False):
             name = str(child).rstrip("/").rpartition("/")[2]
             if name.isdigit() and name not in known:
-                fs.rm(str(child), recursive=True)
+                self._remove(fs, str(child))
