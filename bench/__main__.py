@@ -1,0 +1,21 @@
+"""`python -m bench [--only spine|windows] [--profile full|short|quick]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+# one thread for polars, as in the stream jobs' workers: set before it is loaded
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+from bench.profile import PROFILES  # noqa: E402
+from bench.suite import SUITES, run  # noqa: E402
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench", description="measure Penstock beside plain Spark")
+    parser.add_argument("--only", choices=sorted(SUITES), default="")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
+    parser.add_argument("--quick", action="store_const", dest="profile", const="quick", help="short runs, for work on the bench itself")
+    parser.add_argument("--part", default="", help="only parts of a suite whose name starts so")
+    given = parser.parse_args()
+    raise SystemExit(run(given.only, PROFILES[given.profile], given.part))

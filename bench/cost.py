@@ -1,0 +1,83 @@
+"""streams_100_cpu, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live, and how much memory the rooms take."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+
+from bench import load, rows
+from bench.fill import fill
+from bench.profile import Profile
+from bench.report import Line, Recorder
+from bench.rows import Fleet
+from bench.stage import Stage
+from penstock import names
+
+_STREAM = "CREATE STREAM many.s{n} TRIGGER WINDOW_CLOSE INTO many.w{n} AS SELECT _wstart, count(*), avg(current), max(voltage) FROM many.meters PARTITION BY tbname INTERVAL(10s)"
+_MANY = 100
+
+
+def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
+    """CPU seconds of the stream jobs for a million rows, with one stream over the table and with a hundred."""
+    stage.client.execute("CREATE DATABASE many")
+    stage.client.execute(f"CREATE STABLE many.meters {rows.COLUMNS}")
+    fleet, topic, table = Fleet(1000), names.ingest_topic("many"), stage.table("many", "meters")
+    sweeps, done, costs = fleet.sweeps(profile.many_rows), 0, []
+    for upto in (1, _MANY):
+        for n in range(0 if upto == 1 else 1, upto):
+            stage.client.execute(_STREAM.format(n=n))
+        for counted in (False, True):  # the first pass makes every table known
+            with stage.held():
+                fill(stage.mesh.kafka_bootstrap, topic, fleet, done, sweeps, table, 250)
+                until = stage.ends(topic)
+            done += sweeps
+            before = stage.cpu("spark")
+            stage.caught_up(topic, until, {})
+            if counted:
+                costs.append((stage.cpu("spark") - before) / (sweeps * fleet.tables) * 1e6)
+    note = f"{_MANY} streams with 10 s windows per table against one, the same rows, core seconds of the room `spark` for a million rows"
+    record.add(Line("streams_100_cpu", costs[1], "s/M rows", baseline=costs[0], mode=stage.mode(topic), note=note))
+    stage.drop("many")
+
+
+def create_stream(stage: Stage, profile: Profile, record: Recorder) -> None:
+    """How long CREATE STREAM takes until the stream is live everywhere, one after the other, the first on its table included."""
+    stage.client.execute("CREATE DATABASE soon")
+    times = []
+    for n in range(profile.create_streams):
+        stage.client.execute(f"CREATE STABLE soon.m{n} {load.COLUMNS}")
+        started = time.perf_counter()
+        stage.client.execute(
+            f"CREATE STREAM soon.s{n} TRIGGER AT_ONCE INTO soon.w{n} AS SELECT _wstart, count(*) FROM soon.m{n} PARTITION BY tbname INTERVAL(1s)"
+        )
+        times.append((time.perf_counter() - started) * 1000)
+    p50, p95 = np.percentile(times, [50, 95])
+    record.add(Line("create_stream_p95", float(p95), "ms", mode="realtime", note=f"{len(times)} streams, p50 {p50:.0f} ms, each its table's first"))
+    stage.drop("soon")
+
+
+def memory(stage: Stage, profile: Profile, record: Recorder) -> None:
+    """PSS of each room with nothing to do, and of all while 100,000 rows/s go through a stream of windows."""
+    time.sleep(min(profile.warm_seconds, 10))
+    idle = stage.memory()
+    for room, mebibytes in idle.items():
+        record.add(Line(f"mem_{room}_idle", mebibytes, "MiB"))
+    record.add(Line("mem_total_idle", sum(idle.values()), "MiB", note="PSS, one database-less mesh just started"))
+    stage.client.execute("CREATE DATABASE memory")
+    stage.client.execute(f"CREATE STABLE memory.meters {load.COLUMNS}")
+    stage.client.execute("CREATE STREAM memory.s TRIGGER AT_ONCE INTO memory.w AS SELECT _wstart, count(*) FROM memory.meters PARTITION BY tbname INTERVAL(1s)")
+    seconds = min(max(profile.latency_seconds, 5), 20)
+    made = load.make(100_000, seconds, stage.table("memory", "meters"), batched=True)
+    topic = names.ingest_topic("memory")
+    worker = threading.Thread(target=load.run, args=(stage.mesh.kafka_bootstrap, topic, topic, 4, made), daemon=True)
+    worker.start()
+    samples = []
+    while worker.is_alive():
+        samples.append(stage.memory())
+        worker.join(2)
+    highest = max(samples, key=lambda s: sum(s.values()))
+    note = "PSS at its highest with 100,000 rows/s into 1 s windows; " + ", ".join(f"{r} {m:.0f}" for r, m in highest.items())
+    record.add(Line("mem_total_load", sum(highest.values()), "MiB", mode="realtime", note=note))
+    stage.drop("memory")

@@ -1,0 +1,66 @@
+"""Which measurements there are, and in which order they run. A part that fails is named in the results; the others run on."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import cost, gateway, latency, throughput, windows
+from bench.profile import Profile
+from bench.report import HERE, Recorder
+from bench.stage import Stage, stage
+from penstock.mesh.rooms import ALL_ROOMS
+
+Part = Callable[[Stage, Profile, Recorder], None]
+_STREAM_ROOMS = ("kafka", "redis", "gateway", "spark")
+
+
+def _attempt(name: str, record: Recorder, action: Callable[[], None]) -> None:
+    try:
+        action()
+    except Exception as error:
+        traceback.print_exc()
+        detail = getattr(error, "detail", "")
+        record.problem(f"{name}: {type(error).__name__}: {error} {detail}"[:600])
+
+
+def _staged(rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, record: Recorder, chosen: str) -> None:
+    """Run parts on one mesh."""
+    wanted = {name: part for name, part in parts.items() if name.startswith(chosen)}
+    if not wanted:
+        return
+    with stage(rooms) as on:
+        for name, part in wanted.items():
+            _attempt(name, record, lambda part=part: part(on, profile, record))  # type: ignore[misc]
+
+
+def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
+    # the store and the notifier would share the cores with what is measured: rates of the stream jobs are theirs alone
+    alone: dict[str, Part] = {"throughput": throughput.measure, "streams": cost.many_streams}
+    whole: dict[str, Part] = {
+        "memory": cost.memory, "create_stream": cost.create_stream, "latency": latency.measure, "gateway": gateway.measure,
+    }  # fmt: skip
+    _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen))
+    _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
+
+
+SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
+    "windows": lambda profile, record, _: windows.measure(profile, record),
+    "spine": _spine,
+}
+
+
+def run(only: str, profile: Profile, chosen: str = "") -> int:
+    """Run one suite or all; returns the exit status. Only a whole run may replace bench/RESULTS.md."""
+    whole = profile.name != "quick" and not chosen
+    directory = HERE if whole else Path(".penstock", "bench")
+    directory.mkdir(parents=True, exist_ok=True)
+    record = Recorder(profile.name, only, directory)
+    try:
+        for name, suite in SUITES.items():
+            if only in ("", name):
+                suite(profile, record, chosen)
+    finally:
+        record.close()
+    return 1 if record.problems else 0

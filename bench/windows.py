@@ -1,0 +1,106 @@
+"""windows_*: rows/s of the kernel of each window kind alone, one thread, no Kafka, no Spark. Plans come from the SQL that users write.
+
+Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write, every table in turn, 100 ms apart. The values
+make a session end, a state change, an event begin and end every few rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from bench.profile import Profile
+from bench.report import Recorder, median_line
+from penstock.errors import PenstockError
+from penstock.sql.parser import parse_one
+from penstock.sql.plan import Column, Precision, StreamPlan
+from penstock.sql.planner import TableDef, plan_stream
+from penstock.sql.statements import CreateStream
+from penstock.types import ColumnType
+from penstock.windows import make_kernel
+
+_BASE = 1_700_006_400_000
+_UNIT, _TABLES, _WRITE = 16_000, 10_000, 250
+_AGGREGATES = "_wstart, count(*), avg(current), max(voltage)"
+_KINDS = {
+    "interval_window_close": ("WINDOW_CLOSE", _AGGREGATES, "INTERVAL(10s)"),
+    "interval_at_once": ("AT_ONCE", _AGGREGATES, "INTERVAL(10s)"),
+    "sliding": ("WINDOW_CLOSE", _AGGREGATES, "INTERVAL(10s) SLIDING(5s)"),
+    "session": ("WINDOW_CLOSE", _AGGREGATES, "SESSION(ts, 1s)"),
+    "state": ("WINDOW_CLOSE", _AGGREGATES, "STATE_WINDOW(state)"),
+    "event": ("WINDOW_CLOSE", _AGGREGATES, "EVENT_WINDOW START WITH state = 1 END WITH state = 0"),
+    "count": ("WINDOW_CLOSE WATERMARK 1s", _AGGREGATES, "COUNT_WINDOW(20)"),
+    "filter": ("AT_ONCE", "ts, current, voltage", ""),
+}
+
+
+class _View:
+    """One table that the planner may see."""
+
+    def precision(self, database: str) -> Precision | None:
+        return "ms"
+
+    def table(self, database: str, name: str) -> TableDef | None:
+        if name != "meters":
+            return None
+        kinds = (("ts", "TIMESTAMP"), ("current", "DOUBLE"), ("voltage", "INT"), ("state", "INT"))
+        columns = tuple(Column(n, ColumnType(k)) for n, k in kinds)
+        return TableDef(1, "bench", "meters", "stable", columns, (Column("site", ColumnType("INT")),), "ms", None)
+
+    def streams_into(self, database: str, table: str) -> Sequence[str]:
+        return []
+
+
+def plan(kind: str) -> StreamPlan:
+    """The plan of one kind's statement."""
+    trigger, selected, window = _KINDS[kind]
+    where = "WHERE voltage >= 236 " if not window else ""
+    sql = f"CREATE STREAM s TRIGGER {trigger} INTO w AS SELECT {selected} FROM meters {where}PARTITION BY tbname {window}"
+    statement = parse_one(sql)
+    assert isinstance(statement, CreateStream)
+    return plan_stream(statement, _View(), database="bench", stream_id=1, target_id=2).plan
+
+
+def units(rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
+    """Kernel input of *rows* rows from the *first* on."""
+    names = pl.Series([f"d{k:06d}" for k in range(_TABLES)])
+    for start in range(first, first + rows, _UNIT):
+        at = np.arange(start, start + _UNIT)
+        sweep = at // _TABLES
+        yield pl.DataFrame({
+            "_step": ((at - start) // _WRITE).astype(np.uint32), "_offset": at // _WRITE, "_now": _BASE + sweep * 100,
+            "_op": np.zeros(_UNIT, np.int8), "tbname": names.gather(at % _TABLES),
+            # a pause of 5 s after every 20th row of a table ends its session
+            "ts": _BASE + sweep * 100 + sweep // 20 * 5_000, "current": (at * 7919 % 4096) * 0.125,
+            "voltage": (200 + at * 31 % 40).astype(np.int32), "state": (sweep // 10 % 2).astype(np.int32),
+            "site": (at % 100).astype(np.int32),
+        })  # fmt: skip
+
+
+def measure(profile: Profile, record: Recorder) -> None:
+    """One line a window kind."""
+    total = max(profile.kernel_rows // _UNIT, 4) * _UNIT
+    for kind in _KINDS:
+        rates, slowest, results = [], 0.0, 0
+        try:
+            kernel = make_kernel(plan(kind))
+            warm = -(-2 * _TABLES // _UNIT) * _UNIT
+            for unit in units(warm):
+                kernel.apply(unit)
+            for i in range(profile.rounds):
+                spent = 0.0
+                for unit in units(total // profile.rounds // _UNIT * _UNIT, warm + i * (total // profile.rounds // _UNIT * _UNIT)):
+                    begin = time.perf_counter()
+                    emission = kernel.apply(unit)
+                    took = time.perf_counter() - begin
+                    spent, slowest = spent + took, max(slowest, took)
+                    results += 0 if emission.rows is None else emission.rows.height
+                rates.append((total // profile.rounds // _UNIT * _UNIT) / spent)
+        except PenstockError as error:
+            record.problem(f"windows_{kind}: {error}")
+            continue
+        note = f"kernel alone, one thread; {results} result rows, slowest unit {slowest * 1000:.0f} ms"
+        record.add(median_line(f"windows_{kind}", rates, "rows/s", note=note))
