@@ -236,7 +236,8 @@ class Supervisor:
 
     def _remove(self, fs: fsspec.AbstractFileSystem, path: str) -> None:
         """Remove a directory of a topic that is gone. A worker of its stopped query may be writing its last file there just now:
-        what that leaves goes with `_remove_leftovers`."""
+        what that leaves goes with `_remove_leftovers`.
+        """
         try:
             if fs.exists(path):
                 fs.rm(path, recursive=True)
