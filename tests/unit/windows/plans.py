@@ -56,12 +56,14 @@ def window_plan(
     aggregates = aggregates or tuple(aggregate(n, f, sql) for n, (f, sql) in enumerate(functions))
     outputs = (Output("_wstart", "_wstart", TIMESTAMP), *(Output(f"c{a.name}", a.name, a.type) for a in aggregates))
     target = Target(
-        2, "db", "out", tuple(Column(o.name, o.type) for o in outputs), (Column("group_id", GROUP_ID), *(Column(k.alias, k.type) for k in keys)),
+        2, "db", "out", tuple(Column(o.name, o.type) for o in outputs),
+        (Column("group_id", GROUP_ID), *(Column(k.alias, k.type) for k in keys)),
         tuple(o.name for o in outputs), ("group_id", *range(len(keys))),
     )  # fmt: skip
     return StreamPlan(
         7, "db", "s", "", Source(1, "db", "st", source, COLUMNS, TAGS, "ms"), "scan", more.pop("where", None), keys,  # type: ignore[arg-type]
-        Interval(duration(size), duration(sliding or size), duration(offset) if offset else None), Trigger(trigger), aggregates, outputs, target,
+        Interval(duration(size), duration(sliding or size), duration(offset) if offset else None),
+        Trigger(trigger), aggregates, outputs, target,
         watermark=duration(watermark), **more,  # type: ignore[arg-type]
     )  # fmt: skip
 

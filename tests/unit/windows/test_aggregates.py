@@ -76,7 +76,8 @@ def test_last_takes_null_for_last_row_only():
 
 
 def test_no_value_gives_null_and_nan_counts_as_no_value():
-    made = make(aggregate(0, "sum"), aggregate(1, "avg"), aggregate(2, "min"), aggregate(3, "stddev"), aggregate(4, "apercentile", params=(50,)),
+    made = make(aggregate(0, "sum"), aggregate(1, "avg"), aggregate(2, "min"), aggregate(3, "stddev"),
+                aggregate(4, "apercentile", params=(50,)),
                 aggregate(5, "hyperloglog"), aggregate(6, "count"), aggregate(7, "first"))  # fmt: skip
     row = made.compute(frame([[("d1", 1, None), ("d1", 2, None)]]), ["tbname"]).row(0)
     assert row == ("d1", None, None, None, None, None, 0, 0, None)
@@ -120,7 +121,8 @@ def test_percentiles_of_few_values_are_exact():
 def test_distinct_counts_are_near(distinct, column):
     made = make(aggregate(0, "hyperloglog", column))
     n = min(distinct * 2, 60_000)
-    data = pl.DataFrame({"tbname": ["d1"] * n, "ts": np.arange(n), "v": (np.arange(n) % distinct) * 1.0, "i": [0] * n,
+    data = pl.DataFrame({"tbname": ["d1"] * n, "ts": np.arange(n), "v": (np.arange(n) % distinct) * 1.0,
+                         "i": [0] * n,
                          "s": [f"k{k}" for k in np.arange(n) % distinct], "loc": ["a"] * n}).with_columns(made.argument_expressions())  # fmt: skip
     halves = [made.partial(data[: n // 2], ["tbname"]), made.partial(data[n // 2 :], ["tbname"])]
     found = made.finalise(made.merge(pl.concat(halves), ["tbname"]), ["tbname"])["_a0"][0]
