@@ -82,7 +82,7 @@ class Forwarder:
                 "the gateway that leads the catalog does not answer", code="E_LEASE_HELD", detail=f"{address}: {failed}"
             ) from failed
         if "error" in answer:
-            raise _error(answer["error"])
+            raise error_of(answer["error"])
         await asyncio.to_thread(self._reader.wait_for, int(answer["revision"]))
 
     def routes(self, run: Run) -> list[web.RouteDef]:
@@ -98,7 +98,7 @@ class Forwarder:
         return [web.post(PATH, handle)]
 
 
-def _error(body: dict[str, Any]) -> PenstockError:
+def error_of(body: dict[str, Any]) -> PenstockError:
     code = str(body.get("code", "E_REMOTE"))
     common: dict[str, Any] = {"code": code, "detail": str(body.get("detail", "")), "hint": str(body.get("hint", ""))}
     if "line" in body:

@@ -51,15 +51,15 @@ class Store:
                     raise OverloadError(
                         f"the result has more than {self._max_rows} rows", code="E_TOO_LARGE", hint="add LIMIT, or `penstock export`"
                     )
-            return _aware(pa.Table.from_batches(batches, reader.schema))
+            return aware(pa.Table.from_batches(batches, reader.schema))
         except pa.ArrowException as error:
-            raise _error(error) from None
+            raise error_of(error) from None
 
     def close(self) -> None:
         self._client.close()
 
 
-def _aware(table: pa.Table) -> pa.Table:
+def aware(table: pa.Table) -> pa.Table:
     """Times are UTC; DuckDB leaves that out."""
     fields = [
         field.with_type(pa.timestamp(field.type.unit, "UTC")) if pa.types.is_timestamp(field.type) and field.type.tz is None else field
@@ -68,7 +68,7 @@ def _aware(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields, table.schema.metadata))
 
 
-def _error(error: pa.ArrowException) -> PenstockError:
+def error_of(error: pa.ArrowException) -> PenstockError:
     text = str(error)
     try:
         body, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # gRPC adds its own words behind

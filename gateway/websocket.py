@@ -91,7 +91,7 @@ class _Connection:
     async def _take(self, data: str | bytes) -> None:
         seq: Any = None
         try:
-            seq, table, rows, key = _from_text(data) if isinstance(data, str) else _from_binary(data)
+            seq, table, rows, key = from_text(data) if isinstance(data, str) else from_binary(data)
             table = table or self._table
             if not isinstance(table, str) or "." not in table:
                 raise SchemaError('a frame names its table: "database.table"', code="E_BODY")
@@ -118,7 +118,7 @@ class _Connection:
         self._answers.put_nowait(json.dumps({"nack": seq, "error": error.to_dict()}))
 
 
-def _from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
+def from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
     frame = parse_json(data)
     if not isinstance(frame, dict) or not isinstance(frame.get("rows"), list):
         raise SchemaError('a frame is {"seq": n, "table": "db.t", "rows": [{…}, …]}', code="E_BODY")
@@ -126,7 +126,7 @@ def _from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
     return frame.get("seq"), frame.get("table"), frame["rows"], None if key is None else str(key)
 
 
-def _from_binary(data: bytes) -> tuple[Any, str | None, pa.Table, str | None]:
+def from_binary(data: bytes) -> tuple[Any, str | None, pa.Table, str | None]:
     table = from_arrow(data)
     metadata = {k.decode(errors="replace"): v.decode(errors="replace") for k, v in (table.schema.metadata or {}).items()}
     seq = metadata.get("penstock.seq")
