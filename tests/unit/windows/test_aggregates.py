@@ -123,7 +123,8 @@ def test_distinct_counts_are_near(distinct, column):
     n = min(distinct * 2, 60_000)
     data = pl.DataFrame({"tbname": ["d1"] * n, "ts": np.arange(n), "v": (np.arange(n) % distinct) * 1.0,
                          "i": [0] * n,
-                         "s": [f"k{k}" for k in np.arange(n) % distinct], "loc": ["a"] * n}).with_columns(made.argument_expressions())  # fmt: skip
+                         "s": [f"k{k}" for k in np.arange(n) % distinct],
+                         "loc": ["a"] * n}).with_columns(made.argument_expressions())  # fmt: skip
     halves = [made.partial(data[: n // 2], ["tbname"]), made.partial(data[n // 2 :], ["tbname"])]
     found = made.finalise(made.merge(pl.concat(halves), ["tbname"]), ["tbname"])["_a0"][0]
     assert abs(found - distinct) <= max(distinct * 0.06, 0)
