@@ -1,8 +1,8 @@
 """What Penstock is compared with: plain Spark jobs over plain Avro, in a JVM of their own, on the same broker.
 
-`throughput`: `from_avro`, 10 s windows per table (count, avg, max), RocksDB state, micro-batches, warm. `latency`: real-time mode without
-Python: `from_avro`, a filter, a Kafka sink. Runs as `python -m bench.baseline`, so that nothing of Spark is in the bench's own process; says
-what it found as JSON lines.
+`throughput`: `from_avro`, 10 s windows per table (count, avg, max), RocksDB state, micro-batches, warm. `latency`: real-time mode
+without Python: `from_avro`, a filter, a Kafka sink. Runs as `python -m bench.baseline`, so that nothing of Spark is in the bench's own
+process; says what it found as JSON lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def _session(scratch: str, options: dict[str, str], slots: str) -> Any:
     common = {
         "spark.jars": ",".join(str(p) for p in jars.paths("spark")), "spark.ui.enabled": "false", "spark.driver.memory": "1500m",
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.local.dir": scratch,
-        "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC", "spark.sql.streaming.numRecentProgressUpdates": "10000",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC", "spark.sql.streaming.numRecentProgressUpdates": "10000",
     }  # fmt: skip
     for key, value in {**common, **options}.items():
         builder = builder.config(key, value)

@@ -81,7 +81,8 @@ async def _requests(url: str, user: str, password: str, seconds: float) -> dict[
     """Requests at a fixed rate over keep-alive connections, bare sockets: the client must not be the limit."""
     host, port = urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 80
     token = base64.b64encode(f"{user}:{password}".encode()).decode()
-    head = f"POST /v1/tables/ways/meters/rows HTTP/1.1\r\nHost: {host}\r\nAuthorization: Basic {token}\r\nContent-Type: application/json\r\n"
+    head = f"POST /v1/tables/ways/meters/rows HTTP/1.1\r\nHost: {host}\r\nAuthorization: Basic {token}\r\n"
+    head += "Content-Type: application/json\r\n"
     total, warm = int(_WANTED_HTTP * (seconds + 1)), _WANTED_HTTP
     took = np.full(total, np.nan)
     begin = time.perf_counter() + 0.5

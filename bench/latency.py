@@ -117,8 +117,12 @@ def _rows(results: pl.DataFrame, made: Load, outcome: Outcome, *, every: bool) -
         joined = sent.sort("seq").join_asof(by_table, on="seq", by="tbname", strategy="forward", check_sortedness=False)
     else:
         joined = sent.join(first, on="seq")
-    joined = joined.filter(pl.col("read_at").is_not_null() & pl.col("acked").is_not_nan())
-    return joined.select("due", ms=(pl.col("read_at") - pl.col("acked")).clip(0) * 1000, send_ms=(pl.col("read_at") - pl.col("sent")) * 1000)
+    return _timed(joined.filter(pl.col("read_at").is_not_null() & pl.col("acked").is_not_nan()))
+
+
+def _timed(joined: pl.DataFrame) -> Latencies:
+    since = {"ms": (pl.col("read_at") - pl.col("acked")).clip(0), "send_ms": pl.col("read_at") - pl.col("sent")}
+    return joined.select("due", **{name: seconds * 1000 for name, seconds in since.items()})
 
 
 def _closed(results: pl.DataFrame, made: Load, outcome: Outcome) -> Latencies:
@@ -127,8 +131,7 @@ def _closed(results: pl.DataFrame, made: Load, outcome: Outcome) -> Latencies:
         "partition": made.partitions, "from_offset": outcome.offsets, "acked": outcome.acked, "sent": outcome.sent, "due": made.due,
     })  # fmt: skip
     partition = pl.col("producer").str.split(":").list.last().cast(pl.Int64)
-    joined = results.with_columns(partition=partition).join(records, on=["partition", "from_offset"])
-    return joined.select("due", ms=(pl.col("read_at") - pl.col("acked")).clip(0) * 1000, send_ms=(pl.col("read_at") - pl.col("sent")) * 1000)
+    return _timed(results.with_columns(partition=partition).join(records, on=["partition", "from_offset"]))
 
 
 def _baseline(stage: Stage, profile: Profile, label: str) -> Latencies:
@@ -177,5 +180,3 @@ def _idle(stage: Stage, profile: Profile, record: Recorder) -> None:
 
 def number_of(value: object) -> str:
     return "-" if value is None else f"{float(str(value)):.1f}"
-
-

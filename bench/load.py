@@ -92,7 +92,7 @@ class Reader:
     """Reads a topic from its present end in a thread and notes when each record was there."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        config = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 5, "fetch.min.bytes": 1}
+        config = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         self._consumer = Consumer(config)
         self._consumer.assign([TopicPartition(topic, p, OFFSET_END) for p in range(partitions)])
         self._done = threading.Event()
@@ -108,9 +108,10 @@ class Reader:
             found = [] if message is None else [message]
             while found:
                 for m in found:
-                    if m.error() is None and m.value() is not None:
+                    value = m.value()
+                    if m.error() is None and value is not None:
                         self.times.append(now)
-                        self.values.append(m.value())
+                        self.values.append(value)
                 found = self._consumer.consume(500, 0)
                 now = time.perf_counter()
 
@@ -183,7 +184,7 @@ class _Noted:
     def __call__(self, error: object, message: Message) -> None:
         if error is None:
             self._out.acked[self._index] = time.perf_counter()
-            self._out.offsets[self._index] = message.offset() if message.offset() is not None else -1
+            self._out.offsets[self._index] = message.offset() or 0
 
 
 def percentiles(milliseconds: Sequence[float] | Floats) -> dict[str, float]:

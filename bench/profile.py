@@ -1,4 +1,7 @@
-"""How long each measurement lasts. `full` is what the promises are judged by; `short` fits half an hour; `quick` is for work on the bench itself."""
+"""How long each measurement lasts.
+
+`full` is what the promises are judged by, `short` fits half an hour, `quick` is for work on the bench itself.
+"""
 
 from __future__ import annotations
 

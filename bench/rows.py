@@ -61,7 +61,8 @@ def _frame(names: pl.Series, partition: int, at: np.ndarray[Any, np.dtype[np.int
     mixed = at * 4 + partition
     return pl.DataFrame({
         "tbname": names.gather(at % len(names)), "ts": BASE + at // len(names) * STEP_MS, "current": (mixed * 7919 % 4096) * 0.125,
-        "voltage": (200 + mixed * 31 % 40).astype(np.int32), "phase": (mixed % 1024) / 1024.0, "site": (at % len(names) % 100).astype(np.int32),
+        "voltage": (200 + mixed * 31 % 40).astype(np.int32), "phase": (mixed % 1024) / 1024.0,
+        "site": (at % len(names) % 100).astype(np.int32),
     })  # fmt: skip
 
 
@@ -73,7 +74,8 @@ def batches(frame: pl.DataFrame, table: Table, size: int) -> list[bytes]:
 def records(frame: pl.DataFrame, table: Table, bounds: Bounds) -> list[bytes]:
     """One record value for each stretch bounds[i]..bounds[i+1] of rows, in the table's wire format."""
     schema = avro_schema(table.newest, table.precision, table.name)
-    columns = [_text(frame["tbname"]), frame[table.time_column].to_arrow(), pa.array(np.zeros(frame.height, np.int32))]
+    time = frame[table.time_column].to_arrow().cast(pa.timestamp(table.precision))
+    columns = [_text(frame["tbname"]), time, pa.array(np.zeros(frame.height, np.int32))]
     columns += [frame[c.name].to_arrow() for c in (*table.columns[1:], *table.tags)]
     n = len(bounds) - 1
     none, minus = pa.nulls(n, pa.string()), pa.array(np.full(n, -1, np.int64))

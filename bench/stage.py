@@ -139,9 +139,7 @@ def stage(rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | N
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0)
             try:
-                yield Stage(
-                    mesh, client, Admin(mesh.kafka_bootstrap), redis.Redis.from_url(mesh.redis_url, decode_responses=True), catalog
-                )
+                yield Stage(mesh, client, Admin(mesh.kafka_bootstrap), redis.Redis.from_url(mesh.redis_url, decode_responses=True), catalog)
             finally:
                 client.close()
                 catalog.close()

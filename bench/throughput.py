@@ -1,8 +1,8 @@
 """throughput_*: a backlog in Kafka to 10 s windows per table in the result table, and plain Spark over the same rows.
 
-The stream is created first, the jobs are held, a round's rows are published, the jobs go on: so what is measured is the operator's rate and not
-the publisher's. The clock runs between positions that the operator has saved, which it does only when every result before them is
-acknowledged. After the last round all windows are flushed and compared with polars' answer to the same rows.
+The stream is created first, the jobs are held, a round's rows are published, the jobs go on: what is measured is the operator's rate
+and not the publisher's. The clock runs between positions that the operator has saved, which it does only when every result before
+them is acknowledged. After the last round all windows are flushed and compared with polars' answer to the same rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from penstock import names
 from penstock.bus import Reader
 from penstock.codec import TableCodec, schema_ids
 
-_WINDOWS = "SELECT _wstart, count(*) AS n, sum(current) AS s, avg(current) AS c, max(voltage) AS v FROM {db}.meters PARTITION BY tbname AS meter INTERVAL(10s)"
+_WINDOWS = (
+    "SELECT _wstart, count(*) AS n, sum(current) AS s, avg(current) AS c, max(voltage) AS v "
+    "FROM {db}.meters PARTITION BY tbname AS meter INTERVAL(10s)"
+)
 _TOPIC = "bench.plain"
 
 
@@ -49,7 +52,7 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
             note=f"from_avro + groupBy(window, tbname), {len(warm)} warm micro-batches of {max(b['rows'] for b in warm)} rows",
         )
     )  # fmt: skip
-    return statistics.median(rates)
+    return float(statistics.median(rates))
 
 
 def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: float) -> None:
@@ -121,5 +124,3 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     base = plain_spark(stage, profile, record)
     penstock(stage, profile, record, 250, base)
     penstock(stage, profile, record, 1, base)
-
-

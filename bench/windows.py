@@ -1,7 +1,7 @@
 """windows_*: rows/s of the kernel of each window kind alone, one thread, no Kafka, no Spark. Plans come from the SQL that users write.
 
-Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write, every table in turn, 100 ms apart. The values
-make a session end, a state change, an event begin and end every few rows.
+Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write, every table in turn, 100 ms apart. The
+values make a session end, a state change, an event begin and end every few rows.
 """
 
 from __future__ import annotations
