@@ -3,6 +3,8 @@
 PY := .venv/bin/python
 BIN := .venv/bin
 OUT ?=
+KILL ?=
+SPLIT ?=
 ONLY ?=
 CASES ?= tests/conformance/stream-cases.json
 BACKEND ?= kernel
@@ -51,8 +53,8 @@ demo: setup  ## replay 336,776 flights through the mesh and check every window [
 bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in bench/RESULTS.md
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
 
-conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE]
-	@$(PY) -m tests.conformance --cases $(CASES) --backend $(BACKEND) $(if $(OUT),--out $(OUT))
+conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N]
+	@$(PY) -m tests.conformance $(CASES) --backend $(BACKEND) $(if $(OUT),--out $(OUT)) $(if $(SPLIT),--split $(SPLIT)) $(if $(KILL),--kill $(KILL))
 
 up: setup  ## start the mesh in the background
 	@$(BIN)/penstock up --detach
