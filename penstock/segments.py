@@ -46,10 +46,11 @@ class RangeDelete:
 
 @dataclass(frozen=True)
 class Position:
-    """What of one topic-partition is in segments: all records below `next`."""
+    """What of one topic-partition is in segments: all records below `next`. `owner`: `Catalog.topic_owner` of the topic."""
 
     topic: str
     partition: int
+    owner: int = 0
     next: int = 0
     #: highest (offset, ordinal) per producer among them, for readers that go on from here
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class Position:
     version: int = FORMAT_VERSION
 
     def save(self, root: str) -> None:
-        path = _position_path(root, self.topic, self.partition)
+        path = _position_path(root, self.topic, self.partition, self.owner)
         path.parent.mkdir(parents=True, exist_ok=True)
         tmp = path.with_suffix(f".{os.getpid()}.tmp")
         with open(tmp, "w", encoding="utf-8") as out:
@@ -69,12 +70,17 @@ class Position:
         os.replace(tmp, path)
 
     @classmethod
-    def load(cls, root: str, topic: str, partition: int) -> Position:
-        path = _position_path(root, topic, partition)
+    def load(cls, root: str, topic: str, partition: int, owner: int) -> Position:
+        """The committed position; the beginning when there is none.
+
+        Raises:
+            StateError: the file is damaged or newer than this build.
+        """
+        path = _position_path(root, topic, partition, owner)
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return cls(topic, partition)
+            return cls(topic, partition, owner)
         except ValueError as error:
             raise StateError(f"segment position {path} is damaged", detail=str(error), hint="restore it from a backup") from None
         if raw["version"] > FORMAT_VERSION:
@@ -87,11 +93,11 @@ class Position:
         )
         producers = {k: (v[0], v[1]) for k, v in raw["producers"].items()}
         tags = {int(table): children for table, children in raw.get("tags", {}).items()}
-        return cls(topic, partition, raw["next"], producers, deletes, tags, raw["version"])
+        return cls(topic, partition, owner, raw["next"], producers, deletes, tags, raw["version"])
 
 
-def _position_path(root: str, topic: str, partition: int) -> Path:
-    return Path(root) / "positions" / f"{topic}-{partition}.json"
+def _position_path(root: str, topic: str, partition: int, owner: int) -> Path:
+    return Path(root) / "positions" / f"{topic}-{partition}.{owner}.json"
 
 
 @dataclass(frozen=True)

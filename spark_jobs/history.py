@@ -33,11 +33,15 @@ class _Tail:
         self._start()
 
     def _start(self) -> None:
-        self.position = Position.load(self._worker.settings.segments_dir, self._topic, self._partition)
+        self.position = self._committed()
         self._seen: dict[str, Stamp] = dict(self.position.producers)
         self._next = self.position.next
         self.rows: list[pl.DataFrame] = []
         self.deletes: list[RangeDelete] = [d for d in self.position.deletes if d.table_id == self._table_id]
+
+    def _committed(self) -> Position:
+        owner = self._worker.catalog.catalog.topic_owner(self._topic)
+        return Position.load(self._worker.settings.segments_dir, self._topic, self._partition, owner)
 
     def advance(self, until: int) -> None:
         """Know everything below offset *until*.
@@ -45,7 +49,7 @@ class _Tail:
         Raises:
             StateError: the log cannot be read up to there.
         """
-        if Position.load(self._worker.settings.segments_dir, self._topic, self._partition).next > self._next:
+        if self._committed().next > self._next:
             self._start()
         if self._next >= until:
             return

@@ -98,6 +98,13 @@ class Catalog:
         found = {ingest_topic(d.name): d.partitions for d in self._databases.copy().values()}
         return found | {t.topic: t.partitions for t in self._tables.copy().values()}
 
+    def topic_owner(self, topic: str) -> int:
+        """Id of the database or table that an ingestion topic was made for; 0 when there is none. A topic that was dropped and made
+        again under the same name has another owner: nothing kept about the old one's offsets holds for it.
+        """
+        owner = next((d.id for d in self._databases.copy().values() if ingest_topic(d.name) == topic), 0)
+        return owner or next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+
     def child(self, database: str, name: str) -> Child | None:
         """The child table *name*, if it was made by CREATE TABLE (others are known to the store)."""
         return self._children.get(database.lower(), {}).get(name.lower())

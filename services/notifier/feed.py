@@ -9,22 +9,42 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from penstock.bus import Admin, Batch, Reader
 from penstock.log import get
 
 log = get(__name__)
+T = TypeVar("T")
 _HISTORY_BYTES = 4 << 20
+#: part of the memory's bound whose slices keep what listeners made of them
+_YOUNG = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slice:
-    """Consecutive records of one partition."""
+    """Consecutive records of one partition, and what listeners have made of them (`shared`)."""
 
     batch: Batch
     size: int
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What *make* gives, made once for all listeners while the slice is young."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            made: T = self._made[key]
+            return made
+
+    def forget(self) -> None:
+        """Free what was made; it can be made again."""
+        with self._lock:
+            self._made.clear()
 
     @property
     def partition(self) -> int:
@@ -48,8 +68,9 @@ class _Ring:
 
     def __init__(self, start: int) -> None:
         self.slices: deque[Slice] = deque()
+        self._young: deque[Slice] = deque()
         self.floor = self.next = start
-        self.size = 0
+        self.size = self._young_size = 0
 
     def add(self, piece: Slice, bound: int) -> None:
         self.slices.append(piece)
@@ -59,6 +80,13 @@ class _Ring:
             gone = self.slices.popleft()
             self.size -= gone.size
             self.floor = gone.next
+        # decoded rows are larger than records: only the newest slices keep them
+        self._young.append(piece)
+        self._young_size += piece.size
+        while self._young_size > bound // _YOUNG and len(self._young) > 1:
+            old = self._young.popleft()
+            self._young_size -= old.size
+            old.forget()
 
     def since(self, offset: int) -> list[Slice] | None:
         if offset < self.floor:
@@ -76,11 +104,10 @@ class Feed(threading.Thread):
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._arrived = asyncio.Event()
-        admin = Admin(bootstrap, client_id="notifier-admin")
-        self.partitions = [(topic, p) for p in range(admin.topics()[topic])]
-        self._starts = admin.start_offsets(self.partitions)
-        ends = admin.end_offsets(self.partitions)
-        self._rings = {p: _Ring(offset) for (_, p), offset in ends.items()}
+        self._admin = Admin(bootstrap, client_id="notifier-admin")
+        self.partitions = [(topic, p) for p in range(self._admin.topics()[topic])]
+        self._starts = self._admin.start_offsets(self.partitions)
+        self._rings = {p: _Ring(offset) for p, offset in self.log_ends().items()}
         self._bound = max(memory // max(len(self._rings), 1), 1)
         self.error: str | None = None
 
@@ -119,6 +146,10 @@ class Feed(threading.Thread):
     def beginnings(self) -> dict[int, int]:
         """Oldest offset of each partition: where `earliest` begins."""
         return {p: offset for (_, p), offset in self._starts.items()}
+
+    def log_ends(self) -> dict[int, int]:
+        """Next offset of each partition as Kafka says it now; blocks."""
+        return {p: offset for (_, p), offset in self._admin.end_offsets(self.partitions).items()}
 
     def since(self, partition: int, offset: int) -> list[Slice] | None:
         """Slices with records at or above *offset*; None when that is further back than memory goes."""

@@ -25,15 +25,17 @@ from websockets.http11 import Request, Response
 from penstock import names
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
-from penstock.errors import AuthError, BusError, CatalogError, PenstockError
+from penstock.errors import BusError, CatalogError, PenstockError
 from penstock.health import Health
 from penstock.log import get
 from services.notifier.feed import Feed, History, Slice
 from services.notifier.settings import NotifierSettings
-from services.notifier.subscription import Cursor, EventSubscription, RowSubscription
+from services.notifier.subscription import Cursor, EventSubscription, RowSubscription, TokenError
 
 log = get(__name__)
 Subscription = RowSubscription | EventSubscription
+#: slices worked on in the event loop; larger ones go to a thread, so that nobody waits for them
+_SMALL = 32 << 10
 
 
 class BadRequest(PenstockError):
@@ -47,6 +49,7 @@ class Hub:
         self._settings, self._catalog = settings, catalog
         self._feeds: dict[str, Feed] = {}
         self._feeds_lock = asyncio.Lock()
+        self._connected = 0
         expected = f"{settings.user}:{settings.root_password}".encode()
         self._basic = "Basic " + base64.b64encode(expected).decode()
         self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
@@ -68,19 +71,23 @@ class Hub:
             response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
             response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
             return response
+        if self._connected >= self._settings.max_clients:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many clients as PENSTOCK_NOTIFIER_MAX_CLIENTS says\n")
         return None
 
     async def serve(self, connection: ServerConnection) -> None:
         """One client, until it leaves."""
         tasks: dict[str, asyncio.Task[None]] = {}
-        self._clients.inc()
+        self._connected += 1
+        self._clients.set(self._connected)
         try:
             async for text in connection:
                 await self._handle(connection, text, tasks)
         except ConnectionClosed:
             pass
         finally:
-            self._clients.dec()
+            self._connected -= 1
+            self._clients.set(self._connected)
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
@@ -125,14 +132,14 @@ class Hub:
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
             feed = await self._feed(names.EVENTS)
-            return feed, EventSubscription(_cursor(request, feed), stream.id, tables)
+            return feed, EventSubscription(await _cursor(request, feed), stream.id, tables)
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
         table = self._table(request)
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
         feed = await self._feed(table.topic)
-        return feed, RowSubscription(_cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables)
+        return feed, RowSubscription(await _cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables)
 
     def _stream(self, name: str) -> Any:
         database, _, plain = name.rpartition(".")
@@ -212,7 +219,10 @@ class Hub:
                 history.close()
 
     async def _give(self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice) -> None:
-        message = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+        if piece.size < _SMALL:
+            message = subscription.take(piece)
+        else:
+            message = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
         if message is not None:
             head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
@@ -223,16 +233,27 @@ class Hub:
             feed.stop()
 
 
-def _cursor(request: dict[str, Any], feed: Feed) -> Cursor:
+async def _cursor(request: dict[str, Any], feed: Feed) -> Cursor:
+    """Where a subscription begins.
+
+    Raises:
+        TokenError: the token is none, or of another topic.
+    """
     start = str(request.get("from", "latest"))
     if start == "latest":
         return Cursor(feed.ends())
     if start == "earliest":
         return Cursor(feed.beginnings())
     cursor = Cursor.from_token(start)
+    if not _within(cursor, feed.ends()) and not _within(cursor, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)):
+        raise TokenError("the token points past the end of the log", hint="it is of another table, or the database was made anew")
     missing = {p: o for p, o in feed.beginnings().items() if p not in cursor.offsets}
     cursor.offsets.update(missing)
     return cursor
+
+
+def _within(cursor: Cursor, ends: dict[int, int]) -> bool:
+    return all(p in ends and 0 <= offset <= ends[p] for p, offset in cursor.offsets.items())
 
 
 def _request(text: str | bytes) -> dict[str, Any]:
@@ -247,6 +268,3 @@ def _request(text: str | bytes) -> dict[str, Any]:
 
 async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:
     await connection.send(json.dumps(message))
-
-
-__all__ = ["AuthError", "Hub"]

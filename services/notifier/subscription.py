@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from penstock import names
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import PenstockError, SchemaError
@@ -68,13 +67,30 @@ class Message:
     count: int
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of one table in a slice, decoded once for all who listen. `at` is each line's record, counted in the slice."""
+
+    rows: pl.DataFrame
+    at: pl.Series
+    #: record, producer, offset and ordinal of what streams published
+    stamps: list[tuple[int, str, int, int]]
+    #: all rows as JSON; made when the first listener wants just that
+    text: list[str]
+
+    def json(self) -> str:
+        if not self.text:
+            self.text.append(self.rows.write_json())
+        return self.text[0]
+
+
 class RowSubscription:
     """Rows of one table (a stream's result or any other); `tables` narrows to child tables."""
 
     def __init__(self, cursor: Cursor, table: Callable[[], Table | None], tables: Sequence[str] | None = None) -> None:
         """`table` gives the present definition: columns added while subscribed show up by themselves."""
-        self.cursor, self._table, self._tables = cursor, table, list(tables) if tables is not None else None
-        self._codecs: dict[int, TableCodec] = {}
+        self.cursor, self._table = cursor, table
+        self._tables = [t.lower() for t in tables] if tables is not None else None
 
     def take(self, piece: Slice) -> Message | None:
         """The message for a slice, or None when nothing in it concerns this subscription. Moves the cursor."""
@@ -83,50 +99,68 @@ class RowSubscription:
         table = self._table()
         if table is None:
             return None
-        batch = piece.batch
-        wanted = (batch.offsets >= start) & np.isin(schema_ids(batch.values), table.schema_ids)
-        frames = []
-        for schema_id, indexes in _runs(schema_ids(batch.values), np.flatnonzero(wanted)):
-            codec = self._codecs.get(schema_id)
-            if codec is None or codec.table != table:
-                codec = self._codecs[schema_id] = TableCodec(table, schema_id)
-            frames.append(self._rows(codec, piece.partition, [batch.values[i] for i in indexes]))
-        frames = [f for f in frames if f.height]
-        if not frames:
-            return None
-        rows = _readable(pl.concat(frames), table)
-        return Message("rows", rows.write_json(), rows.height)
-
-    def _rows(self, codec: TableCodec, partition: int, values: list[bytes | None]) -> pl.DataFrame:
-        decoded = codec.decode(values)
-        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-        repeated = [r for r, producer, offset, ordinal in stamped.iter_rows() if self.cursor.seen(partition, producer, offset, ordinal)]
-        rows = decoded.rows.filter(~pl.col("_record").is_in(repeated)) if repeated else decoded.rows
+        found = piece.shared(("rows", table.id, table.schema_ids), lambda: _decode(piece, table))
+        offsets = piece.batch.offsets
+        had = [
+            record
+            for record, producer, offset, ordinal in found.stamps
+            if offsets[record] >= start and self.cursor.seen(piece.partition, producer, offset, ordinal)
+        ]
+        rows, whole = found.rows, True
+        if had or start > piece.first:
+            first = int(np.searchsorted(offsets, start))
+            rows, whole = rows.filter((found.at >= first) & ~found.at.is_in(had)), False
         if self._tables is not None:
-            rows = rows.filter(pl.col("tbname").is_in(self._tables))
-        return rows.drop("_record", "_write")
+            rows, whole = rows.filter(pl.col("tbname").str.to_lowercase().is_in(self._tables)), False
+        if not rows.height:
+            return None
+        return Message("rows", found.json() if whole else rows.write_json(), rows.height)
+
+
+def _decode(piece: Slice, table: Table) -> _Rows:
+    """Rows of *table* in a slice, as clients get them."""
+    values, ids = piece.batch.values, schema_ids(piece.batch.values)
+    frames, stamps = [], []
+    for schema_id, indexes in _runs(ids, np.flatnonzero(np.isin(ids, table.schema_ids))):
+        decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])
+        place = np.asarray(indexes, dtype=np.uint32)
+        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
+        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in stamped.iter_rows()]
+        at = pl.Series("_at", place[decoded.rows["_record"].to_numpy()], dtype=pl.UInt32)
+        frames.append(decoded.rows.drop("_record", "_write").with_columns(at))
+    if not frames:
+        return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [], [])
+    rows = pl.concat(frames)
+    return _Rows(_readable(rows, table), rows["_at"], stamps, [])
 
 
 class EventSubscription:
     """Window events of one stream; `tables` narrows to child tables of the result."""
 
     def __init__(self, cursor: Cursor, stream_id: int, tables: Sequence[str] | None = None) -> None:
-        self.cursor, self._stream, self._tables = cursor, stream_id, set(tables) if tables is not None else None
+        self.cursor, self._stream = cursor, stream_id
+        self._tables = {t.lower() for t in tables} if tables is not None else None
 
     def take(self, piece: Slice) -> Message | None:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
-        for offset, value in zip(piece.batch.offsets, piece.batch.values, strict=True):
-            if offset < start:
+        for at, record, events in piece.shared("events", lambda: list(_events(piece))):
+            if at < start or record.stream != self._stream:
                 continue
-            try:
-                record = decode(EventsRecord, value)
-            except SchemaError:
-                continue  # another kind of record on the topic
-            if record.stream == self._stream and not self.cursor.seen(piece.partition, record.producer, record.offset, record.ordinal):
-                found += [e for e in json.loads(record.events) if self._tables is None or e.get("tableName") in self._tables]
+            if not self.cursor.seen(piece.partition, record.producer, record.offset, record.ordinal):
+                found += [e for e in events if self._tables is None or str(e.get("tableName")).lower() in self._tables]
         return Message("events", json.dumps(found, separators=(",", ":")), len(found)) if found else None
+
+
+def _events(piece: Slice) -> Iterator[tuple[int, EventsRecord, list[dict[str, Any]]]]:
+    """Offset, record and events of each record of events; others on the topic are skipped."""
+    for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
+        try:
+            record = decode(EventsRecord, value)
+            yield offset, record, json.loads(record.events, parse_constant=lambda _: None)
+        except (SchemaError, ValueError):
+            continue
 
 
 def _runs(ids: Any, indexes: Any) -> list[tuple[int, list[int]]]:
@@ -152,6 +186,3 @@ def _readable(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
         else:
             made.append(pl.col(column.name))
     return rows.select(made)
-
-
-EVENTS_TOPIC = names.EVENTS

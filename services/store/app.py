@@ -43,10 +43,10 @@ def run(settings: StoreSettings) -> int:
         lag.set(max(time.time() - stamp / 1000, 0.0))
 
     client = redis.from_url(settings.redis_dsn)
-    shelf = Shelf(settings.segments_dir)
-    tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
     with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
         health.ready("catalog")
+        shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)
+        tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
         intake = Intake(settings, catalog, shelf, client, on_read)
         intake.start()
         queries = Queries(shelf, Resolver(catalog, client), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows))

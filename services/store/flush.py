@@ -61,7 +61,9 @@ class Newest:
         self.frame = pl.concat([self.frame, new]).group_by("tbname").agg(pl.col("_max").max())
 
 
-def flush(root: str, topic: str, partition: int, frozen: Frozen, layouts: dict[int, Layout], newest: dict[int, Newest]) -> Position:
+def flush(
+    root: str, topic: str, partition: int, owner: int, frozen: Frozen, layouts: dict[int, Layout], newest: dict[int, Newest]
+) -> Position:
     """Write the frozen rows of every table as one segment each and commit. Tables unknown by now (dropped) are left out."""
     for table_id, frames in frozen.frames.items():
         layout = layouts.get(table_id)
@@ -79,7 +81,7 @@ def flush(root: str, topic: str, partition: int, frozen: Frozen, layouts: dict[i
             where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high
         )
         seen.add(rows, layout.time_column)
-    position = Position(topic, partition, frozen.next, frozen.producers, frozen.deletes, frozen.tags)
+    position = Position(topic, partition, owner, frozen.next, frozen.producers, frozen.deletes, frozen.tags)
     position.save(root)
     return position
 
@@ -144,11 +146,11 @@ def expire(root: str, table_id: int, partition: int, before: int) -> int:
     return len(gone)
 
 
-def remove_leftovers(root: str, table_id: int, position: Position) -> None:
-    """At start: files of a flush that was never committed."""
-    folder = Path(segments.directory(root, table_id, position.partition))
+def remove_leftovers(root: str, table_id: int, partition: int, below: int) -> None:
+    """At start: files of a flush that was never committed, beyond the position's next offset *below*."""
+    folder = Path(segments.directory(root, table_id, partition))
     for path in folder.glob("*.parquet") if folder.is_dir() else ():
-        if int(path.stem.split("-")[1]) >= position.next:
+        if int(path.stem.split("-")[1]) >= below:
             log.warning("removing a segment that was never committed", path=str(path))
             path.unlink(missing_ok=True)
     for path in folder.glob("*.tmp") if folder.is_dir() else ():

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -27,7 +28,9 @@ from penstock.log import get
 from penstock.records import ControlRecord, DeadLetter, decode, encode
 from penstock.segments import Position, RangeDelete
 from services.store import flush
+from services.store.flush import Newest
 from services.store.latest import Latest
+from services.store.retention import Retention
 from services.store.settings import StoreSettings
 from services.store.shelf import Shelf, layout_of
 from services.store.tail import Frozen, Tail
@@ -39,6 +42,12 @@ SCHEMA_PATIENCE = 5.0
 #: how often latest rows go to Redis
 LATEST_SECONDS = 0.5
 _READER = "store"
+
+
+@dataclass(frozen=True)
+class _Flushing:
+    tail: Tail
+    done: Future[Position]
 
 
 class Intake(threading.Thread):
@@ -53,12 +62,17 @@ class Intake(threading.Thread):
         self._codecs: dict[int, TableCodec] = {}
         self._halt = threading.Event()
         self._flusher = ThreadPoolExecutor(1, "flush")
-        self._flushing: dict[tuple[str, int], Future[Position]] = {}
+        self._flushing: dict[tuple[str, int], _Flushing] = {}
         self._latest_at = 0.0
+        #: partitions being read, and whose topic each is
+        self._reading: dict[tuple[str, int], int] = {}
         #: catalog revision whose topics are all being read
         self._followed = -1
         self._dead = Publisher(settings.kafka_bootstrap, client_id="store-deadletter")
         self._admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
+        self._retention = Retention(settings, catalog, shelf, self._admin)
+        self._swept_at = time.monotonic()
+        self._sweeping: Future[None] | None = None
         self.caught_up = threading.Event()
         self.failed: BaseException | None = None
 
@@ -70,9 +84,8 @@ class Intake(threading.Thread):
     def run(self) -> None:
         try:
             with Reader(self._settings.kafka_bootstrap, {}, client_id="store") as reader:
-                topics: set[tuple[str, int]] = set()
                 while not self._halt.is_set():
-                    topics = self._follow(reader, topics)
+                    self._follow(reader)
                     for batch in reader.read(20_000, 0.05):
                         self._take(batch)
                     self._housekeep()
@@ -83,36 +96,36 @@ class Intake(threading.Thread):
 
     # -- following topics ---------------------------------------------------------------------------------------------
 
-    def _follow(self, reader: Reader, known: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    def _follow(self, reader: Reader) -> None:
         """Begin with partitions that are new in the catalog, leave those that are gone."""
-        revision = self._catalog.catalog.revision
+        catalog = self._catalog.catalog
+        revision = catalog.revision
         if revision == self._followed:
-            return known
-        wanted = {(t, p) for t, n in self._catalog.catalog.topics().items() for p in range(n)}
+            return
+        wanted = {(t, p): catalog.topic_owner(t) for t, n in catalog.topics().items() for p in range(n)}
         there = self._admin.topics()
         if all(p < there.get(t, 0) for t, p in wanted):
             self._followed = revision
-        wanted = {(t, p) for t, p in wanted if p < there.get(t, 0)}
-        for topic, partition in wanted - known:
-            tail = self._shelf.open(topic, partition)
-            self._remove_leftovers(topic, Position.load(self._shelf.root, topic, partition))
-            start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
-            if start > tail.next:
-                log.error(
-                    "records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start
-                )
-            reader.add({(topic, partition): start})
-        gone = known - wanted
+        wanted = {(t, p): owner for (t, p), owner in wanted.items() if p < there.get(t, 0)}
+        gone = {k for k, owner in self._reading.items() if wanted.get(k) != owner}
         if gone:
             reader.remove(gone)
-            for topic in {t for t, _ in gone}:
-                self._shelf.close(topic)
+            for key in gone:
+                del self._reading[key]
+                self._shelf.close(*key)
+        for topic, partition in wanted.keys() - self._reading.keys():
+            self._begin(reader, topic, partition)
+            self._reading[topic, partition] = wanted[topic, partition]
         self.caught_up.set()
-        return wanted
 
-    def _remove_leftovers(self, topic: str, position: Position) -> None:
+    def _begin(self, reader: Reader, topic: str, partition: int) -> None:
+        tail = self._shelf.open(topic, partition)
         for table in self._catalog.catalog.tables_of_topic(topic):
-            flush.remove_leftovers(self._shelf.root, table.id, position)
+            flush.remove_leftovers(self._shelf.root, table.id, partition, tail.next)
+        start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
+        if start > tail.next:
+            log.error("records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start)
+        reader.add({(topic, partition): start})
 
     # -- taking records -----------------------------------------------------------------------------------------------
 
@@ -252,49 +265,48 @@ class Intake(threading.Thread):
                 self._latest.write()
             except redis.RedisError as error:
                 log.warning("latest rows wait for redis", error=str(error))
+        if now - self._swept_at >= self._settings.sweep_seconds and (self._sweeping is None or self._sweeping.done()):
+            self._swept_at = now
+            self._sweeping = self._flusher.submit(self._retention.sweep)
         for key, tail in self._shelf.tails().items():
             old = tail.oldest() and now - tail.oldest() >= self._settings.flush_seconds
             if (old or tail.rows >= self._settings.flush_rows) and key not in self._flushing:
                 self._begin_flush(key, tail)
-        for key in [k for k, f in self._flushing.items() if f.done()]:
+        for key in [k for k, f in self._flushing.items() if f.done.done()]:
             self._end_flush(key, self._flushing.pop(key))
 
     def _begin_flush(self, key: tuple[str, int], tail: Tail) -> None:
         frozen = tail.freeze()
         if frozen is not None:
-            self._flushing[key] = self._flusher.submit(self._flush, key, frozen)
+            self._flushing[key] = _Flushing(tail, self._flusher.submit(self._flush, key, frozen, tail.owner, self._shelf.newest[key]))
 
-    def _flush(self, key: tuple[str, int], frozen: Frozen) -> Position:
+    def _flush(self, key: tuple[str, int], frozen: Frozen, owner: int, newest: dict[int, Newest]) -> Position:
         topic, partition = key
         tables = {t.id: t for t in self._catalog.catalog.tables_of_topic(topic)}
         layouts = {i: layout_of(t) for i, t in tables.items()}
-        position = flush.flush(self._shelf.root, topic, partition, frozen, layouts, self._shelf.newest[key])
+        position = flush.flush(
+            self._shelf.root, topic, partition, self._shelf.open(topic, partition).owner, frozen, layouts, self._shelf.newest[key]
+        )
         for table_id in frozen.frames:
             if table_id in layouts:
                 flush.merge(self._shelf.root, layouts[table_id], partition, position.next)
         return position
 
-    def _end_flush(self, key: tuple[str, int], done: Future[Position]) -> None:
-        tail = self._shelf.open(*key)
-        error = done.exception()
+    def _end_flush(self, key: tuple[str, int], flushing: _Flushing) -> None:
+        error = flushing.done.exception()
         if error is not None:
-            log.error(
-                "flush failed; the rows stay in memory and in kafka, and it is tried again",
-                topic=key[0],
-                partition=key[1],
-                error=str(error),
-            )
-            tail.unfreeze()
+            why = "flush failed; the rows stay in memory and in kafka, and it is tried again"
+            log.error(why, topic=key[0], partition=key[1], error=str(error))
+            flushing.tail.unfreeze()
         else:
-            tail.thaw(done.result())
+            flushing.tail.thaw(flushing.done.result())
 
     def _flush_all(self) -> None:
-        for key, flushing in list(self._flushing.items()):
-            self._end_flush(key, _finished(flushing))
         for key, tail in self._shelf.tails().items():
-            frozen = tail.freeze()
-            if frozen is not None:
-                self._end_flush(key, _finished(self._flusher.submit(self._flush, key, frozen)))
+            if key not in self._flushing:
+                self._begin_flush(key, tail)
+        for key, flushing in self._flushing.items():
+            self._end_flush(key, flushing)
         try:
             self._latest.write()
         except redis.RedisError as error:
@@ -304,8 +316,3 @@ class Intake(threading.Thread):
             self._dead.close()
         except BusError as error:
             log.warning("dead letters were not sent", error=str(error))
-
-
-def _finished(future: Future[Position]) -> Future[Position]:
-    future.exception()
-    return future

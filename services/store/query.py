@@ -80,7 +80,12 @@ class Queries:
         table = found.table
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
         relation = Relation(con, prefix, layout_of(table), columns, self.image(found))
-        return relation.sql(None if found.child is None else [found.child])
+        rows = relation.sql(None if found.child is None else [found.child])
+        before = self._resolver.expiry(table)
+        if before is None:
+            return rows
+        unit = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[table.precision]
+        return f"SELECT * FROM ({rows}) WHERE {quote(table.time_column)} >= {unit}({before})"
 
     def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved:
         found = self._resolver.find(table.db or database, table.name)

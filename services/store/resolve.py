@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from dataclasses import dataclass
 
 import redis
@@ -11,6 +12,7 @@ from penstock import names
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.schema_view import CatalogSchema
+from services.store.retention import expiry
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class Resolver:
         stable_id = self._seen_in_rows(database, name)
         stable = catalog.table_by_id(stable_id) if stable_id is not None else None
         return Resolved(stable, name) if stable is not None else None
+
+    def expiry(self, table: Table) -> int | None:
+        """Rows below this time (ticks) are over their KEEP and no longer shown."""
+        return expiry(self._reader.catalog, table, time.time())
 
     def view(self) -> CatalogSchema:
         """The catalog as the planner asks it."""

@@ -21,6 +21,8 @@ class StoreSettings(Settings):
     flush_seconds: float = Field(default=30.0, gt=0)
     #: records stay in Kafka this long after they are in segments
     log_days: float = Field(default=7.0, ge=0)
+    #: how often KEEP and the log's age are looked at
+    sweep_seconds: float = Field(default=60.0, gt=0)
     #: how long a query waits for the caller's own writes
     own_writes_seconds: float = Field(default=10.0, gt=0)
     query_memory: str = "512MB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from penstock.catalog.model import Table
 from penstock.segments import Position
@@ -19,8 +20,9 @@ def layout_of(table: Table) -> Layout:
 class Shelf:
     """Thread-safe map (topic, partition) → Tail; a tail begins where its segments end."""
 
-    def __init__(self, root: str) -> None:
-        self.root = root
+    def __init__(self, root: str, owner_of: Callable[[str], int]) -> None:
+        """*owner_of*: `Catalog.topic_owner`."""
+        self.root, self._owner_of = root, owner_of
         self._lock = threading.Lock()
         self._tails: dict[tuple[str, int], Tail] = {}
         #: per topic-partition: newest time of each child table, by table
@@ -31,15 +33,15 @@ class Shelf:
         with self._lock:
             key = (topic, partition)
             if key not in self._tails:
-                self._tails[key] = Tail(Position.load(self.root, topic, partition))
+                self._tails[key] = Tail(Position.load(self.root, topic, partition, self._owner_of(topic)))
                 self.newest[key] = {}
             return self._tails[key]
 
-    def close(self, topic: str) -> None:
+    def close(self, topic: str, partition: int) -> None:
         """The topic was dropped."""
         with self._lock:
-            for key in [k for k in self._tails if k[0] == topic]:
-                del self._tails[key], self.newest[key]
+            self._tails.pop((topic, partition), None)
+            self.newest.pop((topic, partition), None)
 
     def tails(self) -> dict[tuple[str, int], Tail]:
         with self._lock:

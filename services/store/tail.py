@@ -66,6 +66,11 @@ class Tail:
         return self._next
 
     @property
+    def owner(self) -> int:
+        """Whose topic it is (`Catalog.topic_owner`)."""
+        return self._position.owner
+
+    @property
     def rows(self) -> int:
         return self._current.rows
 

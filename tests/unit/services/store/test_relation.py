@@ -24,13 +24,13 @@ class Bench:
     """One partition of one table, flushed when told."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
-        self.root, self.layout, self.tail = str(root), layout, Tail(Position("in.a", 0))
+        self.root, self.layout, self.tail = str(root), layout, Tail(Position("in.a", 0, 1))
         self.newest: dict[int, Newest] = {}
 
     def flush(self) -> None:
         frozen = self.tail.freeze()
         if frozen is not None:
-            self.tail.thaw(flush(self.root, "in.a", 0, frozen, {7: self.layout}, self.newest))
+            self.tail.thaw(flush(self.root, "in.a", 0, 1, frozen, {7: self.layout}, self.newest))
 
     def table(self) -> list[tuple[object, ...]]:
         con = duckdb.connect()
@@ -89,12 +89,12 @@ def test_a_segment_that_was_never_committed_does_not_count(bench: Bench, rows: C
     bench.tail.append(2, {7: rows(("a", 2000, 2, "x", 0, 1))}, [], 1.0)
     frozen = bench.tail.freeze()
     assert frozen is not None
-    committed = Position.load(bench.root, "in.a", 0)
-    flush(bench.root, "in.a", 0, frozen, {7: layout}, bench.newest)
+    committed = Position.load(bench.root, "in.a", 0, 1)
+    flush(bench.root, "in.a", 0, 1, frozen, {7: layout}, bench.newest)
     committed.save(bench.root)  # as if the crash came before the position
-    bench.tail = Tail(Position.load(bench.root, "in.a", 0))
+    bench.tail = Tail(Position.load(bench.root, "in.a", 0, 1))
     assert [r[1] for r in bench.table()] == [1000]
-    remove_leftovers(bench.root, 7, committed)
+    remove_leftovers(bench.root, 7, 0, committed.next)
     assert len(segments.segments(segments.directory(bench.root, 7, 0))) == 1
 
 
@@ -108,7 +108,7 @@ def test_failed_flush_loses_nothing(bench: Bench, rows: Callable[..., pl.DataFra
 
 
 def test_repeats_of_a_producer_are_dropped() -> None:
-    tail = Tail(Position("in.a", 0))
+    tail = Tail(Position("in.a", 0, 1))
     assert not tail.seen("s:1:in.a:0", 5, 0)
     assert tail.seen("s:1:in.a:0", 5, 0)
     assert not tail.seen("s:1:in.a:0", 5, 1)

@@ -1,0 +1,92 @@
+"""What may go: rows older than KEEP, log records that are long in segments, files of tables that were dropped.
+
+Runs on the flushing thread, so it never meets a flush. Removing too late costs disk; nothing is removed that a committed position
+does not cover.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from penstock import segments
+from penstock.bus import Admin
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
+from penstock.errors import PenstockError
+from penstock.log import get
+from penstock.sql.plan import TICKS_PER_SECOND
+from services.store import flush
+from services.store.settings import StoreSettings
+from services.store.shelf import Shelf
+
+log = get(__name__)
+_TABLE = "table="
+
+
+def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
+    """Rows with a time below this (ticks) are over their KEEP: the table's own, else its database's; None: for ever.
+
+    Args:
+        now: epoch seconds.
+    """
+    database = catalog.database(table.database)
+    keep = table.keep or (database.keep if database else None)
+    if keep is None:
+        return None
+    return int(now * TICKS_PER_SECOND[table.precision]) - keep.ticks(table.precision)
+
+
+class Retention:
+    def __init__(self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, admin: Admin) -> None:
+        self._settings, self._reader, self._shelf, self._admin = settings, catalog, shelf, admin
+
+    def sweep(self) -> None:
+        """One round over everything; what fails is logged and tried in the next."""
+        try:
+            self._expire()
+            self._shorten_logs()
+            self._remove_dropped()
+        except (PenstockError, OSError) as error:
+            log.warning("retention goes on in the next round", error=str(error))
+
+    def _expire(self) -> None:
+        catalog = self._reader.catalog
+        for table in catalog.tables():
+            before = expiry(catalog, table, time.time())
+            if before is not None:
+                gone = sum(flush.expire(self._shelf.root, table.id, p, before) for p in range(table.partitions))
+                if gone:
+                    log.info("segments over their KEEP removed", table=f"{table.database}.{table.name}", segments=gone)
+
+    def _shorten_logs(self) -> None:
+        """Delete records that have been in segments for `log_days`."""
+        oldest = time.time() - self._settings.log_days * 86_400
+        before = {}
+        for (topic, partition), tail in self._shelf.tails().items():
+            ends = [
+                s.last + 1
+                for table in self._reader.catalog.tables_of_topic(topic)
+                for s in segments.segments(segments.directory(self._shelf.root, table.id, partition), tail.view().position.next)
+                if s.path.stat().st_mtime < oldest
+            ]
+            if ends:
+                before[topic, partition] = max(ends)
+        starts = self._admin.start_offsets(list(before))
+        before = {key: end for key, end in before.items() if end > starts[key]}
+        if before:
+            self._admin.delete_records(before)
+
+    def _remove_dropped(self) -> None:
+        """Directories of tables, and positions of topics, that the catalog no longer knows."""
+        catalog, root = self._reader.catalog, Path(self._shelf.root)
+        for folder in root.glob(f"{_TABLE}*"):
+            number = int(folder.name.removeprefix(_TABLE))
+            if number < catalog.next_id and catalog.table_by_id(number) is None:
+                shutil.rmtree(folder)
+        for position in (root / "positions").glob("*.json"):
+            topic, _, owner = position.stem.rpartition(".")
+            if int(owner) < catalog.next_id and catalog.topic_owner(topic.rpartition("-")[0]) != int(owner):
+                position.unlink(missing_ok=True)
