@@ -23,7 +23,7 @@ from spark_jobs.settings import SparkSettings
 _JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 _RECORD = "struct(topic, partition, offset, timestamp, value)"
 
-#: why each is set: spikes of the design, docs/decisions/0006
+#: why each is set: docs/decisions/0010-real-time-mode.md
 _SESSION = {
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     "spark.sql.adaptive.enabled": "false",

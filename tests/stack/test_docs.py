@@ -1,0 +1,34 @@
+"""Every example of the documentation, run from top to bottom against a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.mesh.running import RunningMesh
+from tests.documents import ROOT, Reader, blocks, databases
+
+DOCUMENTS = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md") if blocks(p))]
+
+
+@pytest.fixture
+def client(mesh: RunningMesh) -> Iterator[penstock.Connection]:
+    with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as connection:
+        yield connection
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=[p.name for p in DOCUMENTS])
+def test_examples_do_what_they_say(mesh: RunningMesh, client: penstock.Connection, path: Path, tmp_path: Path) -> None:
+    (tmp_path / ".penstock").symlink_to(mesh.layout.root)
+    reader = Reader(mesh, client, path, tmp_path)
+    made = databases(path)
+    try:
+        for block in blocks(path):
+            reader.run(block)
+    finally:
+        for name in made:
+            client.execute(f"DROP DATABASE IF EXISTS {name}")
