@@ -1,0 +1,58 @@
+"""Stream entries, records and slices made by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from penstock.bus import Batch
+from penstock.catalog.model import StreamEntry
+from penstock.records import EventsRecord
+from penstock.sql.parser import parse_one
+from penstock.sql.plan import Column, Precision
+from penstock.sql.planner import TableDef, plan_stream
+from penstock.sql.statements import CreateStream
+from penstock.types import ColumnType
+from services.notifier.feed import Slice, slice_of
+from services.notifier.parcel import Parcel, Target
+
+
+class _View:
+    def precision(self, database: str) -> Precision | None:
+        return "ms"
+
+    def table(self, database: str, name: str) -> TableDef | None:
+        if name != "meters":
+            return None
+        columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
+        return TableDef(7, database, name, "stable", columns, (Column("g", ColumnType("INT")),), "ms")
+
+    def streams_into(self, database: str, table: str) -> list[str]:
+        return []
+
+
+def entry(clause: str = "NOTIFY ('ws://h:1/a') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')", *, stream: int = 12, created: int = 5) -> StreamEntry:
+    text = f"CREATE STREAM db.s INTO db.r AS SELECT _wstart, count(*) c FROM db.meters PARTITION BY tbname INTERVAL(1s) {clause}"
+    statement = parse_one(text)
+    assert isinstance(statement, CreateStream)
+    return StreamEntry(stream, plan_stream(statement, _View(), database="db", stream_id=stream, target_id=13).plan, created=created)
+
+
+def event(kind: str = "WINDOW_CLOSE", table: str = "d1", **more: Any) -> dict[str, Any]:
+    return {"tableName": table, "eventType": kind, "windowStart": 1, **more}
+
+
+def record(events: list[dict[str, Any]], *, offset: int = 4, ordinal: int = 0, history: bool = False, stream: int = 12) -> EventsRecord:
+    return EventsRecord(stream, "db.s", "s:12:in.db:0", offset, offset, json.dumps(events), ordinal, history=history)
+
+
+def parcel(offset: int, *, position: int | None = None, producer: str = "p", size: int = 10) -> Parcel:
+    place = (offset if position is None else position, 0)
+    return Parcel(0, offset, 12, "db.s", producer, place, 1, "x" * size, (Target("ws://h:1/a", "pause"),))
+
+
+def piece(values: list[bytes | None], first: int = 0, partition: int = 0) -> Slice:
+    offsets = np.arange(first, first + len(values), dtype=np.int64)
+    return slice_of(Batch("t", partition, offsets, offsets, [None] * len(values), values))

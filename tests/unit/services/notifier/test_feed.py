@@ -1,0 +1,37 @@
+"""The ring of newest slices: bounded, and honest about what it has no more."""
+
+from __future__ import annotations
+
+from services.notifier.feed import _Ring
+
+from .kit import piece
+
+
+def test_ring_keeps_the_newest_within_its_bound() -> None:
+    ring = _Ring(100)
+    for first in range(100, 110):
+        ring.add(piece([b"x" * 10], first=first), bound=35)
+    assert (ring.floor, ring.next, ring.size) == (107, 110, 30)
+    found = ring.since(108)
+    assert found is not None and [s.first for s in found] == [108, 109]
+    assert ring.since(110) == []
+    assert ring.since(106) is None, "further back than memory goes"
+
+
+def test_one_slice_larger_than_the_bound_is_kept() -> None:
+    ring = _Ring(0)
+    ring.add(piece([b"x" * 100]), bound=10)
+    found = ring.since(0)
+    assert found is not None and len(found) == 1
+
+
+def test_only_young_slices_keep_what_was_made_of_them() -> None:
+    ring, slices = _Ring(0), [piece([b"x" * 10], first=i) for i in range(8)]
+    made = []
+    for s in slices:
+        ring.add(s, bound=160)
+        s.shared("rows", lambda: made.append(1))
+    slices[7].shared("rows", lambda: made.append(1))
+    assert len(made) == 8
+    slices[0].shared("rows", lambda: made.append(1))
+    assert len(made) == 9
