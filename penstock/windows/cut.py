@@ -226,7 +226,8 @@ class IntervalCutter:
         """One line per window, in order of label."""
         made = labelled.group_by("_w", maintain_order=True).agg(
             pl.col("_g").first(), pl.col("_wstart").first(), (pl.col("_wend").first() - 1).alias("_stop"),
-            pl.col("_seq").first().alias("_sseq"), pl.col("_seq").last().alias("_lseq"), pl.len().cast(pl.Int64).alias("_n"), pl.col("_wend").first(),
+            pl.col("_seq").first().alias("_sseq"), pl.col("_seq").last().alias("_lseq"), pl.len().cast(pl.Int64).alias("_n"),
+            pl.col("_wend").first(),
         )  # fmt: skip
         return made.with_columns(_done=pl.lit(True), _ends_it=pl.lit(True))
 

@@ -78,10 +78,11 @@ class Filler:
             return indexed.group_by("_g").agg(pl.col("_i").min().alias(low), pl.col("_i").max().alias(high))
 
         both = bounds(old, "_a", "_b").join(bounds(real, "_c", "_d"), on="_g", how="left")
-        none_left = pl.col("_c").is_null()
+        none_left, end = pl.col("_c").is_null(), pl.col("_b") + 1
+        until = pl.when(none_left).then(end).otherwise(pl.min_horizontal("_c", end))
         ranges = pl.concat([
-            both.select("_g", pl.col("_a").alias("_f"), pl.when(none_left).then(pl.col("_b") + 1).otherwise(pl.min_horizontal("_c", pl.col("_b") + 1)).alias("_u")),
-            both.filter(~none_left).select("_g", pl.max_horizontal(pl.col("_d") + 1, "_a").alias("_f"), (pl.col("_b") + 1).alias("_u")),
+            both.select("_g", pl.col("_a").alias("_f"), until.alias("_u")),
+            both.filter(~none_left).select("_g", pl.max_horizontal(pl.col("_d") + 1, "_a").alias("_f"), end.alias("_u")),
         ])  # fmt: skip
         return self._windows(ranges.filter(pl.col("_u") > pl.col("_f")))
 

@@ -69,7 +69,7 @@ class ForceKernel:
         """Take rows over; a repeat replaces."""
         if not made.height:
             return
-        self.now = max(self.now, int(made.get_column("_now").max() or 0))  # type: ignore[call-overload]
+        self.now = max(self.now, int(made.get_column("_now").to_numpy().max()))
         final = made.unique(subset=self.ingest.identity, keep="last", maintain_order=True)
         stored = self.rows if self.rows is not None else made.select(self.ingest.columns).clear()
         stored = stored.join(final.select(self.ingest.identity), on=self.ingest.identity, how="anti", nulls_equal=True)

@@ -9,7 +9,6 @@ without a window (`filter`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,29 +17,17 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
 from penstock.windows.evict import Evictor
-from penstock.windows.events import Events
-from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
-from penstock.windows.inorder import InOrder
 from penstock.windows.ingest import Ingest
+from penstock.windows.inorder import InOrder
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
-from penstock.windows.regions import Regions, after_start, before_end
-from penstock.windows.result import Results
+from penstock.windows.regions import Regions, after_start, before_end, touches
 from penstock.windows.scope import Scope
 from penstock.windows.store import Numbers, Store
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
-
-@dataclass
-class Change:
-    """What a write did to windows: all of the partitions concerned as they are `known` now, those new, published and taken back."""
-
-    known: pl.DataFrame
-    opened: pl.DataFrame
-    put: pl.DataFrame
-    removed: pl.DataFrame
-    history: bool = False
 
 
 class GeneralKernel:
@@ -54,11 +41,8 @@ class GeneralKernel:
         self.aggregates = Aggregates(scope)
         self.cutter = make_cutter(scope)
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)
-        self.results = Results(scope, self.groups)
         self.regions = Regions(plan)
         self.publisher = Publisher(plan.trigger)
-        self.events = Events(plan, self.groups)
-        self.filler = Filler(scope, self.aggregates, self.results) if plan.fill.mode != "none" else None
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
         self.time, self.key = source.time_column, source.key_column
         # the result of a stream is a keyed table: a repeat replaces whatever the options say, and nothing expires
@@ -68,11 +52,8 @@ class GeneralKernel:
         self.replaces = not plan.ignore_update or continuous or derived
         #: whether what is published depends on the single writes, not just on the live rows after the call
         self.by_step = plan.notify is not None or plan.trigger.kind in ("max_delay", "continuous_window_close")
-        #: several rows of one time may begin windows of one start; several windows may be given one child table and time
-        self.may_repeat = not self.replaces or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
-        self.target_key = plan.target.key_column
-        self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
-        self._key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Null())
+        self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, self.replaces)
+        self.identity, self.target_key = self.outlet.identity, self.outlet.target_key
         self.every = plan.trigger.every.ticks(source.precision) if plan.trigger.every else 0
         if continuous and not self.every:
             self.every = 3600 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[source.precision]
@@ -80,12 +61,12 @@ class GeneralKernel:
         empty = self.ingest.empty()
         self.store = Store(empty, self._describe(empty))
         # filled rows depend on neighbours however far away, so nothing is let go then
-        again = history if self.filler is None else None
+        again = history if self.outlet.filler is None else None
         self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces)
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
-        plain = plan.notify is None and self.filler is None and self.target_key is None
+        plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None
-        self.ghosts = pl.DataFrame(schema={"_g": pl.Int64, "_wstart": pl.Int64, "_wend": pl.Int64, "_stop": pl.Int64, "_key": self._key_type})
+        self.ghosts = self.store.heads.select(GONE)
         self.clock, self.clock_start = NEVER, NEVER
         self.now = 0
 
@@ -123,7 +104,7 @@ class GeneralKernel:
     def _extend(self, rows: pl.DataFrame, out: Output) -> None:
         """Rows of partitions that are in order."""
         assert self.inorder is not None
-        self.now = max(self.now, rows.get_column("_now").max())  # type: ignore[type-var, assignment]
+        self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         live = rows.filter(pl.col("_pass")) if not rows.get_column("_pass").all() else rows
         if not live.height:
             return
@@ -142,7 +123,7 @@ class GeneralKernel:
         closed = everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
         decided = self.publisher.decide(everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open")))
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        self._publish(Change(put, put.clear(), put, drop.select(self.ghosts.columns)), out)
+        self.outlet.publish(Change(put, put.clear(), put, drop.select(GONE)), self.now, out)
         settled = self.publisher.settled(decided)
         mine = settled[waiting.height :]
         owners = mine.get_column("_g").to_numpy()
@@ -161,7 +142,7 @@ class GeneralKernel:
 
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """One or several writes, settled once at their end."""
-        self.now = max(self.now, int(rows.get_column("_now").max() or 0))  # type: ignore[call-overload]
+        self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         self._reserve()
         before = self.timeline.all_t()
         rows = self._drop_late(rows, source, out)
@@ -253,12 +234,12 @@ class GeneralKernel:
         windows = windows.with_columns(pl.Series("_closed", stop < t[number]), pl.Series("_was_open", stop >= earlier[number]))
         decided = self.publisher.decide(windows, at_once)
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        removed = [drop.select(self.ghosts.columns)]
+        removed = [drop.select(GONE)]
         if self.publisher.keeps_vanished and not at_once:
-            self.ghosts = pl.concat([self.ghosts, vanished.select(self.ghosts.columns)], rechunk=True).unique(maintain_order=True)
+            self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(maintain_order=True)
         else:
-            removed.append(vanished.select(self.ghosts.columns))
-        known = self._publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), out)
+            removed.append(vanished.select(GONE))
+        known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.now, out)
         self.store.put(known, t)
 
     def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -291,7 +272,7 @@ class GeneralKernel:
         made = self.cutter.describe(labelled)
         partial = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
         return made.drop("_w").hstack(partial).with_columns(
-            pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=self._key_type).alias("_key"),
+            pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=self.outlet.key_type).alias("_key"),
             pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
         )  # fmt: skip
 
@@ -300,7 +281,7 @@ class GeneralKernel:
         windows = self._describe(rows)
         state = OPEN if self.plan.trigger.kind == "at_once" else CLOSED
         windows = windows.with_columns(pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub"))
-        made = self._results_of(windows, Output()) if self.target_key else None
+        made = self.outlet.results_of(windows, self.now, Output()) if self.target_key else None
         return windows.with_columns(made.get_column(self.target_key).alias("_key")) if made is not None and self.target_key else windows
 
     def _inherit(self, new: pl.DataFrame, old: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
@@ -315,79 +296,6 @@ class GeneralKernel:
             pl.col("_pub").fill_null(0), pl.col("_dirty").fill_null(False), pl.Series("_fresh", fresh),
             (reshaped.fill_null(True) | fresh | hit).alias("_touched"), loud.alias("_loud"),
         )  # fmt: skip
-
-    # -- output --------------------------------------------------------------------------------------------------
-
-    def _publish(self, change: Change, out: Output) -> pl.DataFrame:
-        """Rows and events of the windows put and of those taken back. Returns the windows as they are to be remembered."""
-        put, removed, known = change.put, change.removed, change.known
-        made = self._results_of(put, out)
-        if self.target_key and made is not None:
-            changed, known = self._rekeyed(put, made, known)
-            removed = pl.concat([removed, changed])
-        if removed.height:
-            out.rows.append(self._deletions(removed))
-        if made is not None:
-            out.rows.append(made)
-            out.repeats = out.repeats or self.may_repeat
-        if self.filler is not None and (put.height or removed.height):
-            self._refill(put, removed, known, out)
-        if self.plan.notify is not None and (not change.history or self.plan.notify.history):
-            self._notify(change, made, removed, out)
-        return known
-
-    def _results_of(self, windows: pl.DataFrame, out: Output) -> pl.DataFrame | None:
-        """Result rows of *windows*; None when there are none."""
-        if not windows.height:
-            return None
-        finals = windows.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(windows, []))
-        made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now")))
-        if made.failed is not None:
-            out.failed.append(made.failed)
-        return made.rows
-
-    def _deletions(self, removed: pl.DataFrame) -> pl.DataFrame:
-        rows = self.results.deletes(removed.select("_g", "_wstart", "_wend")).rows
-        return rows.with_columns(removed.get_column("_key").alias(self.target_key)) if self.target_key else rows
-
-    def _rekeyed(self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Windows published before under another composite-key value; *known* with the new values."""
-        assert self.target_key is not None
-        fresh = put.with_columns(rows.get_column(self.target_key).alias("_newkey"))
-        changed = fresh.filter((pl.col("_pub") > 0) & pl.col("_key").ne_missing(pl.col("_newkey")))
-        on = ["_g", "_wstart", "_sseq"]
-        joined = known.join(fresh.select(*on, "_newkey", pl.lit(True).alias("_just")), on=on, how="left", maintain_order="left")
-        key = pl.when(pl.col("_just").fill_null(False)).then(pl.col("_newkey")).otherwise(pl.col("_key"))
-        return changed.select(self.ghosts.columns), joined.with_columns(key.alias("_key")).drop("_newkey", "_just")
-
-    def _refill(self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: Output) -> None:
-        assert self.filler is not None
-        changed = pl.concat([put.select("_g", "_wstart"), removed.select("_g", "_wstart")]).unique()
-        after = known.filter(pl.col("_pub") > 0)
-        fresh = put.filter(pl.col("_pub") == 0).select("_g", "_wstart")
-        before = after.select("_g", "_wstart").join(fresh, on=["_g", "_wstart"], how="anti")
-        before = pl.concat([before, removed.select("_g", "_wstart")]).unique()
-        rows, outside = self.filler.refill(before, after, changed)
-        if outside.height:
-            out.rows.append(self.results.deletes(outside).rows)
-        if rows.height:
-            out.rows.append(rows)
-
-    def _notify(self, change: Change, made: pl.DataFrame | None, removed: pl.DataFrame, out: Output) -> None:
-        opened, closed, results = change.opened, change.put, made
-        if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
-            t = self.timeline.all_t()
-            over = pl.Series(closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()])
-            closed, results = closed.filter(over), made.filter(over) if made.height == len(over) else None
-        if "_state" in closed.columns:
-            ordered = change.known.sort("_g", "_wstart", "_sseq").select(
-                "_g", "_wstart", "_sseq",
-                pl.col("_state").shift(1).over("_g").alias("_before"), pl.col("_state").shift(-1).over("_g").alias("_after"),
-            )  # fmt: skip
-            on = ["_g", "_wstart", "_sseq"]
-            opened = opened.join(ordered, on=on, how="left", maintain_order="left")
-            closed = closed.join(ordered, on=on, how="left", maintain_order="left")
-        out.events += self.events.make(opened, closed, results, removed, self.now)
 
     # -- controls ------------------------------------------------------------------------------------------------
 
@@ -441,7 +349,7 @@ class GeneralKernel:
         known = self.publisher.settled(decided)
         removed = self.ghosts.join(known.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti")
         self.ghosts = self.ghosts.clear()
-        known = self._publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), out)
+        known = self.outlet.publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), self.now, out)
         self.store.put(known, t)
 
     def _flush(self, numbers: Numbers, out: Output) -> None:
@@ -488,8 +396,8 @@ class GeneralKernel:
         t = self.timeline.all_t()
         known = pl.concat([self.store.heads, self.store.pending]).sort("_g", "_wstart")
         still = known.filter(pl.Series(known.get_column("_stop").to_numpy() >= t[known.get_column("_g").to_numpy()]))
-        rows = self._results_of(still, Output())
-        return (rows if rows is not None else self.results.empty()).drop("_op")
+        rows = self.outlet.results_of(still, self.now, Output())
+        return (rows if rows is not None else self.outlet.results.empty()).drop("_op")
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -512,20 +420,3 @@ class GeneralKernel:
             self.evictor.restore(frames)
             self.ghosts = frames["ghosts"]
             self.clock, self.clock_start, self.now = frames["clock"].row(0)
-
-
-def touches(windows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
-    """Whether each window has one of *points* between its first and last tick."""
-    starts, stops, at = (f.get_column(c).to_numpy() for f, c in ((windows, "_wstart"), (windows, "_stop"), (points, "_t")))
-    if not len(at) or not len(starts):
-        return pl.Series(np.zeros(len(starts), bool))
-    _, ranks = np.unique(np.concatenate([starts, stops, at]), return_inverse=True)
-    n = len(starts)
-
-    def place(groups: pl.Series, rank: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return (groups.to_numpy() << 32) + rank
-
-    marks = np.sort(place(points.get_column("_g"), ranks[2 * n :]))
-    first = np.searchsorted(marks, place(windows.get_column("_g"), ranks[:n]), "left")
-    behind = np.searchsorted(marks, place(windows.get_column("_g"), ranks[n : 2 * n]), "right")
-    return pl.Series(behind > first)

@@ -1,8 +1,9 @@
 """Source rows → prepared rows: filtered, evaluated once, numbered by partition and arrival.
 
-A prepared row holds only what windows need: `_g` partition, `_seq` arrival number, `_tab` table number, the time
-and composite key columns, `_floor`, the aggregates' arguments `_x…` and the cutter's columns; while a call is worked
-on also `_step`, `_op`, `_now`, `_pass` (WHERE holds). Rows on which an expression fails come back apart. Refuses to decide what becomes of a row.
+A prepared row holds only what windows need: `_g` partition, `_seq` arrival number, `_tab` table number, the time and
+composite key columns, `_floor`, the aggregates' arguments `_x…` and the cutter's columns; while a call is worked on also
+`_step`, `_op`, `_now`, `_pass` (WHERE holds). Rows on which an expression fails come back apart. Refuses to decide what
+becomes of a row.
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ class InOrder:
             return np.ones(len(groups), np.bool_)
         bad = np.zeros(len(self.ingest.groups), np.bool_)
         bad[groups[out_of_order]] = True
-        return ~bad[groups]
+        good: Mask = ~bad[groups]
+        return good
 
     def extend(self, live: pl.DataFrame) -> tuple[Numbers, pl.DataFrame, pl.DataFrame]:
         """Cut *live* rows behind the heads.

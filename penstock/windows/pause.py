@@ -14,6 +14,9 @@ from penstock.windows.kernel import Control, Delta, Emission, Kernel
 
 _STATE = "pause"
 _ROWS = "pause.rows"
+_SCHEMA = {
+    "at": pl.Int64(), "kind": pl.String(), "time": pl.Int64(), "tables": pl.List(pl.String()), "low": pl.Int64(), "high": pl.Int64(),
+}  # fmt: skip
 
 
 class PausableKernel:
@@ -89,16 +92,18 @@ class PausableKernel:
             return inner
         self._changed = False
         frames = dict(inner.frames)
-        lines = [{"at": i, "kind": k.kind if isinstance(k, Control) else "", "time": k.time, "tables": k.tables, "low": k.low, "high": k.high}
-                 if isinstance(k, Control) else {"at": i, "kind": "", "time": 0, "tables": None, "low": 0, "high": 0}
-                 for i, k in enumerate([*self._kept, *([self._tick] if self._tick else [])])]  # fmt: skip
-        schema = {"at": pl.Int64, "kind": pl.String, "time": pl.Int64, "tables": pl.List(pl.String), "low": pl.Int64, "high": pl.Int64}
-        state = {"at": -1, "kind": "paused" if self._paused else "running", "time": 0, "tables": None, "low": 0, "high": 0}
-        frames[_STATE] = pl.DataFrame([state, *lines], schema=schema)
+        kept = [*self._kept, *([self._tick] if self._tick else [])]
+        lines = [self._line(i, k if isinstance(k, Control) else Control("")) for i, k in enumerate(kept)]
+        state = self._line(-1, Control("paused" if self._paused else "running"))
+        frames[_STATE] = pl.DataFrame([state, *lines], schema=_SCHEMA)
         rows = [k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at")) for i, k in enumerate(self._kept) if isinstance(k, pl.DataFrame)]
         if rows:
             frames[_ROWS] = pl.concat(rows)
         return Delta(frames, inner.full)
+
+    @staticmethod
+    def _line(at: int, control: Control) -> dict[str, object]:
+        return {"at": at, "kind": control.kind, "time": control.time, "tables": control.tables, "low": control.low, "high": control.high}
 
     def restore(self, deltas: Iterable[Delta]) -> None:
         inner = []

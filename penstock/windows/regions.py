@@ -12,6 +12,7 @@ so that rows of equal time fall on one side.
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from penstock.sql.plan import Count, Interval, Session, StreamPlan
@@ -97,3 +98,20 @@ def after_start(time: str, sequence: str = "_seq") -> pl.Expr:
 def before_end(time: str, sequence: str = "_seq") -> pl.Expr:
     """Whether a line lies at or before the region's last row."""
     return (pl.col(time) < pl.col("_to")) | ((pl.col(time) == pl.col("_to")) & (pl.col(sequence) <= pl.col("_tseq")))
+
+
+def touches(windows: pl.DataFrame, points: pl.DataFrame) -> pl.Series:
+    """Whether each window has one of *points* between its first and last tick."""
+    starts, stops, at = (f.get_column(c).to_numpy() for f, c in ((windows, "_wstart"), (windows, "_stop"), (points, "_t")))
+    if not len(at) or not len(starts):
+        return pl.Series(np.zeros(len(starts), bool))
+    _, ranks = np.unique(np.concatenate([starts, stops, at]), return_inverse=True)
+    n = len(starts)
+
+    def place(groups: pl.Series, rank: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return (groups.to_numpy() << 32) + rank
+
+    marks = np.sort(place(points.get_column("_g"), ranks[2 * n :]))
+    first = np.searchsorted(marks, place(windows.get_column("_g"), ranks[:n]), "left")
+    behind = np.searchsorted(marks, place(windows.get_column("_g"), ranks[n : 2 * n]), "right")
+    return pl.Series(behind > first)

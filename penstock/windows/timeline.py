@@ -49,14 +49,15 @@ class Highest:
     def before(self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
         """Per line: the highest value of its number before the line's step; only lines with *counts* raise it."""
         self.reserve(int(numbers.max()) + 1 if len(numbers) else 0)
-        known = self.values[numbers]
+        known: Ticks = self.values[numbers]
         if len(steps) == 0 or steps[0] == steps[-1]:
             return known
         frame = pl.DataFrame({"n": numbers, "s": steps, "v": np.where(counts, values, NEVER)})
         tops = frame.group_by("n", "s", maintain_order=True).agg(pl.col("v").max())
         tops = tops.with_columns(pl.col("v").cum_max().shift(1, fill_value=NEVER).over("n"))
         earlier = frame.join(tops, on=["n", "s"], how="left", maintain_order="left").get_column("v_right").to_numpy()
-        return np.maximum(known, earlier)
+        highest: Ticks = np.maximum(known, earlier)
+        return highest
 
     def delta(self, full: bool) -> pl.DataFrame:
         """Numbers and values raised since the last call."""

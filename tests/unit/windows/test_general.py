@@ -1,0 +1,70 @@
+"""Kernels against the oracle, and against themselves cut, saved, restored and made to forget at random."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run
+from hypothesis import strategies as st
+
+from tests.conformance.case import Outcome
+from tests.conformance.kernel_backend import KernelBackend
+from tests.unit.windows.oracle import Oracle, Setting
+from tests.unit.windows.streams import case, events, settings, statement
+
+quick = run(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(r, sort_keys=True) for r in rows)
+
+
+def _ran(outcome: Outcome) -> Outcome:
+    assert outcome.crash is None and outcome.error is None, (outcome.crash, outcome.error)
+    return outcome
+
+
+@quick
+@given(settings(), events(), st.none() | st.integers(0, 99))
+def test_publishes_what_the_oracle_says(setting: Setting, happened: list[list[Any]], split: int | None) -> None:
+    oracle = Oracle(setting)
+    for event in happened:
+        if event[0] == "BATCH":
+            oracle.write([(table, row) for table, row in event[1]])
+        else:
+            oracle.delete(*event[1:])
+    outcome = _ran(KernelBackend(split).run(case(statement(setting), happened)))
+    assert _sorted(outcome.rows) == _sorted(oracle.published())
+
+
+TRIGGERS = st.sampled_from(["AT_ONCE", "WINDOW_CLOSE", "MAX_DELAY 5s"])
+NOTIFY = st.sampled_from(["", "NOTIFY ('ws://127.0.0.1:1/n') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"])
+
+
+@quick
+@given(settings(), events(controls=True), TRIGGERS, NOTIFY, st.integers(0, 999))
+def test_cuts_restarts_and_forgetting_change_nothing(
+    setting: Setting, happened: list[list[Any]], trigger: str, notify: str, seed: int
+) -> None:
+    one = case(statement(setting, trigger=trigger, notify=notify), happened)
+    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
+    assert cut.notify == straight.notify
+
+
+INTERVAL_ONLY = st.sampled_from([
+    ("CONTINUOUS_WINDOW_CLOSE RECALCULATE 10m", ""), ("AT_ONCE", "FILL(PREV)"), ("WINDOW_CLOSE", "FILL(LINEAR)"), ("AT_ONCE", "FILL(NULL)"),
+    ("MAX_DELAY 5s", "FILL(NEXT)"),
+])  # fmt: skip
+
+
+@quick
+@given(settings(), events(controls=True), INTERVAL_ONLY, st.integers(0, 999))
+def test_cuts_change_nothing_of_interval(setting: Setting, happened: list[list[Any]], mode: tuple[str, str], seed: int) -> None:
+    interval = replace(setting, window=("interval", 100, 100), by="tbname")
+    one = case(statement(interval, trigger=mode[0], notify=mode[1]), happened)
+    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
