@@ -64,7 +64,7 @@ def evaluate(
             hint="store the inner query's rows in a table, or window each table first",
         )
     found = queries.resolve(database, source, statement)
-    plan = _plan(queries, statement, select, database, timezone)
+    plan = _plan(queries, statement, select, found.table.database, timezone)
     rows = _fetch(queries, con, select, found, timezone)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
@@ -72,6 +72,7 @@ def evaluate(
 
 def _plan(queries: Queries, statement: Query, select: exp.Select, database: str, timezone: str) -> StreamPlan:
     inner = select.copy()
+    inner.args["from_"].this.set("db", exp.to_identifier(database))
     for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
         inner.set(key, None)
     # a result table can't have a column `tbname`, a query's result can
