@@ -217,7 +217,11 @@ class IntervalCutter:
         made = self.grid.label(rows, self.time)
         if not self.grid.tumbling and "_floor" in rows.columns and (rows.get_column("_floor").max() or NEVER) != NEVER:
             made = made.filter(pl.col("_wend") > pl.col("_floor"))
-        return made.with_columns(pl.struct("_g", "_wstart").rank("dense").cast(pl.Int64).alias("_w")).sort("_w", maintain_order=True)
+        if not self.grid.tumbling:
+            made = made.sort("_g", "_wstart", maintain_order=True)
+        first, starts = _starts(made), made.get_column("_wstart").to_numpy()
+        first[1:] |= starts[1:] != starts[:-1]
+        return made.with_columns(_labels(first))
 
     def completed(self) -> pl.Expr:
         return pl.lit(True).alias("_done")

@@ -148,10 +148,10 @@ class GeneralKernel:
         rows = self._drop_late(rows, source, out)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         self.evictor.load_for(rows)
-        points = self._change(rows, live)
+        fresh, points = self._change(rows, live)
         self._raise(live)
         numbers = pl.concat([points.get_column("_g"), live.get_column("_g")]).unique().to_numpy()
-        self._settle(points, numbers, before, out)
+        self._settle(points, numbers, before, out, fresh)
 
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
@@ -193,14 +193,16 @@ class GeneralKernel:
 
     # -- live rows -----------------------------------------------------------------------------------------------
 
-    def _change(self, rows: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
-        """Take *rows* over into the live rows; returns the points that changed (`_g`, `_t`, `_quiet`)."""
+    def _change(self, rows: pl.DataFrame, live: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Take *rows* over into the live rows; returns the rows added and the points that changed (`_g`, `_t`, `_quiet`)."""
         identity = self.ingest.identity
         fresh, gone = live, self.ingest.empty()
         if self.replaces:
             final = rows.unique(subset=identity, keep="last", maintain_order=True)
             fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-            gone = self.store.rows.join(final.select(identity), on=identity, how="semi", nulls_equal=True)
+            again = final.filter(pl.Series(final.get_column(self.time).to_numpy() <= self._highest(final)))
+            if again.height:
+                gone = self.store.rows.join(again.select(identity), on=identity, how="semi", nulls_equal=True)
         else:
             deleted = rows.filter(pl.col("_op") == DELETE)
             if deleted.height:
@@ -210,23 +212,38 @@ class GeneralKernel:
         self.store.add(fresh.select(self.ingest.columns))
         updated = pl.lit(False)
         if gone.height and self.replaces:
-            again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True).get_column("_seq")
-            updated = pl.col("_seq").is_in(again.implode())
-        return pl.concat([self._points(fresh, pl.col("_late") | updated), self._points(gone, pl.lit(True))])
+            again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True)
+            updated = pl.col("_seq").is_in(again.get_column("_seq").implode())
+        return fresh, pl.concat([self._points(fresh, pl.col("_late") | updated), self._points(gone, pl.lit(True), gone=True)])
 
-    def _points(self, rows: pl.DataFrame, quiet: pl.Expr) -> pl.DataFrame:
-        return rows.select("_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"))
+    def _highest(self, rows: pl.DataFrame) -> Ticks:
+        """The latest time of each row's table so far."""
+        tables = rows.get_column("_tab").to_numpy()
+        highest = self.timeline.groups if self.groups.whole else self.timeline.tables
+        highest.reserve(int(tables.max(initial=0)) + 1)
+        return highest.values[tables]  # type: ignore[no-any-return]
+
+    def _points(self, rows: pl.DataFrame, quiet: pl.Expr, gone: bool = False) -> pl.DataFrame:
+        return rows.select("_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"), pl.lit(gone).alias("_gone"))
 
     # -- windows -------------------------------------------------------------------------------------------------
 
-    def _settle(self, points: pl.DataFrame, numbers: Numbers, before: Ticks, out: Output, at_once: bool = False) -> None:
-        """Cut what *points* reach anew and publish what is due in partitions *numbers*. *before*: T per partition before the write."""
+    def _settle(
+        self, points: pl.DataFrame, numbers: Numbers, before: Ticks, out: Output, fresh: pl.DataFrame | None = None, at_once: bool = False
+    ) -> None:
+        """Cut what *points* reach anew and publish what is due in partitions *numbers*.
+
+        Args:
+            before: T per partition before the write.
+            fresh: the rows added.
+            at_once: publish as AT_ONCE.
+        """
         if not len(numbers):
             return
         windows = self.store.take(numbers)
         opened, vanished = windows.clear(), windows.clear()
         if points.height:
-            windows, opened, vanished = self._recut(windows, points)
+            windows, opened, vanished = self._renew(windows, points, fresh)
         t = self.timeline.all_t()
         number, stop = windows.get_column("_g").to_numpy(), windows.get_column("_stop").to_numpy()
         earlier = np.full(len(t), NEVER, np.int64)
@@ -242,6 +259,48 @@ class GeneralKernel:
         known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.now, out)
         self.store.put(known, t)
 
+    def _renew(
+        self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """All *windows* as they are after the change, those that are new, and published ones that vanished."""
+        if not self.regions.by_window or fresh is None:
+            return self._recut(windows, points)
+        # windows of the grid do not depend on each other: rows that only come in are added to them
+        shrunk = np.zeros(len(self.groups), np.bool_)
+        shrunk[points.filter(pl.col("_gone")).get_column("_g").to_numpy()] = True
+        def again(frame: pl.DataFrame) -> pl.Series:
+            return pl.Series(shrunk[frame.get_column("_g").to_numpy()])
+        if not shrunk.any():
+            return self._add(windows, points, fresh)
+        mine, cut = again(windows), again(points)
+        grown = self._add(windows.filter(~mine), points.filter(~cut), fresh.filter(~again(fresh)))
+        renewed = self._recut(windows.filter(mine), points.filter(cut))
+        all_, opened, vanished = (pl.concat(pair, rechunk=True) for pair in zip(grown, renewed, strict=True))
+        return all_, opened, vanished
+
+    def _add(self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """Merge *fresh* rows into the windows that hold them."""
+        identity = ["_g", "_wstart"]
+        made = self._describe(fresh.select(self.ingest.columns).sort(self.ingest.order)).with_columns(pl.lit(True).alias("_touched"))
+        loud = touches(made, points.filter(~pl.col("_quiet"))) if self.publisher.keeps_vanished else pl.lit(True)
+        made = made.with_columns(loud.alias("_loud"))
+        known = windows.join(made.select(identity), on=identity, how="semi", maintain_order="left")
+        if not known.height:
+            return pl.concat([windows, made], rechunk=True), made, windows.clear()
+        kept = windows.join(made.select(identity), on=identity, how="anti", maintain_order="left")
+        opened = made.join(known.select(identity), on=identity, how="anti", maintain_order="left")
+        more = made.join(known.select(identity), on=identity, how="semi", maintain_order="left")
+        both = pl.concat([known, more], rechunk=True)
+        parts = self.aggregates.merge(both.select(*identity, *self.aggregates.columns), identity).sort(identity)
+        about = known.drop(*self.aggregates.columns).sort(identity)
+        latest = more.sort(identity)
+        about = about.with_columns(
+            (about.get_column("_n") + latest.get_column("_n")).alias("_n"), latest.get_column("_lseq"),
+            latest.get_column("_touched"), latest.get_column("_loud"),
+        )  # fmt: skip
+        grown = about.hstack(parts.drop(identity)).select(windows.columns)
+        return pl.concat([kept, opened, grown], rechunk=True), opened, windows.clear()
+
     def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Cut the regions of *points* anew. Returns all *windows* as they are now, those that are new, and published ones that vanished."""
         spans = points.group_by("_g", maintain_order=True).agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi"))
@@ -255,7 +314,7 @@ class GeneralKernel:
         if self.regions.by_window:
             new = new.join(regions, on="_g", how="left", maintain_order="left").filter(self._inside()).select(windows.columns)
         new = self._inherit(new, old, points)
-        fresh = new.filter(pl.col("_fresh"))
+        fresh = new.filter(pl.col("_fresh")).select(windows.columns)
         new = new.select(windows.columns)
         identity = ["_g", "_wstart"]
         vanished = old.filter(pl.col("_pub") > 0).join(new.select(identity), on=identity, how="anti")
@@ -387,9 +446,9 @@ class GeneralKernel:
                 out.failed.append(failed)
             self._reserve()
             live = made.filter(pl.col("_pass")).with_columns(pl.lit(False).alias("_late"))
-            points = self._change(live, live)
+            fresh, points = self._change(live, live)
             self._raise(live)
-            self._settle(points, live.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out, at_once=True)
+            self._settle(points, live.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out, fresh, at_once=True)
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:

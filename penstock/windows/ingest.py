@@ -58,12 +58,14 @@ class Ingest:
         self.order = ["_g", self.time, *([self.key] if self.key else []), "_seq"]
         self._next = 0
         self._saved = 0
+        self._empty: pl.DataFrame | None = None
 
     def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Prepared rows with the columns of the call, and the rows that failed (in the input layout with `_reason`)."""
+        rows = rows.with_row_index("_source")
         if self.plan.source.child is not None:
             rows = rows.filter(pl.col("tbname").str.to_lowercase() == self.plan.source.child.lower())
-        made, failed = evaluate(rows.with_row_index("_source"), self._expressions)
+        made, failed = evaluate(rows, self._expressions)
         if failed is not None:
             failed = failed.drop("_source")
         numbers = self.groups.numbers(made) if made.height else np.empty(0, np.int64)
@@ -80,7 +82,9 @@ class Ingest:
 
     def empty(self) -> pl.DataFrame:
         """No prepared rows, in their layout."""
-        return self.prepare(pl.DataFrame(schema=self._input_types))[0].select(self.columns)
+        if self._empty is None:
+            self._empty = self.prepare(pl.DataFrame(schema=self._input_types))[0].select(self.columns)
+        return self._empty
 
     def names_of(self, numbers: npt.NDArray[np.int64]) -> list[str] | None:
         """Child tables whose rows make up the partitions *numbers*; None: any table's may."""

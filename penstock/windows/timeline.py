@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock.windows.steps import previous_max
+
 Ticks = npt.NDArray[np.int64]
 #: before and after every time; far enough from the ends of Int64 for sums with durations
 NEVER, ALWAYS = -(1 << 62), 1 << 62
@@ -52,12 +54,7 @@ class Highest:
         known: Ticks = self.values[numbers]
         if len(steps) == 0 or steps[0] == steps[-1]:
             return known
-        frame = pl.DataFrame({"n": numbers, "s": steps, "v": np.where(counts, values, NEVER)})
-        tops = frame.group_by("n", "s", maintain_order=True).agg(pl.col("v").max())
-        tops = tops.with_columns(pl.col("v").cum_max().shift(1, fill_value=NEVER).over("n"))
-        earlier = frame.join(tops, on=["n", "s"], how="left", maintain_order="left").get_column("v_right").to_numpy()
-        highest: Ticks = np.maximum(known, earlier)
-        return highest
+        return previous_max(numbers, np.where(counts, values, NEVER), steps, known)
 
     def delta(self, full: bool) -> pl.DataFrame:
         """Numbers and values raised since the last call."""
