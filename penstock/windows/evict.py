@@ -177,7 +177,8 @@ class Evictor:
             return None
         made, _ = self.ingest.prepare(stored)
         offsets = stored.get_column("_offset").gather(made.get_column("_source"))
-        return made.with_columns(offsets).filter(pl.col("_pass")).join(self.dropped, on=[*self.ingest.identity, "_offset"], how="anti", nulls_equal=True)
+        live = made.with_columns(offsets).filter(pl.col("_pass"))
+        return live.join(self.dropped, on=[*self.ingest.identity, "_offset"], how="anti", nulls_equal=True)
 
     def _add(self, rows: pl.DataFrame, numbers: Numbers, low: int) -> None:
         """Rows read again and their windows. The first window of a partition may begin before *low*: it stays below the horizon."""
