@@ -22,7 +22,8 @@ from penstock import names
 from penstock.bus import Reader
 from penstock.codec import TableCodec, schema_ids
 
-_WINDOWS = (
+_STREAM = (
+    "CREATE STREAM {db}.s TRIGGER WINDOW_CLOSE INTO {db}.w TAGS (meter VARCHAR(20)) AS "
     "SELECT _wstart, count(*) AS n, sum(current) AS s, avg(current) AS c, max(voltage) AS v "
     "FROM {db}.meters PARTITION BY tbname AS meter INTERVAL(10s)"
 )
@@ -62,7 +63,7 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
     topic = names.ingest_topic(database)
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
-    stage.client.execute(f"CREATE STREAM {database}.s TRIGGER WINDOW_CLOSE INTO {database}.w AS {_WINDOWS.format(db=database)}")
+    stage.client.execute(_STREAM.format(db=database))
     table = stage.table(database, "meters")
     warm = fleet.sweeps(fleet.tables)
     fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, warm, table, 250)
