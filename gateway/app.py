@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import secrets
 import signal
+import sys
 import threading
 from importlib.metadata import PackageNotFoundError, version
 
@@ -51,6 +52,7 @@ from penstock.health import Health
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
+_SWITCH_S = 0.0005
 _PATIENCE_S = 3.0
 _FOR_EVER_S = 1e7
 
@@ -58,6 +60,8 @@ _FOR_EVER_S = 1e7
 def run(settings: GatewaySettings) -> int:
     """Serve until told to stop."""
     log.configure("gateway", settings.log_level)
+    # the event loop must not wait five milliseconds for the thread that encodes rows
+    sys.setswitchinterval(_SWITCH_S)
     uvloop.run(_serve(settings))
     return 0
 

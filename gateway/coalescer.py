@@ -103,6 +103,11 @@ class Coalescer:
         self._writes -= 1
 
     @property
+    def empty(self) -> bool:
+        """Whether no write waits to leave."""
+        return not self._queue
+
+    @property
     def pending(self) -> tuple[int, int]:
         """(writes, bytes) not yet finished."""
         return self._writes, self._bytes

@@ -67,9 +67,13 @@ class Publisher:
         """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""
         if self.down is not None:
             raise BusError("Kafka cannot be reached", code="E_KAFKA_DOWN", detail=self.down, hint="try again later", retryable=True)
+        now = self._clock.monotonic()
         with self._wake:
-            self._box.offer(write, self._clock.monotonic())
-            self._wake.notify()
+            first = self._box.empty
+            self._box.offer(write, now)
+            # a thread that lingers for more wakes by itself: waking it for each write would cost more than the write
+            if first or self._box.wait(now) == 0.0:
+                self._wake.notify()
         return write.done
 
     @property

@@ -23,7 +23,11 @@ def registry(mesh: RunningMesh) -> SchemaRegistryClient:
 
 def test_topics_decode_with_the_registry(mesh: RunningMesh, registry: SchemaRegistryClient) -> None:
     name = unique("reg")
-    db = penstock.connect(mesh.gateway_url, password=mesh.password, database=name)
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=name) as db:
+        check_topic(mesh, registry, db, name)
+
+
+def check_topic(mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.Connection, name: str) -> None:
     db.execute(f"CREATE DATABASE {name} PARTITIONS 1")
     db.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, `odd name` INT) TAGS (site VARCHAR(8))")
     subject = f"in.{name}-m"
