@@ -173,7 +173,10 @@ class GeneralKernel:
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
         highest = self.timeline.groups if self.groups.whole else self.timeline.tables
         tables = highest.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
-        behind = (times < tables) & (rows.get_column("_op") != DELETE).to_numpy()
+        behind = times < tables
+        if "_late" in source.columns:
+            behind = source.get_column("_late").gather(rows.get_column("_source")).to_numpy()
+        behind = behind & (rows.get_column("_op") != DELETE).to_numpy()
         if not behind.any():
             return rows.with_columns(pl.lit(False).alias("_late"))
         t = self.timeline.t_before(rows.get_column("_g").to_numpy(), steps, times, counts)

@@ -11,6 +11,7 @@ Input frame (`rows` of `apply`), one line per row, in offset order:
     _op      Int8    0 upsert, 1 delete of (tbname, ts), 2 merge: NULL columns keep their earlier value
     tbname   String  child table (or the plain table's own name)
     …        source columns and tags under their own names; TIMESTAMP as Int64 ticks
+    _late    Boolean, only behind the exchange: the row is out of order for its own table, as its scan saw it
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Delta:
 
 
 class History(Protocol):
-    """Rows of the source table as the kernel's input has left it: everything applied so far, nothing later."""
+    """Rows of the source table as the kernel's input has left it: everything applied before the present call, nothing of it."""
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows (upserts merged, deletes gone) with low <= ts <= high, in the input layout, sorted by (tbname, ts)."""

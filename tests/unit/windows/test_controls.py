@@ -1,0 +1,118 @@
+"""Controls of the general kernels: flush, idle time-out, recalculation, open windows, late rows, children and exchange flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from penstock.sql import parse_one
+from penstock.sql.plan import Duration, StreamPlan
+from penstock.sql.planner import plan_stream
+from penstock.sql.statements import CreateStream
+from penstock.windows import Control, Emission, Kernel, make_kernel
+from tests.conformance.memory import MemoryHistory
+from tests.conformance.schema import Schema
+
+T0 = 1_700_006_400_000
+
+
+def planned(text: str, **changes: Any) -> StreamPlan:
+    schema = Schema()
+    for ddl in ("CREATE STABLE met (ts TIMESTAMP, a INT, b INT) TAGS (ta INT)", "CREATE TABLE d1 USING met TAGS (1)"):
+        schema.execute(ddl)
+    statement = parse_one(text)
+    assert isinstance(statement, CreateStream)
+    plan = plan_stream(statement, schema, database=schema.database, stream_id=1, target_id=2).plan
+    return plan if not changes else type(plan)(**{**plan.__dict__, **changes})
+
+
+def frame(*rows: tuple[Any, ...], now: int = 0, **more: Any) -> pl.DataFrame:
+    """Rows (table, ts, a), each a write of its own."""
+    data = {
+        "_step": range(len(rows)), "_offset": range(len(rows)), "_now": [T0 + now] * len(rows), "_op": [0] * len(rows),
+        "tbname": [r[0] for r in rows], "ts": [T0 + r[1] for r in rows], "a": [r[2] for r in rows], "b": [0] * len(rows), "ta": [1] * len(rows),
+    }  # fmt: skip
+    schema = {
+        "_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, "_op": pl.Int8, "tbname": pl.String, "ts": pl.Int64,
+        "a": pl.Int32, "b": pl.Int32, "ta": pl.Int32,
+    }  # fmt: skip
+    return pl.DataFrame(data, schema=schema).with_columns(**{k: pl.Series(v) for k, v in more.items()})
+
+
+def shown(emission: Emission) -> list[tuple[int, int, Any]]:
+    """(op, start, count) of the rows."""
+    if emission.rows is None:
+        return []
+    return [(op, start - T0, n) for op, start, n in emission.rows.select("_op", "ws", "n").iter_rows()]
+
+
+SESSION = "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)"
+
+
+def kernel(text: str = SESSION, **changes: Any) -> Kernel:
+    return make_kernel(planned(text, **changes), MemoryHistory("ts"))
+
+
+def test_flush_closes_and_a_row_behind_opens_again() -> None:
+    k = kernel()
+    assert shown(k.apply(frame(("d1", 0, 1), ("d1", 5, 1)))) == []
+    assert shown(k.control(Control("flush"))) == [(0, 0, 2)]
+    assert shown(k.apply(frame(("d1", 12, 1)))) == [(1, 0, None)]
+    assert shown(k.apply(frame(("d1", 40, 1)))) == [(0, 0, 3)]
+
+
+def test_idle_timeout_closes_the_last_window_once() -> None:
+    k = kernel(idle_timeout=Duration(2, "s"))
+    k.control(Control("tick", time=T0))
+    k.apply(frame(("d1", 0, 1), now=0))
+    assert shown(k.control(Control("tick", time=T0 + 1_000))) == []
+    assert shown(k.control(Control("tick", time=T0 + 2_000))) == [(0, 0, 1)]
+    assert shown(k.control(Control("tick", time=T0 + 9_000))) == []
+
+
+def test_open_windows_are_those_not_closed() -> None:
+    k = kernel()
+    k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d2", 7, 1)))
+    assert [(s - T0, n) for s, n in k.open_windows().select("ws", "n").iter_rows()] == [(50, 1), (7, 1)]
+
+
+def test_recalculate_takes_what_is_stored() -> None:
+    history = MemoryHistory("ts")
+    k = make_kernel(planned(SESSION), history)
+    rows = frame(("d1", 0, 1), ("d1", 50, 1), ("d1", 4, 1))
+    emission = k.apply(rows)
+    assert shown(emission) == [(0, 0, 1)]
+    assert emission.late is not None and emission.late.get_column("ts").to_list() == [T0 + 4]
+    history.add(rows)
+    assert shown(k.control(Control("recalculate", low=T0, high=T0 + 20))) == [(0, 0, 2)]
+
+
+def test_late_flag_of_the_exchange_wins_over_the_own_order() -> None:
+    text = "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met SESSION(ts, 10a)"
+    k = kernel(text)
+    k.apply(frame(("d1", 0, 1), ("d1", 100, 1), _late=[False, False]))
+    assert k.apply(frame(("d2", 20, 1), _late=[True])).late is not None
+    assert shown(k.apply(frame(("d2", 30, 1), _late=[False]))) == [(0, 30, 1)]
+
+
+def test_a_child_takes_only_its_own_rows() -> None:
+    text = "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM d1 STATE_WINDOW(a)"
+    k = kernel(text)
+    assert shown(k.apply(frame(("d2", 0, 1), ("d1", 1, 1), ("d2", 2, 9), ("D1", 3, 2), ("d1", 2, 2)))) == [(0, 1, 1)]
+
+
+def test_results_of_a_stream_replace_and_never_expire() -> None:
+    plan = planned(SESSION)
+    derived = planned(SESSION, source=type(plan.source)(**{**plan.source.__dict__, "result_of": 7}))
+    k = make_kernel(derived, MemoryHistory("ts"))
+    assert shown(k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d1", 0, 2), ("d1", 3, 2)))) == [(0, 0, 2)]
+
+
+def test_delta_holds_what_changed_only() -> None:
+    k = kernel()
+    k.apply(frame(*((f"d{i}", i, 1) for i in range(500))))
+    k.delta(full=True)
+    k.apply(frame(("d7", 30, 1)))
+    delta = k.delta()
+    assert {name: delta.frames[name].height for name in ("rows", "windows", "t.groups")} == {"rows": 1, "windows": 2, "t.groups": 1}
