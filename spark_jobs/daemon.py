@@ -1,5 +1,7 @@
 """Spark's Python worker daemon with the operator's imports done before it forks: workers start warm and share the pages."""
 
+import gc
+
 import confluent_kafka  # noqa: F401
 import fastavro  # noqa: F401
 import fsspec.implementations.local  # noqa: F401
@@ -13,4 +15,7 @@ from pyspark import daemon
 import spark_jobs.operator  # noqa: F401
 
 if __name__ == "__main__":
+    # a collection in a worker would write to every object it inherits, and so unshare their pages
+    gc.collect()
+    gc.freeze()
     daemon.manager()

@@ -65,6 +65,10 @@ class SparkSessions:
             "spark.python.daemon.module": "spark_jobs.daemon",
             "spark.python.worker.reuse": "true",
             "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
+            # one worker per partition is the parallelism: threads below it would only fight over the cores
+            "spark.executorEnv.POLARS_MAX_THREADS": "1",
+            "spark.executorEnv.OMP_NUM_THREADS": "1",
+            "spark.executorEnv.MALLOC_ARENA_MAX": "2",
             "spark.task.maxFailures": "4",
             "spark.locality.wait": "0",
             "spark.scheduler.mode": "FAIR",

@@ -113,7 +113,7 @@ class Supervisor:
         actions, starved = decide(wanted, running, self._lags, backlog=self._settings.backlog_records, slots=self._sessions.slots())
         for action in actions:
             self._do(action, now)
-        waiting = [t for t in wanted if t not in self._queries]
+        waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
         why = f"no task slots for {', '.join(w.topic for w in starved)}: set PENSTOCK_SPARK_SLOTS" if starved else ""
         self._health.ready("queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}")
 
