@@ -62,7 +62,10 @@ class InOrder:
         if replaces and not self.ingest.groups.whole:
             tables = rows.get_column("_tab").to_numpy()
             timeline.tables.reserve(int(tables.max()) + 1 if len(tables) else 0)
-            out_of_order |= _descends(tables, times, timeline.tables.values, True)
+            # a new version of a row may take it out of another partition: all partitions of such a table wait
+            repeats = np.zeros(len(timeline.tables.values), np.bool_)
+            repeats[tables[_descends(tables, times, timeline.tables.values, True)]] = True
+            out_of_order |= repeats[tables]
         deletes = rows.get_column("_op") == DELETE
         if deletes.any():
             out_of_order |= deletes.to_numpy()

@@ -31,7 +31,8 @@ def frame(*rows: tuple[Any, ...], now: int = 0, **more: Any) -> pl.DataFrame:
     """Rows (table, ts, a), each a write of its own."""
     data = {
         "_step": range(len(rows)), "_offset": range(len(rows)), "_now": [T0 + now] * len(rows), "_op": [0] * len(rows),
-        "tbname": [r[0] for r in rows], "ts": [T0 + r[1] for r in rows], "a": [r[2] for r in rows], "b": [0] * len(rows), "ta": [1] * len(rows),
+        "tbname": [r[0] for r in rows], "ts": [T0 + r[1] for r in rows], "a": [r[2] for r in rows],
+        "b": [0] * len(rows), "ta": [1] * len(rows),
     }  # fmt: skip
     schema = {
         "_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, "_op": pl.Int8, "tbname": pl.String, "ts": pl.Int64,
