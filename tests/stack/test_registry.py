@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import penstock
 from penstock.mesh.running import RunningMesh
+from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
 
@@ -76,3 +77,20 @@ def test_built_in_schemas_and_credentials(mesh: RunningMesh, registry: SchemaReg
     with pytest.raises(SchemaRegistryError) as refused:
         SchemaRegistryClient({"url": mesh.gateway_url}).get_subjects()
     assert refused.value.http_status_code == 401
+
+
+def test_a_publisher_with_confluents_own_serializer(mesh: RunningMesh, registry: SchemaRegistryClient) -> None:
+    name = unique("pub")
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=name) as db:
+        db.execute(f"CREATE DATABASE {name} PARTITIONS 3")
+        db.execute("CREATE STABLE meters (ts TIMESTAMP, power DOUBLE) TAGS (site VARCHAR(16))")
+        latest = {"auto.register.schemas": False, "use.latest.version": True, "subject.name.strategy": lambda *_: f"in.{name}-meters"}
+        encode = AvroSerializer(registry, conf=latest)
+        producer = Producer({"bootstrap.servers": mesh.kafka_bootstrap, "partitioner": "murmur2_random", "enable.idempotence": True})
+        rows = [{"tbname": "d1", "ts": 1_700_000_000_000 + i, "op": 0, "power": 0.5 * i, "site": "north"} for i in range(100)]
+        value = encode({"rows": rows, "writes": [len(rows)]}, SerializationContext(f"in.{name}", MessageField.VALUE))
+        producer.produce(f"in.{name}", key="d1", value=value)
+        assert producer.flush(30) == 0
+        assert eventually(lambda: db.query("SELECT count(*), sum(power), min(site) FROM meters").rows == [(100, 2475.0, "north")])
+        assert eventually(lambda: db.execute("INSERT INTO d1 (ts, power) VALUES (NOW, 1)")) == 1, "rows made the child known"
+        assert db.query("SELECT DISTINCT site FROM meters").rows == [("north",)]
