@@ -8,7 +8,8 @@ who listens: the notifier does both.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,23 @@ def window_id(group: int, start: int) -> str:
     return str(int.from_bytes(digest, "big"))
 
 
+#: (number of the write, window start, rank of the type): what events of one call are sorted by
+Order = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Which write of the call caused a change, and its append time (ticks); `own` where partitions differ."""
+
+    step: int
+    now: int
+    own: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def of(self, group: int) -> tuple[int, int]:
+        """Write and append time for one partition."""
+        return self.own.get(group, (self.step, self.now))
+
+
 class Events:
     """Makes the events of one plan; nothing when it has no NOTIFY."""
 
@@ -40,28 +58,29 @@ class Events:
         return self.notify is not None and (kind == "WINDOW_INVALIDATION" or kind in self.notify.on)
 
     def make(
-        self, opened: pl.DataFrame, closed: pl.DataFrame, results: pl.DataFrame | None, removed: pl.DataFrame, now: int
-    ) -> list[dict[str, Any]]:
-        """Events of one write.
+        self, opened: pl.DataFrame, closed: pl.DataFrame, results: pl.DataFrame | None, removed: pl.DataFrame, stamp: Stamp
+    ) -> list[tuple[Order, dict[str, Any]]]:
+        """Events of one or several writes, each with its place among those of the call.
 
         Args:
             opened, closed, removed: windows; those of STATE_WINDOW with `_before` and `_after`, the neighbours' states.
             results: the result rows of *closed*, line by line.
-            now: append time of the write, ticks.
+            stamp: the writes that caused it.
         """
         about = self.groups.about()
-        made: list[tuple[tuple[int, int], dict[str, Any]]] = []
-        time = now * 1000 // TICKS_PER_SECOND[self.plan.source.precision]
+        made: list[tuple[Order, dict[str, Any]]] = []
+        second = TICKS_PER_SECOND[self.plan.source.precision]
 
         def base(kind: str, line: dict[str, Any]) -> dict[str, Any]:
             child, group = about.row(line["_g"])[:2]
+            step, now = stamp.of(line["_g"])
             event: dict[str, Any] = {
-                "tableName": child, "eventType": kind, "eventTime": time, "windowId": window_id(group, line["_wstart"]),
+                "tableName": child, "eventType": kind, "eventTime": now * 1000 // second, "windowId": window_id(group, line["_wstart"]),
                 "windowType": _TYPES[self.kind], "groupId": str(group), "windowStart": line["_wstart"],
             }  # fmt: skip
             if kind != "WINDOW_OPEN":
                 event["windowEnd"] = line["_wend"] if self.kind == "interval" else line["_stop"]
-            made.append(((line["_wstart"], _RANK[kind]), event))
+            made.append(((step, line["_wstart"], _RANK[kind]), event))
             return event
 
         if self.wants("WINDOW_OPEN"):
@@ -82,7 +101,7 @@ class Events:
         if self.wants("WINDOW_INVALIDATION"):
             for line in removed.iter_rows(named=True):
                 base("WINDOW_INVALIDATION", line)
-        return [event for _, event in sorted(made, key=lambda m: m[0])]
+        return made
 
     def _results(self, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
         target = self.plan.target

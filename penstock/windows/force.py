@@ -16,7 +16,7 @@ from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.cut import make_cutter
-from penstock.windows.events import Events
+from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
@@ -82,15 +82,15 @@ class ForceKernel:
                 fresh = fresh.filter(~late)
         fresh = fresh.select(self.ingest.columns)
         if self.plan.notify is not None:
-            self._open(fresh, stored, out)
+            self._open(fresh, stored, int(made.get_column("_step")[0]), out)
         self.rows = pl.concat([stored, fresh])
 
-    def _open(self, fresh: pl.DataFrame, stored: pl.DataFrame, out: Output) -> None:
+    def _open(self, fresh: pl.DataFrame, stored: pl.DataFrame, step: int, out: Output) -> None:
         windows, known = (self.cutter.describe(self.cutter.label(f.sort("_g", self.time, "_seq"))) for f in (fresh, stored))
         opened = windows.join(known, on=["_g", "_wstart"], how="anti")
         if self.next != NEVER:
             opened = opened.filter(pl.Series(self.grid.last(opened.get_column("_wstart").to_numpy()) >= self.next))
-        out.events += self.events.make(opened, windows.clear(), None, windows.clear(), self.now)
+        out.events += self.events.make(opened, windows.clear(), None, windows.clear(), Stamp(step, self.now))
 
     def control(self, control: Control) -> Emission:
         out = Output()
@@ -146,7 +146,7 @@ class ForceKernel:
             if made.failed is not None:
                 out.failed.append(made.failed)
             if self.plan.notify is not None and made.rows.height == windows.height:
-                out.events += self.events.make(windows.clear(), windows, made.rows, windows.clear(), self.now)
+                out.events += self.events.make(windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.now))
         if self.filler is not None:
             self._fill(windows, first, behind, out)
 

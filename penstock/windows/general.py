@@ -16,6 +16,7 @@ import polars as pl
 from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
+from penstock.windows.events import Stamp
 from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
@@ -69,6 +70,7 @@ class GeneralKernel:
         self.ghosts = self.store.heads.select(GONE)
         self.clock, self.clock_start = NEVER, NEVER
         self.now = 0
+        self.stamp = Stamp(0, 0)
 
     # -- input ---------------------------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class GeneralKernel:
         closed = everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
         decided = self.publisher.decide(everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open")))
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        self.outlet.publish(Change(put, put.clear(), put, drop.select(GONE)), self.now, out)
+        self.outlet.publish(Change(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out)
         settled = self.publisher.settled(decided)
         mine = settled[waiting.height :]
         owners = mine.get_column("_g").to_numpy()
@@ -132,18 +134,41 @@ class GeneralKernel:
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
-        if self.by_step:
+        if self.by_step and not self.groups.whole:
             return rows.partition_by("_step", maintain_order=True)
+        if self.by_step:
+            # partitions know nothing of each other: the first write of each, then the second of each, …
+            return rows.with_columns(self._rounds(rows)).partition_by("_round", maintain_order=True, include_key=False)
         deletes = rows.get_column("_op") == DELETE
         if not self.replaces and deletes.any():
             # rows are a multiset: a delete takes those before it, not those after it
             return rows.with_columns(deletes.rle_id().alias("_run")).partition_by("_run", maintain_order=True, include_key=False)
         return [rows] if rows.height else []
 
+    def _rounds(self, rows: pl.DataFrame) -> pl.Series:
+        """For each row how many writes its partition had before in this call."""
+        groups, steps = rows.get_column("_g").to_numpy(), rows.get_column("_step").to_numpy()
+        order = np.argsort(groups, kind="stable")
+        group, step = groups[order], steps[order]
+        opens = np.append(True, group[1:] != group[:-1])[: len(group)]
+        nth = np.cumsum(opens | np.append(True, step[1:] != step[:-1])[: len(group)])
+        rounds = np.empty(len(group), np.int64)
+        rounds[order] = nth - np.maximum.accumulate(np.where(opens, nth, 0))
+        return pl.Series("_round", rounds)
+
+    def _stamp(self, rows: pl.DataFrame) -> Stamp:
+        """The writes of *rows*, one per partition."""
+        step = int(rows.get_column("_step")[0])
+        if self.plan.notify is None or not self.groups.whole:
+            return Stamp(step, self.now)
+        own = rows.group_by("_g").agg(pl.col("_step").first(), pl.col("_now").max())
+        return Stamp(step, self.now, {g: (s, n) for g, s, n in own.iter_rows()})
+
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """One or several writes, settled once at their end."""
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         self._reserve()
+        self.stamp = self._stamp(rows)
         before = self.timeline.all_t()
         rows = self._drop_late(rows, source, out)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
@@ -259,7 +284,7 @@ class GeneralKernel:
             self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(maintain_order=True)
         else:
             removed.append(vanished.select(GONE))
-        known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.now, out)
+        known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.stamp, out)
         self.store.put(known, t)
 
     def _renew(
@@ -363,6 +388,7 @@ class GeneralKernel:
 
     def control(self, control: Control) -> Emission:
         out = Output()
+        self.stamp = Stamp(0, max(self.now, control.time))
         if control.kind == "tick":
             self._tick(control.time, out)
         elif control.kind == "delete":
@@ -411,7 +437,7 @@ class GeneralKernel:
         known = self.publisher.settled(decided)
         removed = self.ghosts.join(known.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti")
         self.ghosts = self.ghosts.clear()
-        known = self.outlet.publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), self.now, out)
+        known = self.outlet.publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), Stamp(0, self.now), out)
         self.store.put(known, t)
 
     def _flush(self, numbers: Numbers, out: Output) -> None:
@@ -442,6 +468,7 @@ class GeneralKernel:
 
     def load_history(self) -> Emission:
         out = Output()
+        self.stamp = Stamp(0, self.now)
         stored = self.history.fetch(NEVER, ALWAYS) if self.history is not None else None
         if stored is not None and stored.height:
             made, failed = self.ingest.prepare(stored)

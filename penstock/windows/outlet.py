@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from penstock.windows.aggregates import Aggregates
-from penstock.windows.events import Events
+from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.output import Output
@@ -48,10 +48,10 @@ class Outlet:
         self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
         self.key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Null())
 
-    def publish(self, change: Change, now: int, out: Output) -> pl.DataFrame:
+    def publish(self, change: Change, stamp: Stamp, out: Output) -> pl.DataFrame:
         """Rows and events of the windows put and of those taken back. Returns the windows as they are to be remembered."""
         put, removed, known = change.put, change.removed, change.known
-        made = self.results_of(put, now, out)
+        made = self.results_of(put, stamp.now, out)
         if self.target_key and made is not None:
             changed, known = self._rekeyed(put, made, known)
             removed = pl.concat([removed, changed])
@@ -63,7 +63,7 @@ class Outlet:
         if self.filler is not None and (put.height or removed.height):
             self._refill(put, removed, known, out)
         if self.plan.notify is not None and (not change.history or self.plan.notify.history):
-            self._notify(change, made, removed, now, out)
+            self._notify(change, made, removed, stamp, out)
         return known
 
     def results_of(self, windows: pl.DataFrame, now: int, out: Output) -> pl.DataFrame | None:
@@ -103,7 +103,7 @@ class Outlet:
         if rows.height:
             out.rows.append(rows)
 
-    def _notify(self, change: Change, made: pl.DataFrame | None, removed: pl.DataFrame, now: int, out: Output) -> None:
+    def _notify(self, change: Change, made: pl.DataFrame | None, removed: pl.DataFrame, stamp: Stamp, out: Output) -> None:
         opened, closed, results = change.opened, change.put, made
         if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
             t = self.timeline.all_t()
@@ -117,4 +117,4 @@ class Outlet:
             on = ["_g", "_wstart", "_sseq"]
             opened = opened.join(ordered, on=on, how="left", maintain_order="left")
             closed = closed.join(ordered, on=on, how="left", maintain_order="left")
-        out.events += self.events.make(opened, closed, results, removed, now)
+        out.events += self.events.make(opened, closed, results, removed, stamp)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from penstock.windows.events import Order
 from penstock.windows.kernel import Emission
 
 
@@ -16,7 +17,7 @@ class Output:
     rows: list[pl.DataFrame] = field(default_factory=list)
     #: whether one of them may name a target row twice
     repeats: bool = False
-    events: list[dict[str, object]] = field(default_factory=list)
+    events: list[tuple[Order, dict[str, object]]] = field(default_factory=list)
     late: list[pl.DataFrame] = field(default_factory=list)
     failed: list[pl.DataFrame] = field(default_factory=list)
 
@@ -27,7 +28,7 @@ class Output:
             rows = pl.concat(self.rows).unique(subset=identity, keep="last", maintain_order=True)
         return Emission(
             rows=rows if rows is not None and rows.height else None,
-            events=self.events,
+            events=[event for _, event in sorted(self.events, key=lambda e: e[0])],
             late=pl.concat(self.late) if self.late else None,
             failed=pl.concat(self.failed, how="diagonal") if self.failed else None,
         )
