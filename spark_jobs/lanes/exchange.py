@@ -26,6 +26,7 @@ from spark_jobs.history import TableHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.worker import Worker
 
 _PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
 _MAX_BYTES = 700_000
@@ -108,10 +109,12 @@ class Sender:
         if control.kind == "barrier":
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
             sent = dataclasses.replace(sent, body=json.dumps({"partitions": partitions, "topic": lane.topic}))
-        if control.kind == "delete" and control.tables is not None:
+        if control.kind == "delete" and control.table is not None:
+            here = lane.tables(control.table)
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
-            sent = dataclasses.replace(sent, tables=tuple(t for t in control.tables if partition(t, partitions) == lane.partition))
-            if not sent.tables:
+            wanted = here if control.tables is None else {t for t in control.tables if partition(t, partitions) == lane.partition}
+            sent = dataclasses.replace(sent, tables=tuple(sorted(wanted)))
+            if not wanted:
                 return
         value = encode(sent)
         for place in range(_PARTITIONS):
@@ -128,10 +131,19 @@ class Sender:
         return any(control.table in (None, s.plan.source.table_id) for s in streams)
 
 
+def _announced(stream_id: int) -> str:
+    return f"on {stream_id}"
+
+
 class ExchangeLane(Lane):
     """All exchange streams, on one partition of the exchange."""
 
     reader = "exchange"
+
+    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
+        #: while history is filled: stream → source partition → offset up to which
+        self._bounds: dict[int, dict[int, int]] = {}
+        super().__init__(worker, directory, topic, topic_id, partition, first_time)
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
@@ -154,7 +166,9 @@ class ExchangeLane(Lane):
                 stream.apply(rows.with_columns(_step=steps), first, last)
 
     def forward(self, control: ControlRecord, offset: int) -> None:
-        """Nobody comes behind the exchange."""
+        """Nobody comes behind the exchange; but every announcement of a stream counts for its history."""
+        if control.kind == "stream_on" and control.stream in self.streams and _announced(control.stream) in self._waiting:
+            self._fill(self.streams[control.stream], control, offset)
 
     def barrier(self, control: ControlRecord, offset: int) -> None:
         """Passed when it has come from every partition of its source topic."""
@@ -178,11 +192,31 @@ class ExchangeLane(Lane):
         target = {} if table is None else {table.topic: table.partitions}
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
-    def history(self, plan: StreamPlan) -> History:
+    def begun(self, stream: LiveStream, offset: int) -> None:
+        """Whether there is history to fill is known when every source partition has announced the stream."""
+        if stream.plan.fill_history:
+            self._waiting[_announced(stream.id)] = []
+
+    def tables(self, table_id: int) -> set[str]:
+        return set()
+
+    def _fill(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
+        """Fill history up to the announcements, once they have come from all source partitions."""
+        heard = self._waiting[_announced(stream.id)]
+        heard.append(f"{(control.producer or '').rpartition(':')[2]}:{control.offset}")
+        table = self.worker.catalog.catalog.table_by_id(stream.plan.source.table_id)
+        if table is not None and len(heard) >= table.partitions:
+            self._bounds[stream.id] = {int(p): int(o) for p, _, o in (h.partition(":") for h in heard)}
+            stream.fill_history(offset)
+            del self._waiting[_announced(stream.id)], self._bounds[stream.id]
+
+    def history(self, plan: StreamPlan) -> History | None:
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
 
         def bounds() -> dict[int, int]:
+            if plan.stream_id in self._bounds:
+                return self._bounds[plan.stream_id]
             stamps = {p: self._seen.get(names.exchange_producer(plan.stream_id, topic, p), (-1, -1)) for p in range(partitions)}
             return {p: offset + 1 for p, (offset, _) in stamps.items()}
 

@@ -100,8 +100,16 @@ class Lane(ABC):
         """Topics that the lane writes for a stream, and how many partitions each has."""
 
     @abstractmethod
-    def history(self, plan: StreamPlan) -> History:
-        """What the stream's kernel may read again."""
+    def history(self, plan: StreamPlan) -> History | None:
+        """What the stream's kernel may read again; None when it has no kernel in this lane."""
+
+    @abstractmethod
+    def tables(self, table_id: int) -> set[str]:
+        """Tables of a supertable that this lane is known to hold rows of."""
+
+    @abstractmethod
+    def begun(self, stream: LiveStream, offset: int) -> None:
+        """A stream has begun here."""
 
     @abstractmethod
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
@@ -244,17 +252,19 @@ class Lane(ABC):
         """Begin a stream at this offset; a repeat, and a stream that is in the catalog no more, change nothing."""
         known = self.streams.get(stream_id)
         if known is None:
-            if not self.worker.await_catalog(lambda c: c.stream_by_id(stream_id) is not None, _CATALOG_PATIENCE):
+            # ids grow: one below the next is there or is dropped
+            self.worker.await_catalog(lambda c: c.next_id > stream_id, _CATALOG_PATIENCE)
+            if self.worker.catalog.catalog.stream_by_id(stream_id) is None:
                 return
             known = self._open(stream_id, text, "running", Snapshot(0))
-            if known.plan.fill_history:
-                known.fill_history(offset)
             self.touch(known)
+            self.begun(known, offset)
         self.worker.report_stream(stream_id, f"{self.topic}:{self.partition}", offset)
 
     def _open(self, stream_id: int, text: str, status: str, state: Snapshot) -> LiveStream:
         saved = state.deltas.get(stream_id, [])
-        stream = LiveStream(self.worker, self.outbox, self.topic, self.partition, text, status, self.history, saved)
+        history = self.history(self.worker.plan(text))
+        stream = LiveStream(self.worker, self.outbox, self.topic, self.partition, text, status, history, saved)
         self.streams[stream_id] = stream
         return stream
 

@@ -15,6 +15,7 @@ import polars as pl
 from penstock import names
 from penstock.catalog.model import Table
 from penstock.codec import Decoded
+from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
@@ -102,10 +103,10 @@ class ScanLane(Lane):
         if len(index) != len(records):
             place = np.asarray(index)[place]
         factor = TICKS_PER_SECOND[table.precision] // 1000
-        step, *columns = rows.get_columns()[1:]
+        numbers, *columns = rows.get_columns()[1:]
         # put together from columns: a query engine's plan would cost a single record more than all the rest of this
-        meta = [step.alias("_step"), pl.Series("_offset", records.offsets[place]), pl.Series("_now", records.times[place] * factor)]
-        rows = pl.DataFrame([*meta, *columns])
+        stamps = [numbers.alias("_step"), pl.Series("_offset", records.offsets[place]), pl.Series("_now", records.times[place] * factor)]
+        rows = pl.DataFrame([*stamps, *columns])
         return self._in_bounds(table, self._in_place(table, rows))
 
     def _in_place(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
@@ -118,14 +119,14 @@ class ScanLane(Lane):
         if not unknown:
             return rows
         places = partition_of(pl.Series(unknown), table.partitions).to_list()
-        right.update(name for name, place in zip(unknown, places, strict=True) if place == self.partition)
-        wrong = [name for name, place in zip(unknown, places, strict=True) if place != self.partition]
+        right.update(name for name, there in zip(unknown, places, strict=True) if there == self.partition)
+        wrong = {name: there for name, there in zip(unknown, places, strict=True) if there != self.partition}
         if not wrong:
             return rows
-        mask = pl.col("tbname").is_in(wrong)
-        self._bury_rows(
-            rows.filter(mask), "E_WRONG_PARTITION", "the table's rows belong to another partition: publish with murmur2 of its name"
-        )
+        mask = pl.col("tbname").is_in(list(wrong))
+        name, there = next(iter(wrong.items()))
+        reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
+        self._bury_rows(rows.filter(mask), "E_WRONG_PARTITION", reason)
         return rows.filter(~mask)
 
     def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
@@ -177,7 +178,20 @@ class ScanLane(Lane):
         target = {} if table is None else {table.topic: table.partitions}
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
-    def history(self, plan: StreamPlan) -> History:
+    def begun(self, stream: LiveStream, offset: int) -> None:
+        if stream.plan.fill_history:
+            stream.fill_history(offset)
+
+    def tables(self, table_id: int) -> set[str]:
+        """Tables of a supertable that this partition is known to hold rows of."""
+        found = {str(n) for n in self.worker.redis.hkeys(names.children(table_id))}
+        partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
+        mine = {n for n in found if place(n, partitions) == self.partition}
+        return mine | self._right.get(table_id, set())
+
+    def history(self, plan: StreamPlan) -> History | None:
+        if plan.path == "exchange":
+            return None
         table_id = plan.source.table_id
         if table_id not in self._histories:
             self._histories[table_id] = TableHistory(self.worker, plan.source, self.topic, lambda: {self.partition: self.next})

@@ -37,8 +37,9 @@ class LiveStream:
 
     def __init__(
         self, worker: Worker, outbox: Outbox, topic: str, partition: int, text: str, status: str,
-        history: Callable[[StreamPlan], History], saved: Iterable[Delta] = (),
+        history: History | None, saved: Iterable[Delta] = (),
     ) -> None:  # fmt: skip
+        """*history* None: this lane only passes the stream's rows on and computes nothing."""
         self._worker, self._outbox = worker, outbox
         self._topic, self._partition = topic, partition
         self.text, self.status = text, status
@@ -49,8 +50,8 @@ class LiveStream:
         self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
         self.changed = False
         self._kernel: Kernel | None = None
-        if status != "failed":
-            self._guard(lambda: self._start(history(self.plan), saved), -1, -1)
+        if status != "failed" and history is not None:
+            self._guard(lambda: self._start(history, saved), -1, -1)
 
     def _start(self, history: History, saved: Iterable[Delta]) -> None:
         self._kernel = make_kernel(self.plan, history)
