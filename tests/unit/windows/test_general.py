@@ -22,6 +22,23 @@ def _sorted(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(r, sort_keys=True) for r in rows)
 
 
+def _without_repeats(happened: list[list[Any]]) -> list[list[Any]]:
+    """Two rows of one time may begin two windows, and the target has one row for both: whose, nobody promises."""
+    seen: set[tuple[str, int]] = set()
+    made: list[list[Any]] = []
+    for kind, *rest in happened:
+        if kind == "BATCH":
+            fresh = []
+            for table, row in rest[0]:
+                if (table, row["ts"]) not in seen:
+                    seen.add((table, row["ts"]))
+                    fresh.append([table, row])
+            rest = [fresh]
+        if kind != "BATCH" or rest[0]:
+            made.append([kind, *rest])
+    return made
+
+
 def _ran(outcome: Outcome) -> Outcome:
     assert outcome.crash is None and outcome.error is None, (outcome.crash, outcome.error)
     return outcome
@@ -33,6 +50,8 @@ def test_publishes_what_the_oracle_says(setting: Setting, happened: list[list[An
     if setting.window[0] == "interval" and setting.ignore_expired and setting.ignore_update:
         # the accumulating kernel has no rows: after a delete it counts what is stored, where a repeat has replaced
         happened = [event for event in happened if event[0] != "DELETE"]
+    if setting.window[0] in ("state", "event", "count") and setting.ignore_update:
+        happened = _without_repeats(happened)
     oracle = Oracle(setting)
     for event in happened:
         if event[0] == "BATCH":
