@@ -33,6 +33,7 @@ from gateway.influx import Influx
 from gateway.information import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
+from gateway.latest import Latest
 from gateway.publisher import Publisher
 from gateway.registry import Registry
 from gateway.rest import Rest
@@ -135,6 +136,7 @@ class _Gateway:
         for part in (
             Rest(self._executor, users, clock, {"version": _version(), "notifier_url": settings.notifier_url}),
             Ingest(intake),
+            Latest(intake, self._redis),
             self._socket,
             Influx(intake, self._definer, self._forwarder, clock),
             Registry(self._catalog),

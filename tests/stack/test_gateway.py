@@ -24,6 +24,7 @@ from penstock.codec import TableCodec, schema_ids
 from penstock.errors import AuthError, CatalogError, SchemaError, SqlSemanticError, SqlSyntaxError
 from penstock.mesh.running import RunningMesh
 from penstock.partition import partition
+from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
 T0 = 1_700_000_000_000
@@ -275,3 +276,13 @@ def test_who_may_come_in(mesh: RunningMesh) -> None:
     assert httpx.post(f"{mesh.gateway_url}/internal/ddl", json={}).status_code == 403
     page = httpx.get(mesh.gateway_url)
     assert page.status_code == 200 and "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_latest_rows_from_redis(db: penstock.Connection) -> None:
+    db.write("m", [{"tbname": f"t{i % 3}", "ts": T0 + i, "n": i, "site": "x"} for i in range(9)])
+    db.write("p", [{"ts": T0, "v": 1.5}])
+    latest = eventually(lambda: (rows := db.last("m")) and len(rows) == 3 and rows)
+    assert sorted((r["tbname"], r["ts"] - T0, r["n"]) for r in latest) == [("t0", 6, 6), ("t1", 7, 7), ("t2", 8, 8)]
+    assert [r["n"] for r in db.last("m", ["t1", "none"])] == [7]
+    assert [r["n"] for r in db.last("t2")] == [8]
+    assert eventually(lambda: db.last("p"))[0]["v"] == 1.5

@@ -1,0 +1,51 @@
+"""GET /v1/tables/{db}/{table}/last: the latest row of child tables, straight from Redis.
+
+Owns the shape of that answer. It may lack what was written within the last second: SELECT LAST_ROW(*), which asks the store, does
+not. Refuses a supertable with more children than one answer holds, unless `tbname` names some.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import redis
+from aiohttp import web
+
+from gateway import http
+from gateway.children import text
+from gateway.door import Door
+from gateway.intake import Intake
+from penstock import names
+from penstock.errors import BusError, SchemaError
+
+_MOST = 10_000
+
+
+class Latest:
+    """The handler."""
+
+    def __init__(self, intake: Intake, client: redis.Redis) -> None:
+        self._intake, self._redis = intake, client
+
+    def routes(self, door: Door) -> list[web.RouteDef]:
+        return [web.get("/v1/tables/{db}/{table}/last", door.guard(self._last))]
+
+    async def _last(self, request: web.Request) -> web.Response:
+        layout, child = await self._intake.locate(request.match_info["db"], request.match_info["table"])
+        wanted = [child] if child is not None else request.query.getall("tbname", [layout.table] if layout.plain else [])
+        key = names.last_row(layout.database, layout.table)
+        found = await asyncio.to_thread(self._ask, key, wanted)
+        rows = [{"tbname": name, **json.loads(row)} for name, row in found.items() if row is not None]
+        return http.json_response({"precision": layout.precision, "rows": rows})
+
+    def _ask(self, key: str, wanted: list[str]) -> dict[str, Any]:
+        try:
+            if wanted:
+                return dict(zip(wanted, self._redis.hmget(key, wanted), strict=True))
+            if self._redis.hlen(key) > _MOST:
+                raise SchemaError(f"there are more than {_MOST} child tables", code="E_TOO_LARGE", hint="name some: ?tbname=a&tbname=b")
+            return {text(name): row for name, row in self._redis.hgetall(key).items()}
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
