@@ -81,7 +81,7 @@ class Subscription:
     def _retrying(self) -> dict[str, Any]:
         return {
             "retry": tenacity.retry_if_exception_type((OSError, WebSocketException)) & tenacity.retry_if_not_exception_type(InvalidStatus),
-            "wait": tenacity.wait_exponential_jitter(0.05, 2.0),
+            "wait": tenacity.wait_exponential_jitter(multiplier=0.05, max=2.0),
             "stop": tenacity.stop_after_delay(self._patience),
             "reraise": True,
         }

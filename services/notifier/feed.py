@@ -7,6 +7,7 @@ up for a slow one: when it has fallen behind the bound it reads from Kafka itsel
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -14,12 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from penstock.bus import Admin, Batch, Reader
 from penstock.log import get
 
 log = get(__name__)
 T = TypeVar("T")
 _HISTORY_BYTES = 4 << 20
+_SLICE_BYTES = 512 << 10
 #: part of the memory's bound whose slices keep what listeners made of them
 _YOUNG = 8
 
@@ -63,6 +67,16 @@ def slice_of(batch: Batch) -> Slice:
     return Slice(batch, sum(len(v) for v in batch.values if v is not None))
 
 
+def slices_of(batch: Batch) -> list[Slice]:
+    """The batch in slices of a size that one message and one piece of work may have."""
+    sizes = np.cumsum([len(v) if v is not None else 0 for v in batch.values])
+    cuts = [0, *(np.flatnonzero(np.diff(sizes // _SLICE_BYTES)) + 1).tolist(), len(batch)]
+    return [
+        slice_of(Batch(batch.topic, batch.partition, batch.offsets[a:b], batch.timestamps[a:b], batch.keys[a:b], batch.values[a:b]))
+        for a, b in itertools.pairwise(cuts)
+    ]
+
+
 class _Ring:
     """The newest slices of one partition; `floor` is the oldest offset it can still give."""
 
@@ -72,7 +86,8 @@ class _Ring:
         self.floor = self.next = start
         self.size = self._young_size = 0
 
-    def add(self, piece: Slice, bound: int) -> None:
+    def add(self, piece: Slice, bound: int) -> list[Slice]:
+        """Take a slice; those that are young no more."""
         self.slices.append(piece)
         self.size += piece.size
         self.next = piece.next
@@ -83,10 +98,11 @@ class _Ring:
         # decoded rows are larger than records: only the newest slices keep them
         self._young.append(piece)
         self._young_size += piece.size
+        aged: list[Slice] = []
         while self._young_size > bound // _YOUNG and len(self._young) > 1:
-            old = self._young.popleft()
-            self._young_size -= old.size
-            old.forget()
+            aged.append(self._young.popleft())
+            self._young_size -= aged[-1].size
+        return aged
 
     def since(self, offset: int) -> list[Slice] | None:
         if offset < self.floor:
@@ -110,17 +126,21 @@ class Feed(threading.Thread):
         self._rings = {p: _Ring(offset) for p, offset in self.log_ends().items()}
         self._bound = max(memory // max(len(self._rings), 1), 1)
         self.error: str | None = None
+        #: subscriptions that read it; without any it is stopped
+        self.listeners = 0
 
     def run(self) -> None:
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
-            with Reader(self._servers, start, client_id="notifier", max_wait_ms=20) as reader:
+            with Reader(self._servers, start, client_id="notifier", max_wait_ms=20, queue_bytes=_HISTORY_BYTES) as reader:
                 while not self._halt.is_set():
                     batches = reader.read(5_000, 0.2)
                     if batches:
+                        pieces = [piece for batch in batches for piece in slices_of(batch)]
                         with self._lock:
-                            for batch in batches:
-                                self._rings[batch.partition].add(slice_of(batch), self._bound)
+                            aged = [old for piece in pieces for old in self._rings[piece.partition].add(piece, self._bound)]
+                        for old in aged:
+                            old.forget()
                         self._loop.call_soon_threadsafe(self._wake)
         except Exception as error:
             log.exception("feed ended", topic=self.topic)
@@ -133,6 +153,10 @@ class Feed(threading.Thread):
 
     def stop(self) -> None:
         self._halt.set()
+
+    @property
+    def stopped(self) -> bool:
+        return self._halt.is_set()
 
     def arrival(self) -> asyncio.Event:
         """Set when something comes after this call."""
@@ -177,7 +201,7 @@ class History:
 
     def _read(self) -> list[Slice]:
         with self._lock:
-            return [] if self._closed else [slice_of(b) for b in self._reader.read(2_000, 1.0)]
+            return [] if self._closed else [s for b in self._reader.read(2_000, 1.0) for s in slices_of(b)]
 
     def close(self) -> None:
         """Ends behind a read that still runs, without waiting for it."""

@@ -174,7 +174,7 @@ class Hub:
     async def _feed(self, topic: str) -> Feed:
         async with self._feeds_lock:
             feed = self._feeds.get(topic)
-            if feed is None or feed.error is not None:
+            if feed is None or feed.error is not None or feed.stopped:
                 loop = asyncio.get_running_loop()
                 feed = await loop.run_in_executor(
                     None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes)
@@ -186,6 +186,9 @@ class Hub:
     async def _pump(self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription) -> None:
         """Give one subscription everything behind its cursor, for as long as it lives."""
         histories: dict[int, History] = {}
+        while feed.stopped:  # its last listener left just now
+            feed = await self._feed(feed.topic)
+        feed.listeners += 1
         try:
             while True:
                 arrived = feed.arrival()
@@ -217,6 +220,9 @@ class Hub:
         finally:
             for history in histories.values():
                 history.close()
+            feed.listeners -= 1
+            if not feed.listeners:
+                feed.stop()
 
     async def _give(self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice) -> None:
         if piece.size < _SMALL:
@@ -227,6 +233,8 @@ class Hub:
             head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
             self._sent.labels(message.kind).inc()
+        else:
+            await asyncio.sleep(0)  # much that is not for this one must not keep the loop
 
     def close(self) -> None:
         for feed in self._feeds.values():

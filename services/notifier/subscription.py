@@ -75,13 +75,6 @@ class _Rows:
     at: pl.Series
     #: record, producer, offset and ordinal of what streams published
     stamps: list[tuple[int, str, int, int]]
-    #: all rows as JSON; made when the first listener wants just that
-    text: list[str]
-
-    def json(self) -> str:
-        if not self.text:
-            self.text.append(self.rows.write_json())
-        return self.text[0]
 
 
 class RowSubscription:
@@ -99,7 +92,8 @@ class RowSubscription:
         table = self._table()
         if table is None:
             return None
-        found = piece.shared(("rows", table.id, table.schema_ids), lambda: _decode(piece, table))
+        key = (table.id, table.schema_ids)
+        found = piece.shared(("rows", *key), lambda: _decode(piece, table))
         offsets = piece.batch.offsets
         had = [
             record
@@ -114,7 +108,7 @@ class RowSubscription:
             rows, whole = rows.filter(pl.col("tbname").str.to_lowercase().is_in(self._tables)), False
         if not rows.height:
             return None
-        return Message("rows", found.json() if whole else rows.write_json(), rows.height)
+        return Message("rows", piece.shared(("text", *key), rows.write_json) if whole else rows.write_json(), rows.height)
 
 
 def _decode(piece: Slice, table: Table) -> _Rows:
@@ -129,9 +123,9 @@ def _decode(piece: Slice, table: Table) -> _Rows:
         at = pl.Series("_at", place[decoded.rows["_record"].to_numpy()], dtype=pl.UInt32)
         frames.append(decoded.rows.drop("_record", "_write").with_columns(at))
     if not frames:
-        return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [], [])
+        return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [])
     rows = pl.concat(frames)
-    return _Rows(_readable(rows, table), rows["_at"], stamps, [])
+    return _Rows(_readable(rows, table), rows["_at"], stamps)
 
 
 class EventSubscription:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.notifier.feed import _Ring
+from services.notifier.feed import _Ring, slices_of
 
 from .kit import piece
 
@@ -29,9 +29,19 @@ def test_only_young_slices_keep_what_was_made_of_them() -> None:
     ring, slices = _Ring(0), [piece([b"x" * 10], first=i) for i in range(8)]
     made = []
     for s in slices:
-        ring.add(s, bound=160)
+        for old in ring.add(s, bound=160):
+            old.forget()
         s.shared("rows", lambda: made.append(1))
     slices[7].shared("rows", lambda: made.append(1))
     assert len(made) == 8
     slices[0].shared("rows", lambda: made.append(1))
     assert len(made) == 9
+
+
+def test_large_batches_are_cut() -> None:
+    whole = piece([b"x" * 300_000] * 5 + [b"x" * 2_000_000, b"y"], first=7)
+    cut = slices_of(whole.batch)
+    assert [v for s in cut for v in s.batch.values] == whole.batch.values
+    assert [s.first for s in cut][1:] == [s.next for s in cut][:-1] and cut[0].first == 7
+    assert all(s.size - len(s.batch.values[0] or b"") < 512 << 10 for s in cut) and len(cut) > 3
+    assert [len(slices_of(piece([b"x"] * n).batch)) for n in (1, 100)] == [1, 1]
