@@ -82,7 +82,7 @@ class InOrder:
         Returns the partitions, their windows touched (in order, with `_touched`), and the heads that no row extended.
         """
         order = np.argsort(live.get_column("_g").to_numpy(), kind="stable")
-        rows = live[order].select(self.ingest.columns)
+        rows = live.select(self.ingest.columns)[order]
         numbers = rows.get_column("_g").to_numpy()
         groups = numbers[np.append(True, numbers[1:] != numbers[:-1])]
         lines = self.store.head_lines(groups)

@@ -43,7 +43,8 @@ class Outlet:
         self.events = Events(plan, groups)
         self.filler = Filler(scope, aggregates, self.results) if plan.fill.mode != "none" else None
         #: several rows of one time may begin windows of one start; several windows may be given one child table and time
-        self.may_repeat = not replaces or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
+        rows_tie = not replaces and plan.window is not None and plan.window.kind in ("state", "event", "count")
+        self.may_repeat = rows_tie or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
         self.target_key = plan.target.key_column
         self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
         self.key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Null())
