@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
+import signal
+import sys
 
-# one thread for polars, as in the stream jobs' workers: set before it is loaded
-os.environ.setdefault("POLARS_MAX_THREADS", "1")
-
-from bench.profile import PROFILES  # noqa: E402
-from bench.suite import SUITES, run  # noqa: E402
+from bench.profile import PROFILES
+from bench.suite import SUITES, run
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench", description="measure Penstock beside plain Spark")
@@ -18,4 +16,6 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_const", dest="profile", const="quick", help="short runs, for work on the bench itself")
     parser.add_argument("--part", default="", help="only parts of a suite whose name starts so")
     given = parser.parse_args()
+    # asked to stop: take the mesh down and keep the lines so far
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     raise SystemExit(run(given.only, PROFILES[given.profile], given.part))

@@ -6,14 +6,17 @@ values make a session end, a state change, an event begin and end every few rows
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import polars as pl
 
 from bench.profile import Profile
-from bench.report import Recorder, median_line
+from bench.report import Line, Recorder, median_line
 from penstock.errors import PenstockError
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, Precision, StreamPlan
@@ -81,26 +84,38 @@ def units(rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
 
 
 def measure(profile: Profile, record: Recorder) -> None:
-    """One line a window kind."""
-    total = max(profile.kernel_rows // _UNIT, 4) * _UNIT
-    for kind in _KINDS:
-        rates, slowest, results = [], 0.0, 0
-        try:
-            kernel = make_kernel(plan(kind))
-            warm = -(-2 * _TABLES // _UNIT) * _UNIT
-            for unit in units(warm):
-                kernel.apply(unit)
-            for i in range(profile.rounds):
-                spent = 0.0
-                for unit in units(total // profile.rounds // _UNIT * _UNIT, warm + i * (total // profile.rounds // _UNIT * _UNIT)):
-                    begin = time.perf_counter()
-                    emission = kernel.apply(unit)
-                    took = time.perf_counter() - begin
-                    spent, slowest = spent + took, max(slowest, took)
-                    results += 0 if emission.rows is None else emission.rows.height
-                rates.append((total // profile.rounds // _UNIT * _UNIT) / spent)
-        except PenstockError as error:
-            record.problem(f"windows_{kind}: {error}")
-            continue
-        note = f"kernel alone, one thread; {results} result rows, slowest unit {slowest * 1000:.0f} ms"
-        record.add(median_line(f"windows_{kind}", rates, "rows/s", note=note))
+    """One line a window kind; in a process of its own, where polars has one thread as in the stream jobs' workers."""
+    before = os.environ.get("POLARS_MAX_THREADS")
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            for kind in _KINDS:
+                try:
+                    record.add(pool.submit(_kind, kind, profile.kernel_rows, profile.rounds).result())
+                except PenstockError as error:
+                    record.problem(f"windows_{kind}: {error}")
+    finally:
+        if before is None:
+            del os.environ["POLARS_MAX_THREADS"]
+        else:
+            os.environ["POLARS_MAX_THREADS"] = before
+
+
+def _kind(kind: str, rows: int, rounds: int) -> Line:
+    each = max(rows // rounds // _UNIT, 4) * _UNIT
+    warm = -(-2 * _TABLES // _UNIT) * _UNIT
+    kernel = make_kernel(plan(kind))
+    for unit in units(warm):
+        kernel.apply(unit)
+    rates, slowest, results = [], 0.0, 0
+    for i in range(rounds):
+        spent = 0.0
+        for unit in units(each, warm + i * each):
+            begin = time.perf_counter()
+            emission = kernel.apply(unit)
+            took = time.perf_counter() - begin
+            spent, slowest = spent + took, max(slowest, took)
+            results += 0 if emission.rows is None else emission.rows.height
+        rates.append(each / spent)
+    note = f"kernel alone, one thread; {results} result rows, slowest unit {slowest * 1000:.0f} ms"
+    return median_line(f"windows_{kind}", rates, "rows/s", note=note)
