@@ -67,10 +67,8 @@ class Reader:
         self._mesh, self._client, self._path, self._directory = mesh, client, path, directory
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._written = False
-        #: names without a database mean the document's only one
-        made = databases(path)
-        self._database = made[0] if len(made) == 1 else None
-        self._made: set[str] = set()
+        #: in order; names without a database mean the first
+        self._made: list[str] = []
 
     def run(self, block: Block) -> None:
         """Run one block. Raises AssertionError with its place when something else comes out than the text says."""
@@ -87,7 +85,7 @@ class Reader:
             return
         assert block.error is None, f"{where}: this should fail with\n{block.error}"
         self._written = self._written or block.kind != "sql" or bool(_WRITES.search(text))
-        self._made |= set(_DATABASE.findall(text))
+        self._made += [name for name in _DATABASE.findall(text) if name not in self._made]
         if block.result is not None:
             _compare(where, block.result, out)
 
@@ -109,8 +107,7 @@ class Reader:
             self._written = False
 
     def _sql(self, text: str) -> str:
-        made = bool(self._made)
-        result = self._client.query(text, database=self._database if made else None)
+        result = self._client.query(text, database=self._made[0] if self._made else None)
         lines = [" | ".join(result.columns), *(" | ".join(map(_shown, row)) for row in result.rows)]
         return "\n".join(lines) + "\n"
 

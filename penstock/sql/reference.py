@@ -1,0 +1,92 @@
+"""`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made from the code.
+
+Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages. Refuses to touch the text around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from penstock.errors import ConfigError
+from penstock.sql.functions import AGGREGATES, FORBIDDEN, REGISTRY
+from penstock.sql.planning.refusals import REFUSALS
+from penstock.types import ColumnType
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("sql.md", "errors.md")
+_GROUPS = {"math": "Numbers", "text": "Text", "time": "Time", "convert": "Conversion", "conditional": "Choice"}
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def scalars() -> str:
+    """Scalar functions by group; where a function has several names the others stand behind it."""
+    parts = []
+    for group, title in _GROUPS.items():
+        rows = []
+        for name, function in REGISTRY.items():
+            if function.group == group and name == function.name:
+                also = f" (also {', '.join(f'`{a}`' for a in function.aliases)})" if function.aliases else ""
+                returns = str(function.returns) if isinstance(function.returns, ColumnType) else "by arguments"
+                rows.append((f"`{function.signature}`{also}", returns, " ".join(function.doc.split())))
+        parts.append(f"**{title}**\n\n{_table(('function', 'gives', 'meaning'), sorted(rows))}")
+    return "\n".join(parts)
+
+
+def aggregates() -> str:
+    """Aggregates and selection functions."""
+    return _table(("function", "meaning"), ((f"`{f.signature}`", f.doc) for f in AGGREGATES.values()))
+
+
+def forbidden() -> str:
+    """Functions of TDengine that a stream cannot have."""
+    return _table(("function", "not in a stream, because", "instead"), ((f"`{n}`", why, way) for n, (why, way) in FORBIDDEN.items()))
+
+
+def refusals() -> str:
+    """What CREATE STREAM refuses."""
+    rows = ((f"`{code}`", _spoken(r.clause), _spoken(r.reason), _spoken(r.way_out)) for code, r in REFUSALS.items())
+    return _table(("code", "clause", "reason", "way out"), rows)
+
+
+def refusal_codes() -> str:
+    """Codes of the refusals, for the page of all codes."""
+    return ", ".join(f"`{code}`" for code in REFUSALS) + "\n"
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "scalars": scalars, "aggregates": aggregates, "forbidden": forbidden, "refusals": refusals, "refusal codes": refusal_codes,
+}  # fmt: skip
+
+
+def filled(page: str) -> str:
+    """*page* with every section of it made anew.
+
+    Raises:
+        ConfigError: it opens a section that is not closed or not known.
+    """
+    opened = set(re.findall(r"<!-- ([a-z ]+) -->", page))
+    for name in sorted(opened):
+        if name not in SECTIONS or f"<!-- /{name} -->" not in page:
+            raise ConfigError(f"section {name} is unknown or not closed", hint=f"sections are {', '.join(SECTIONS)}")
+        before, _, rest = page.partition(f"<!-- {name} -->")
+        _, _, after = rest.partition(f"<!-- /{name} -->")
+        page = f"{before}<!-- {name} -->\n{SECTIONS[name]()}<!-- /{name} -->{after}"
+    return page
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _spoken(text: str) -> str:
+    """A message's text with its fields in italics; a text that is one field says that the message has it."""
+    return "(the message says)" if _FIELD.fullmatch(text) else _FIELD.sub(r"*\1*", text)
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        path = DOCS / name
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
