@@ -132,6 +132,8 @@ def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, s
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
         own[f"PENSTOCK_{name.upper()}_PORT"] = str(ports[name])
+    if name == "gateway" and "POLARS_MAX_THREADS" not in common:
+        own["POLARS_MAX_THREADS"] = "1"  # its frames are small: waking more threads costs more than they do
     if name == "spark":
         home = spark_java_home(find_java(), layout.run / "java")
         own |= {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
