@@ -18,7 +18,7 @@ def test_case(case: Case) -> None:
     assert judge(case, KernelBackend().run(case)) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_cut_at_random(seed: int) -> None:
     backend = KernelBackend(split=seed)
     faults = {case.id: judge(case, backend.run(case)) for case in CASES}

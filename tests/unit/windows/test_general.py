@@ -15,7 +15,7 @@ from tests.conformance.kernel_backend import KernelBackend
 from tests.unit.windows.oracle import Oracle, Setting
 from tests.unit.windows.streams import case, events, settings, statement
 
-quick = run(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+quick = run(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[str]:
