@@ -69,7 +69,7 @@ def mutated(rng: random.Random) -> str:
 def test_ten_thousand_statements_are_accepted_or_refused() -> None:
     rng = random.Random(20240115)
     accepted = 0
-    begun = time.monotonic()
+    begun = time.process_time()
     for _ in range(10_000):
         text = mutated(rng)
         try:
@@ -81,4 +81,4 @@ def test_ten_thousand_statements_are_accepted_or_refused() -> None:
             accepted += 1
             assert parse(render(statement)) == [statement], text
     assert accepted > 1500
-    assert time.monotonic() - begun < 60
+    assert time.process_time() - begun < 60

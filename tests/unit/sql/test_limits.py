@@ -48,14 +48,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_refused_or_read_quickly(name: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         statements = parse(HOSTILE[name])
     except SqlError as error:
         assert len(str(error)) < 2000
     else:
         assert [parse(render(s))[0] for s in statements] == statements
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_nesting_that_people_write_is_read() -> None:
@@ -70,8 +70,8 @@ def test_a_megabyte_of_rows_is_read_in_well_under_a_second() -> None:
     )
     times = []
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = time.process_time()
         (statement,) = parse(text)
-        times.append(time.perf_counter() - begun)
+        times.append(time.process_time() - begun)
     assert len(statement.parts[0].rows) == 20_000  # type: ignore[attr-defined]
     assert min(times) < 0.9
