@@ -94,7 +94,7 @@ class Subscription:
 
     def _connect(self) -> SyncConnection:
         def attempt() -> SyncConnection:
-            connection = connect_sync(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE)
+            connection = connect_sync(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, legacy=True)
             connection.send(self._hello())
             self._update(connection.recv())
             return connection

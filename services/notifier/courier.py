@@ -88,9 +88,9 @@ class Courier:
 
     def offer(self, parcel: Parcel) -> None:
         """A parcel from the live reader."""
-        self.tracks[parcel.partition].offer(parcel)
-        self.pending[parcel.stream] += len(parcel.text)
-        self._around.metrics.offered(parcel)
+        if self.tracks[parcel.partition].offer(parcel):
+            self.pending[parcel.stream] += len(parcel.text)
+            self._around.metrics.offered(parcel)
         self._wake.set()
 
     def has_settled(self, partition: int, offset: int) -> bool:
@@ -214,8 +214,11 @@ class Courier:
                 track.settle(parcels)
                 self._around.save(self.target, partition, track.mark)
         for parcel in window:
-            self._around.metrics.settled(parcel, delivered=delivered)
-            self.pending[parcel.stream] = max(self.pending[parcel.stream] - len(parcel.text), 0)
+            track = self.tracks.get(parcel.partition)
+            waited = track is not None and track.was_offered(parcel)
+            self._around.metrics.settled(parcel, delivered=delivered, waited=waited)
+            if waited:
+                self.pending[parcel.stream] -= len(parcel.text)
         self._around.settled(self.target)
 
     # -- while it is down -------------------------------------------------------------------------------------------------

@@ -17,22 +17,21 @@ class PushMetrics:
         self._behind = Gauge("penstock_notify_behind_events", "Events that targets have not got yet", ["stream"], registry=registry)
         self._down = Gauge("penstock_notify_targets_down", "Targets that cannot be reached", registry=registry)
         self._held = Gauge("penstock_notify_streams_held", "Streams paused because a target is too far behind", registry=registry)
-        self._waiting: dict[str, int] = {}
 
     def offered(self, parcel: Parcel) -> None:
         """A parcel is on its way to one more target."""
-        self._move(parcel.name, parcel.events)
+        self._behind.labels(parcel.name).inc(parcel.events)
 
-    def settled(self, parcel: Parcel, *, delivered: bool) -> None:
-        """A parcel's way to one target is over."""
+    def settled(self, parcel: Parcel, *, delivered: bool, waited: bool) -> None:
+        """A parcel's way to one target is over; *waited*: it was counted as offered."""
         (self._delivered if delivered else self._dropped).labels(parcel.name).inc(parcel.events)
-        self._move(parcel.name, -parcel.events)
+        if waited:
+            self._behind.labels(parcel.name).dec(parcel.events)
 
     def state(self, *, down: int, held: int) -> None:
         self._down.set(down)
         self._held.set(held)
 
-    def _move(self, name: str, events: int) -> None:
-        # what came from before a restart was never counted as offered
-        self._waiting[name] = max(self._waiting.get(name, 0) + events, 0)
-        self._behind.labels(name).set(self._waiting[name])
+    def forget(self) -> None:
+        """Nothing is on its way any more: the couriers have ended."""
+        self._behind.clear()

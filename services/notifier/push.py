@@ -130,6 +130,7 @@ class Push:
             self._health.ready("push", False, "not delivering")
             keeping.cancel()
             await asyncio.gather(keeping, *(c.stop() for c in self._couriers.values()), return_exceptions=True)
+            self._metrics.forget()
             await self._app.stop()
 
     # -- partitions come and go -------------------------------------------------------------------------------------------

@@ -40,20 +40,33 @@ class Track:
         self._bound = bound
         self._reach = mark.offset
         self._seen = dict(mark.producers)
+        self._announced = dict(mark.producers)
+        self._first_offer: int | None = None
+        self._next_offer = 0
         self._queue: deque[Parcel] = deque()
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    def offer(self, parcel: Parcel) -> None:
-        """Take a parcel from the live reader, or note that it has to be read again."""
-        if self.behind is not None or parcel.offset < self._reach:
-            return
-        if self._queue and self._size + len(parcel.text) > self._bound:
-            self.behind = parcel.offset
-            return
-        self._put(parcel)
+    def offer(self, parcel: Parcel) -> bool:
+        """Take a parcel from the live reader, or note that it has to be read again; whether it is one more that waits."""
+        repeat = parcel.position <= self._announced.get(parcel.producer, (-1, -1))
+        if not repeat:
+            self._announced[parcel.producer] = parcel.position
+        if self._first_offer is None:
+            self._first_offer = parcel.offset
+        self._next_offer = parcel.offset + 1
+        if self.behind is None and parcel.offset >= self._reach:
+            if self._queue and self._size + len(parcel.text) > self._bound:
+                self.behind = parcel.offset
+            else:
+                self._put(parcel)
+        return not repeat and parcel.offset >= self.mark.offset
+
+    def was_offered(self, parcel: Parcel) -> bool:
+        """Whether the live reader has given it; the log may be read further than that, and holds what came before this process."""
+        return self._first_offer is not None and self._first_offer <= parcel.offset < self._next_offer
 
     def refill(self, parcels: Iterable[Parcel], until: int, live: int) -> None:
         """Take what the log has from `behind` up to *until*; *live* is where the live reader stands."""

@@ -37,7 +37,8 @@ def raw(mesh_kit: Kit) -> ClientConnection:
     import base64
 
     word = base64.b64encode(f"{mesh_kit.mesh.user}:{mesh_kit.mesh.password}".encode()).decode()
-    return connect(f"{mesh_kit.mesh.notifier_url}/ws", additional_headers={"Authorization": f"Basic {word}"}, max_size=64 << 20)
+    headers = {"Authorization": f"Basic {word}"}
+    return connect(f"{mesh_kit.mesh.notifier_url}/ws", additional_headers=headers, max_size=64 << 20, legacy=True)
 
 
 def ask(connection: ClientConnection, request: dict[str, Any] | str) -> dict[str, Any]:

@@ -146,7 +146,8 @@ def test_stream_far_ahead_of_its_target_is_paused_and_goes_on(mesh_kit: Kit) -> 
     def status() -> str:
         answer = mesh_kit.sql("SHOW STREAMS", database)
         columns = [c[0] for c in answer["column_meta"]]
-        return str(answer["data"][0][columns.index("status")])
+        mine = [row for row in answer["data"] if row[columns.index("source_db")] == database]
+        return str(mine[0][columns.index("status")])
 
     def controls() -> list[str]:
         kinds = []

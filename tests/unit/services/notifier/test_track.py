@@ -121,3 +121,32 @@ def test_any_pace_of_delivery_gives_everything_once(settles: list[bool], bound: 
         work()
     assert out == list(range(len(log)))
     assert track.behind is None and track.has_settled(len(log))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=60), st.integers(5, 60))
+def test_what_waits_is_counted_right_however_far_the_log_was_read(steps: list[tuple[bool, bool, bool]], bound: int) -> None:
+    log: list[Parcel] = []
+    track = Track(Mark(0), bound=bound, behind=True)
+    offered = waiting = 0
+
+    def work() -> int:
+        if not len(track) and track.behind is not None:
+            start = track.behind
+            track.refill(log[start:], len(log), offered)
+        window = track.waiting(3, 100)
+        track.settle(window)
+        return sum(track.was_offered(p) for p in window)
+
+    for repeats, offers, settles in steps:
+        log.append(parcel(len(log), position=max(len(log) - 1, 0) if repeats else len(log)))
+        if offers:
+            waiting += track.offer(log[offered])
+            offered += 1
+        if settles:
+            waiting -= work()
+    while offered < len(log):
+        waiting += track.offer(log[offered])
+        offered += 1
+    for _ in range(2 * len(log)):
+        waiting -= work()
+    assert waiting == 0
