@@ -154,7 +154,7 @@ class ForceKernel:
         """Rows for the windows from *first* up to *behind* that partitions with data have let pass."""
         assert self.filler is not None
         indexed = windows.with_columns(pl.Series("_i", self.grid.last(windows.get_column("_wstart").to_numpy()), dtype=pl.Int64))
-        earlier = self.latest.with_columns(pl.lit(first - 1).alias("_i")) if self.latest is not None else indexed.clear()
+        earlier = self.latest.with_columns(pl.lit(first - 1, dtype=pl.Int64).alias("_i")) if self.latest is not None else indexed.clear()
         known = pl.concat([earlier.select(indexed.columns), indexed]).sort("_g", "_i")
         gaps = known.with_row_index("_line").select(
             "_g", "_line", (pl.col("_i") + 1).alias("_f"), pl.col("_i").shift(-1).over("_g").fill_null(behind).alias("_u"),

@@ -268,7 +268,7 @@ class GeneralKernel:
         """
         if not len(numbers):
             return
-        windows = self.store.take(numbers)
+        windows = known_before = self.store.take(numbers)
         opened, vanished = windows.clear(), windows.clear()
         if points.height:
             windows, opened, vanished = self._renew(windows, points, fresh)
@@ -279,13 +279,23 @@ class GeneralKernel:
         windows = windows.with_columns(pl.Series("_closed", stop < t[number]), pl.Series("_was_open", stop >= earlier[number]))
         decided = self.publisher.decide(windows, at_once)
         put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        removed = [drop.select(GONE)]
+        removed = [self._as_published(drop, known_before)]
         if self.publisher.keeps_vanished and not at_once:
             self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(maintain_order=True)
         else:
             removed.append(vanished.select(GONE))
         known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.stamp, out)
         self.store.put(known, t)
+
+    @staticmethod
+    def _as_published(drop: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+        """Windows taken back, with the ends they had when they were published."""
+        if not drop.height:
+            return drop.select(GONE)
+        ends = before.select("_g", "_wstart", pl.col("_wend").alias("_e"), pl.col("_stop").alias("_s"))
+        ends = ends.unique(["_g", "_wstart"], keep="last")
+        joined = drop.join(ends, on=["_g", "_wstart"], how="left", maintain_order="left")
+        return joined.with_columns(pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")).select(GONE)
 
     def _renew(
         self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None

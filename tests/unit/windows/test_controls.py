@@ -117,3 +117,38 @@ def test_delta_holds_what_changed_only() -> None:
     k.apply(frame(("d7", 30, 1)))
     delta = k.delta()
     assert {name: delta.frames[name].height for name in ("rows", "windows", "t.groups")} == {"rows": 1, "windows": 2, "t.groups": 1}
+
+
+def test_forced_windows_are_made_up_after_a_pause_and_filled_from_then_on() -> None:
+    k = kernel(
+        "CREATE STREAM s TRIGGER FORCE_WINDOW_CLOSE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname"
+        " INTERVAL(5s) FILL(PREV)"
+    )
+    k.control(Control("tick", time=T0))
+    k.apply(frame(("d1", 1_000, 1), ("d1", 2_000, 1)))
+    k.control(Control("pause"))
+    assert shown(k.control(Control("tick", time=T0 + 6_000))) == []
+    k.apply(frame(("d1", 6_000, 1)))
+    k.control(Control("tick", time=T0 + 11_000))
+    assert shown(k.control(Control("resume"))) == [(0, 0, 2), (0, 5_000, 1)]
+    assert shown(k.control(Control("tick", time=T0 + 21_000))) == [(0, 10_000, 1), (0, 15_000, 1)]
+    late = k.apply(frame(("d1", 7_000, 1))).late
+    assert late is not None and late.height == 1
+
+
+def test_a_composite_key_value_that_changes_takes_the_old_row_away() -> None:
+    text = (
+        "CREATE STREAM s TRIGGER AT_ONCE IGNORE UPDATE 0 IGNORE EXPIRED 0 INTO o(ts, k COMPOSITE KEY, n) AS"
+        " SELECT _wstart ts, max(a) k, count(*) n FROM met INTERVAL(10s)"
+    )
+    k = kernel(text)
+    k.apply(frame(("d1", 1, 1)))
+    rows = k.apply(frame(("d1", 2, 5))).rows
+    assert rows is not None and rows.select("_op", "k", "n").rows() == [(1, 1, None), (0, 5, 2)]
+
+
+def test_an_invalidated_window_ends_where_it_was_published() -> None:
+    k = kernel(SESSION + " NOTIFY ('ws://127.0.0.1:1/n') ON ('WINDOW_CLOSE')", ignore_expired=False)
+    k.apply(frame(("d1", 0, 1), ("d1", 5, 1), ("d1", 23, 1)))
+    events = k.apply(frame(("d1", 14, 1))).events
+    assert [(e["eventType"], e["windowStart"], e["windowEnd"]) for e in events] == [("WINDOW_INVALIDATION", T0, T0 + 5)]  # type: ignore[index]
