@@ -14,7 +14,7 @@ if __name__ == "__main__":
     parser.add_argument("--only", choices=sorted(SUITES), default="")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
     parser.add_argument("--quick", action="store_const", dest="profile", const="quick", help="short runs, for work on the bench itself")
-    parser.add_argument("--part", default="", help="only parts of a suite whose name starts so")
+    parser.add_argument("--part", default="", help="only parts of a suite whose name starts so; several with commas")
     given = parser.parse_args()
     # asked to stop: take the mesh down and keep the lines so far
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -161,7 +161,7 @@ def run(bootstrap: str, topic: str, sink: str, sink_partitions: int, load: Load)
             out.sent[i] = time.perf_counter()
             producer.produce(topic, value, None, partition, on_delivery=_Noted(out, i))
         producer.flush(60)
-        reader.settle(1.5, 30)
+        reader.settle(3.0, 30)
     finally:
         over.set()
         thread.join()

@@ -27,7 +27,7 @@ def _attempt(name: str, record: Recorder, action: Callable[[], None]) -> None:
 
 def _staged(rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, record: Recorder, chosen: str) -> None:
     """Run parts on one mesh."""
-    wanted = {name: part for name, part in parts.items() if name.startswith(chosen)}
+    wanted = {name: part for name, part in parts.items() if name.startswith(tuple(chosen.split(",")))}
     if not wanted:
         return
     with stage(rooms) as on:
