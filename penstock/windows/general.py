@@ -25,9 +25,10 @@ from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
-from penstock.windows.regions import Regions, after_start, before_end, touches
+from penstock.windows.regions import Regions
+from penstock.windows.renewal import Renewal
 from penstock.windows.scope import Scope
-from penstock.windows.store import Numbers, Store
+from penstock.windows.store import Numbers
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
 
 
@@ -59,8 +60,10 @@ class GeneralKernel:
         if continuous and not self.every:
             self.every = 3600 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[source.precision]
         self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
-        empty = self.ingest.empty()
-        self.store = Store(empty, self._describe(empty))
+        self.renewal = Renewal(
+            self.ingest, self.aggregates, self.cutter, self.regions, self.outlet.key_type, self.publisher.keeps_vanished
+        )  # fmt: skip
+        self.store = self.renewal.store
         # filled rows depend on neighbours however far away, so nothing is let go then
         again = history if self.outlet.filler is None else None
         self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces)
@@ -271,7 +274,7 @@ class GeneralKernel:
         windows = known_before = self.store.take(numbers)
         opened, vanished = windows.clear(), windows.clear()
         if points.height:
-            windows, opened, vanished = self._renew(windows, points, fresh)
+            windows, opened, vanished = self.renewal.renew(windows, points, fresh)
         t = self.timeline.all_t()
         number, stop = windows.get_column("_g").to_numpy(), windows.get_column("_stop").to_numpy()
         earlier = np.full(len(t), NEVER, np.int64)
@@ -297,102 +300,13 @@ class GeneralKernel:
         joined = drop.join(ends, on=["_g", "_wstart"], how="left", maintain_order="left")
         return joined.with_columns(pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")).select(GONE)
 
-    def _renew(
-        self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        """All *windows* as they are after the change, those that are new, and published ones that vanished."""
-        if not self.regions.by_window or fresh is None:
-            return self._recut(windows, points)
-        # windows of the grid do not depend on each other: rows that only come in are added to them
-        shrunk = np.zeros(len(self.groups), np.bool_)
-        shrunk[points.filter(pl.col("_gone")).get_column("_g").to_numpy()] = True
-        def again(frame: pl.DataFrame) -> pl.Series:
-            return pl.Series(shrunk[frame.get_column("_g").to_numpy()])
-        if not shrunk.any():
-            return self._add(windows, points, fresh)
-        mine, cut = again(windows), again(points)
-        grown = self._add(windows.filter(~mine), points.filter(~cut), fresh.filter(~again(fresh)))
-        renewed = self._recut(windows.filter(mine), points.filter(cut))
-        all_, opened, vanished = (pl.concat(pair, rechunk=True) for pair in zip(grown, renewed, strict=True))
-        return all_, opened, vanished
-
-    def _add(self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        """Merge *fresh* rows into the windows that hold them."""
-        identity = ["_g", "_wstart"]
-        made = self._describe(fresh.select(self.ingest.columns).sort(self.ingest.order)).with_columns(pl.lit(True).alias("_touched"))
-        loud = touches(made, points.filter(~pl.col("_quiet"))) if self.publisher.keeps_vanished else pl.lit(True)
-        made = made.with_columns(loud.alias("_loud"))
-        known = windows.join(made.select(identity), on=identity, how="semi", maintain_order="left")
-        if not known.height:
-            return pl.concat([windows, made], rechunk=True), made, windows.clear()
-        kept = windows.join(made.select(identity), on=identity, how="anti", maintain_order="left")
-        opened = made.join(known.select(identity), on=identity, how="anti", maintain_order="left")
-        more = made.join(known.select(identity), on=identity, how="semi", maintain_order="left")
-        both = pl.concat([known, more], rechunk=True)
-        parts = self.aggregates.merge(both.select(*identity, *self.aggregates.columns), identity).sort(identity)
-        about = known.drop(*self.aggregates.columns).sort(identity)
-        latest = more.sort(identity)
-        about = about.with_columns(
-            (about.get_column("_n") + latest.get_column("_n")).alias("_n"), latest.get_column("_lseq"),
-            latest.get_column("_touched"), latest.get_column("_loud"),
-        )  # fmt: skip
-        grown = about.hstack(parts.drop(identity)).select(windows.columns)
-        return pl.concat([kept, opened, grown], rechunk=True), opened, windows.clear()
-
-    def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        """Cut the regions of *points* anew. Returns all *windows* as they are now, those that are new, and published ones that vanished."""
-        spans = points.group_by("_g", maintain_order=True).agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi"))
-        regions = self.regions.find(spans, windows).select("_g", "_from", "_fseq", "_to", "_tseq")
-        near = windows.join(regions, on="_g", how="left", maintain_order="left")
-        inside = self._inside().fill_null(False)
-        old, kept = near.filter(inside).select(windows.columns), near.filter(~inside).select(windows.columns)
-        rows = self.store.of(spans.get_column("_g").to_numpy()).join(regions, on="_g")
-        rows = rows.filter(after_start(self.time), before_end(self.time)).select(self.ingest.columns).sort(self.ingest.order)
-        new = self._describe(rows)
-        if self.regions.by_window:
-            new = new.join(regions, on="_g", how="left", maintain_order="left").filter(self._inside()).select(windows.columns)
-        new = self._inherit(new, old, points)
-        fresh = new.filter(pl.col("_fresh")).select(windows.columns)
-        new = new.select(windows.columns)
-        identity = ["_g", "_wstart"]
-        vanished = old.filter(pl.col("_pub") > 0).join(new.select(identity), on=identity, how="anti")
-        return pl.concat([kept, new], rechunk=True), fresh, vanished
-
-    def _inside(self) -> pl.Expr:
-        if self.regions.by_window:
-            return (pl.col("_wstart") >= pl.col("_from")) & (pl.col("_stop") <= pl.col("_to"))
-        return after_start("_wstart", "_sseq") & before_end("_wstart", "_sseq")
-
-    def _describe(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Windows of *rows* (sorted) with their partials, not yet published."""
-        labelled = self.cutter.label(rows)
-        made = self.cutter.describe(labelled)
-        partial = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
-        return made.drop("_w").hstack(partial).with_columns(
-            pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=self.outlet.key_type).alias("_key"),
-            pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
-        )  # fmt: skip
-
     def _remembered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Windows of *rows* (sorted) as they are known long after: published, and closed."""
-        windows = self._describe(rows)
+        windows = self.renewal.describe(rows)
         state = OPEN if self.plan.trigger.kind == "at_once" else CLOSED
         windows = windows.with_columns(pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub"))
         made = self.outlet.results_of(windows, self.now, Output()) if self.target_key else None
         return windows.with_columns(made.get_column(self.target_key).alias("_key")) if made is not None and self.target_key else windows
-
-    def _inherit(self, new: pl.DataFrame, old: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
-        """Carry over what is known of windows that were there before, and find the ones touched."""
-        known = old.select("_g", "_wstart", "_pub", "_dirty", "_key", "_stop", "_n").unique(["_g", "_wstart"], keep="last")
-        joined = new.drop("_pub", "_dirty", "_key").join(known, on=["_g", "_wstart"], how="left", maintain_order="left", suffix="_old")
-        fresh = joined.get_column("_pub").is_null()
-        reshaped = (joined.get_column("_stop") != joined.get_column("_stop_old")) | (joined.get_column("_n") != joined.get_column("_n_old"))
-        hit = touches(new, points)
-        loud = touches(new, points.filter(~pl.col("_quiet"))) if self.publisher.keeps_vanished else hit
-        return joined.with_columns(
-            pl.col("_pub").fill_null(0), pl.col("_dirty").fill_null(False), pl.Series("_fresh", fresh),
-            (reshaped.fill_null(True) | fresh | hit).alias("_touched"), loud.alias("_loud"),
-        )  # fmt: skip
 
     # -- controls ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,118 @@
+"""How windows change with the rows: cut anew where a change reaches, or added to where rows only come in.
+
+Turns a partition's windows as they were into windows as they are, and says which are new, which were touched and which published
+ones vanished. Refuses to publish and to know T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from penstock.windows.aggregates import Aggregates
+from penstock.windows.cut import Cutter
+from penstock.windows.ingest import Ingest
+from penstock.windows.regions import Regions, after_start, before_end, touches
+from penstock.windows.store import Store
+
+
+class Renewal:
+    """The windows of one plan."""
+
+    store: Store
+
+    def __init__(
+        self, ingest: Ingest, aggregates: Aggregates, cutter: Cutter, regions: Regions, key_type: pl.DataType, keeps_vanished: bool
+    ) -> None:
+        self.ingest, self.aggregates, self.cutter, self.regions = ingest, aggregates, cutter, regions
+        self._key_type, self._keeps_vanished = key_type, keeps_vanished
+        self.store = Store(ingest.empty(), self.describe(ingest.empty()))
+
+    def renew(
+        self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None
+    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """All *windows* as they are after the change, those that are new, and published ones that vanished."""
+        if not self.regions.by_window or fresh is None:
+            return self._recut(windows, points)
+        # windows of the grid do not depend on each other: rows that only come in are added to them
+        shrunk = np.zeros(len(self.ingest.groups), np.bool_)
+        shrunk[points.filter(pl.col("_gone")).get_column("_g").to_numpy()] = True
+        def again(frame: pl.DataFrame) -> pl.Series:
+            return pl.Series(shrunk[frame.get_column("_g").to_numpy()])
+        if not shrunk.any():
+            return self._add(windows, points, fresh)
+        mine, cut = again(windows), again(points)
+        grown = self._add(windows.filter(~mine), points.filter(~cut), fresh.filter(~again(fresh)))
+        renewed = self._recut(windows.filter(mine), points.filter(cut))
+        all_, opened, vanished = (pl.concat(pair, rechunk=True) for pair in zip(grown, renewed, strict=True))
+        return all_, opened, vanished
+
+    def _add(self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """Merge *fresh* rows into the windows that hold them."""
+        identity = ["_g", "_wstart"]
+        made = self.describe(fresh.select(self.ingest.columns).sort(self.ingest.order)).with_columns(pl.lit(True).alias("_touched"))
+        loud = touches(made, points.filter(~pl.col("_quiet"))) if self._keeps_vanished else pl.lit(True)
+        made = made.with_columns(loud.alias("_loud"))
+        known = windows.join(made.select(identity), on=identity, how="semi", maintain_order="left")
+        if not known.height:
+            return pl.concat([windows, made], rechunk=True), made, windows.clear()
+        kept = windows.join(made.select(identity), on=identity, how="anti", maintain_order="left")
+        opened = made.join(known.select(identity), on=identity, how="anti", maintain_order="left")
+        more = made.join(known.select(identity), on=identity, how="semi", maintain_order="left")
+        both = pl.concat([known, more], rechunk=True)
+        parts = self.aggregates.merge(both.select(*identity, *self.aggregates.columns), identity).sort(identity)
+        about = known.drop(*self.aggregates.columns).sort(identity)
+        latest = more.sort(identity)
+        about = about.with_columns(
+            (about.get_column("_n") + latest.get_column("_n")).alias("_n"), latest.get_column("_lseq"),
+            latest.get_column("_touched"), latest.get_column("_loud"),
+        )  # fmt: skip
+        grown = about.hstack(parts.drop(identity)).select(windows.columns)
+        return pl.concat([kept, opened, grown], rechunk=True), opened, windows.clear()
+
+    def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """Cut the regions of *points* anew. Returns all *windows* as they are now, those that are new, and published ones that vanished."""
+        spans = points.group_by("_g", maintain_order=True).agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi"))
+        regions = self.regions.find(spans, windows).select("_g", "_from", "_fseq", "_to", "_tseq")
+        near = windows.join(regions, on="_g", how="left", maintain_order="left")
+        inside = self._inside().fill_null(False)
+        old, kept = near.filter(inside).select(windows.columns), near.filter(~inside).select(windows.columns)
+        rows = self.store.of(spans.get_column("_g").to_numpy()).join(regions, on="_g")
+        rows = rows.filter(after_start(self.ingest.time), before_end(self.ingest.time)).select(self.ingest.columns).sort(self.ingest.order)
+        new = self.describe(rows)
+        if self.regions.by_window:
+            new = new.join(regions, on="_g", how="left", maintain_order="left").filter(self._inside()).select(windows.columns)
+        new = self._inherit(new, old, points)
+        fresh = new.filter(pl.col("_fresh")).select(windows.columns)
+        new = new.select(windows.columns)
+        identity = ["_g", "_wstart"]
+        vanished = old.filter(pl.col("_pub") > 0).join(new.select(identity), on=identity, how="anti")
+        return pl.concat([kept, new], rechunk=True), fresh, vanished
+
+    def _inside(self) -> pl.Expr:
+        if self.regions.by_window:
+            return (pl.col("_wstart") >= pl.col("_from")) & (pl.col("_stop") <= pl.col("_to"))
+        return after_start("_wstart", "_sseq") & before_end("_wstart", "_sseq")
+
+    def describe(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Windows of *rows* (sorted) with their partials, not yet published."""
+        labelled = self.cutter.label(rows)
+        made = self.cutter.describe(labelled)
+        partial = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
+        return made.drop("_w").hstack(partial).with_columns(
+            pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=self._key_type).alias("_key"),
+            pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
+        )  # fmt: skip
+
+    def _inherit(self, new: pl.DataFrame, old: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+        """Carry over what is known of windows that were there before, and find the ones touched."""
+        known = old.select("_g", "_wstart", "_pub", "_dirty", "_key", "_stop", "_n").unique(["_g", "_wstart"], keep="last")
+        joined = new.drop("_pub", "_dirty", "_key").join(known, on=["_g", "_wstart"], how="left", maintain_order="left", suffix="_old")
+        fresh = joined.get_column("_pub").is_null()
+        reshaped = (joined.get_column("_stop") != joined.get_column("_stop_old")) | (joined.get_column("_n") != joined.get_column("_n_old"))
+        hit = touches(new, points)
+        loud = touches(new, points.filter(~pl.col("_quiet"))) if self._keeps_vanished else hit
+        return joined.with_columns(
+            pl.col("_pub").fill_null(0), pl.col("_dirty").fill_null(False), pl.Series("_fresh", fresh),
+            (reshaped.fill_null(True) | fresh | hit).alias("_touched"), loud.alias("_loud"),
+        )  # fmt: skip
