@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from penstock import names
 from penstock.bus import Reader
 from penstock.codec import TableCodec
+from penstock.records import ControlRecord, Manifest, decode
 from tests.stack.conftest import eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, place_of, windows_of
 
@@ -193,3 +194,55 @@ def test_damaged_state_means_reading_more_of_the_log(kit: OperatorKit) -> None:
     kit.drain("damage")
     expect_windows(kit, target, rows)
     assert kit.repeats(target) == 0
+
+
+@pytest.mark.parametrize("key", ["tbname", "location"])
+def test_history_is_filled_before_new_rows_count(kit: OperatorKit, key: str) -> None:
+    database = f"filled_{key}"
+    kit.database(database)
+    source = kit.stable(database)
+    rows = meter_rows(20, 8000)
+    kit.write(source, rows[:4000])
+    kit.drain(database)
+    query = f"SELECT {COUNTS} FROM {database}.meters PARTITION BY {key} INTERVAL(10s)"
+    sql = f"CREATE STREAM {database}_s TRIGGER AT_ONCE FILL_HISTORY 1 INTO {database}.out AS {query}"
+    _, target = kit.stream(sql, database)
+    kit.write(source, rows[4000:])
+    kit.drain(database)
+    expect_windows(kit, target, rows, key=key)
+
+
+@pytest.mark.parametrize("key", ["tbname", "location"])
+def test_deleted_rows_leave_their_windows(kit: OperatorKit, key: str) -> None:
+    database = f"deleted_{key}"
+    source, _, target = counted(kit, database, key)
+    rows = meter_rows(20, 8000)
+    kit.write(source, rows)
+    low, high = 1_700_000_005_000, 1_700_000_011_000
+    doomed = ["d1", "d2", "d7"]
+    kit.control(source.topic, ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high))
+    kit.drain(database)
+    gone = pl.col("tbname").is_in(doomed) & pl.col("ts").is_between(low, high)
+    expect_windows(kit, target, rows.filter(~gone), key=key)
+
+
+def test_processing_time_comes_as_ticks_where_a_stream_needs_it(kit: OperatorKit) -> None:
+    kit.database("ticked")
+    source = kit.stable("ticked")
+    query = f"SELECT {COUNTS} FROM ticked.meters PARTITION BY tbname INTERVAL(10s)"
+    _, target = kit.stream(f"CREATE STREAM ticked_s TRIGGER MAX_DELAY 5s INTO ticked.out AS {query}", "ticked")
+    rows = meter_rows(8, 80)  # all in one window, which nothing closes
+    kit.write(source, rows)
+    eventually(lambda: kit.results(target).height == 8, 60, 0.5)
+    expect_windows(kit, target, rows)
+
+
+def test_what_is_committed_is_told_after_each_epoch(kit: OperatorKit) -> None:
+    source, _, _ = counted(kit, "told")
+    kit.write(source, meter_rows(8, 80))
+
+    def told() -> bool:
+        manifests = [decode(Manifest, value) for _, _, value in kit.records(names.EPOCHS)]
+        return any(m.query == source.topic and sum(m.offsets.values()) and m.files for m in manifests)
+
+    eventually(told, 120, 0.5)
