@@ -67,12 +67,13 @@ class Events:
             results: the result rows of *closed*, line by line.
             stamp: the writes that caused it.
         """
-        about = self.groups.about()
+        numbers = pl.concat([f.get_column("_g") for f in (opened, closed, removed)]).unique()
+        about = dict(zip(numbers.to_list(), self.groups.about()[numbers].select("tbname", "_group").iter_rows(), strict=True))
         made: list[tuple[Order, dict[str, Any]]] = []
         second = TICKS_PER_SECOND[self.plan.source.precision]
 
         def base(kind: str, line: dict[str, Any]) -> dict[str, Any]:
-            child, group = about.row(line["_g"])[:2]
+            child, group = about[line["_g"]]
             step, now = stamp.of(line["_g"])
             event: dict[str, Any] = {
                 "tableName": child, "eventType": kind, "eventTime": now * 1000 // second, "windowId": window_id(group, line["_wstart"]),
