@@ -27,8 +27,8 @@ def window_id(group: int, start: int) -> str:
     return str(int.from_bytes(digest, "big"))
 
 
-#: (number of the write, window start, rank of the type): what events of one call are sorted by
-Order = tuple[int, int, int]
+#: (number of the write, window start, rank of the type, group id): what events of one call are sorted by
+Order = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Events:
             }  # fmt: skip
             if kind != "WINDOW_OPEN":
                 event["windowEnd"] = line["_wend"] if self.kind == "interval" else line["_stop"]
-            made.append(((step, line["_wstart"], _RANK[kind]), event))
+            made.append(((step, line["_wstart"], _RANK[kind], group), event))
             return event
 
         if self.wants("WINDOW_OPEN"):
