@@ -55,10 +55,10 @@ def to_tdengine(answer: Answer, *, tz: str = "UTC", objects: bool = False, timin
         meta: list[list[Any]] = [["affected_rows", "INT", 4]]
         data: list[Any] = [[answer.rows]]
     else:
-        frame = pl.from_arrow(answer)
-        assert isinstance(frame, pl.DataFrame)
-        meta = [_meta(field, series) for field, series in zip(answer.schema, frame.get_columns(), strict=True)]
-        columns = [_plain(series, kind, tz).to_list() for series, (_, kind, _) in zip(frame.get_columns(), meta, strict=True)]
+        # column by column: a query may give two of one name
+        found = [pl.Series(values=column) for column in answer.columns]
+        meta = [_meta(field, series) for field, series in zip(answer.schema, found, strict=True)]
+        columns = [_plain(series, kind, tz).to_list() for series, (_, kind, _) in zip(found, meta, strict=True)]
         data = list(zip(*columns, strict=True)) if columns else []
     if objects:
         data = [dict(zip((m[0] for m in meta), row, strict=True)) for row in data]

@@ -122,6 +122,8 @@ class Information:
         tables = list(tree.find_all(exp.Table))
         if any(t.db.lower() != SCHEMA for t in tables):
             return None
+        if not tables and tree.find(exp.Star) is not None:
+            raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
         if not tables and not self._is_plain(tree):
             return None
         tree = tree.copy()

@@ -58,3 +58,9 @@ def test_no_rows() -> None:
         "data": [],
         "rows": 0,
     }
+
+
+def test_two_columns_of_one_name() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
+    body = json.loads(to_tdengine(table))
+    assert (body["column_meta"], body["data"]) == ([["a", "BIGINT", 8], ["a", "VARCHAR", 1]], [[1, "x"]])

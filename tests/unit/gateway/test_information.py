@@ -71,6 +71,7 @@ def test_queries_without_a_table() -> None:
     [
         ("SELECT * FROM information_schema.ins_nothing", "E_NO_TABLE"),
         ("SELECT nothing FROM information_schema.ins_columns", "E_SEMANTIC"),
+        ("SELECT last_row(*)", "E_SEMANTIC"),
         ("SHOW CREATE STREAM s", "E_NO_STREAM"),
         ("SHOW CREATE TABLE nothing", "E_NO_TABLE"),
     ],
