@@ -13,6 +13,9 @@ from penstock.cli import app
 from penstock.client.connection import connect
 from penstock.mesh.running import running_mesh
 
+#: the whole year goes through before a drain ends, on slow machines too
+_PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "300"}
+
 
 @app.command()
 def demo(
@@ -29,7 +32,10 @@ def demo(
     console = Console(stderr=True, highlight=False)
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as directory:
         console.print("starting a mesh of its own …")
-        with running_mesh(Path(directory) / "mesh") as mesh, connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client:
+        with (
+            running_mesh(Path(directory) / "mesh", environment=_PATIENT) as mesh,
+            connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=330) as client,
+        ):
             if live:
                 machine.run(client, console)
                 return

@@ -34,7 +34,9 @@ from tests.conformance.listener import Listener
 
 #: cases played at the same time; every database costs the mesh a query and a worker per partition
 WIDTH = 6
-_TIMEOUT = httpx.Timeout(120.0)
+_TIMEOUT = httpx.Timeout(300.0)
+#: a busy machine is slow, not wrong
+PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "180"}
 
 
 class Refused(Exception):
@@ -51,7 +53,7 @@ class StackBackend:
     def __init__(self, *, kill: int, cases: Sequence[Case]) -> None:
         self._exit = ExitStack()
         directory = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="penstock-conformance-")))
-        self._mesh = self._exit.enter_context(running_mesh(directory / "mesh", clock="manual"))
+        self._mesh = self._exit.enter_context(running_mesh(directory / "mesh", clock="manual", environment=PATIENT))
         self._listener = self._exit.enter_context(Listener())
         self._catalog = self._exit.enter_context(CatalogReader(self._mesh.kafka_bootstrap, client_id="conformance"))
         self._publisher = self._exit.enter_context(Publisher(self._mesh.kafka_bootstrap, client_id="conformance"))

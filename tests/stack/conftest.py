@@ -19,6 +19,8 @@ from penstock.mesh.running import RunningMesh, running_mesh
 
 T = TypeVar("T")
 MeshFactory = Callable[..., RunningMesh]
+#: a busy machine is slow, not wrong
+PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,7 +33,7 @@ def _backend() -> None:
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh, on the system's clock. Tests share it: use names of your own."""
-    with running_mesh(tmp_path_factory.mktemp("mesh")) as running:
+    with running_mesh(tmp_path_factory.mktemp("mesh"), environment=PATIENT) as running:
         yield running
 
 
@@ -41,6 +43,7 @@ def own_mesh(tmp_path: Path) -> Iterator[MeshFactory]:
     with ExitStack() as stack:
 
         def start(data_dir: Path | None = None, **options: object) -> RunningMesh:
+            options["environment"] = {**PATIENT, **dict(options.get("environment") or {})}  # type: ignore[call-overload]
             context: AbstractContextManager[RunningMesh] = running_mesh(data_dir or tmp_path / "own", **options)  # type: ignore[arg-type]
             return stack.enter_context(context)
 
