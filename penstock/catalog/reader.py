@@ -136,4 +136,3 @@ class CatalogReader:
             return None
         entry = entries.from_record(record)
         return Changed(catalog.put(entry), entry) if entry is not None else None
-

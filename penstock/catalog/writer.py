@@ -123,9 +123,7 @@ class CatalogWriter:
     def _write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float) -> int:
         assert self._publisher is not None
         with self._publisher.transaction():
-            sent: list[Future[Delivery]] = [
-                self._publisher.publish(names.CATALOG, value, key=key, partition=0) for key, value in records
-            ]
+            sent: list[Future[Delivery]] = [self._publisher.publish(names.CATALOG, value, key=key, partition=0) for key, value in records]
             self._lease.check()
         try:
             revision = sent[-1].result(timeout).offset + 1

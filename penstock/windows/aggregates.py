@@ -174,9 +174,7 @@ class Aggregates:
         types = [part.dtype, pl.Int64(), *(self._types[c].polars() for c in part.companions)]
         return dict(zip((c for c in part.columns if not c.endswith(".k")), types, strict=True))
 
-    def partial(
-        self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False, parts: tuple[Part, ...] | None = None
-    ) -> pl.DataFrame:
+    def partial(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False, parts: tuple[Part, ...] | None = None) -> pl.DataFrame:
         """Partials of *rows* (with `_x…`, time and composite-key columns), one line per value of *by*.
 
         *ordered*: the rows of each key are in (time, composite key) order already. *parts*: only these.
@@ -185,9 +183,7 @@ class Aggregates:
         if any(p.kind == "pick" for p in parts) and not ordered:
             rows = rows.sort([self.time, *([self.key] if self.key else [])], maintain_order=True)
         codes = [
-            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}")
-            for p in parts
-            if p.kind == "distinct"
+            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}") for p in parts if p.kind == "distinct"
         ]
         if codes:
             rows = rows.with_columns(codes)

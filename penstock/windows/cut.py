@@ -193,7 +193,6 @@ class CountCutter(_ByRows):
         label = base[index] + earliest[index] + offset
         return rows[index].with_columns(pl.Series("_w", label)).sort("_w", maintain_order=True)
 
-
     def label_after(self, rows: pl.DataFrame, counts: Numbers) -> pl.DataFrame:
         """Labels of rows that come behind *counts* rows per partition in windows that do not overlap."""
         first = _starts(rows)

@@ -73,6 +73,7 @@ class Filler:
 
     def _outside(self, old: pl.DataFrame, real: pl.DataFrame) -> pl.DataFrame:
         """Windows between the first and last old one that are not between the first and last one now."""
+
         def bounds(frame: pl.DataFrame, low: str, high: str) -> pl.DataFrame:
             indexed = frame.select("_g", self._index(frame, "_wstart").alias("_i"))
             return indexed.group_by("_g").agg(pl.col("_i").min().alias(low), pl.col("_i").max().alias(high))

@@ -37,8 +37,10 @@ class Renewal:
         # windows of the grid do not depend on each other: rows that only come in are added to them
         shrunk = np.zeros(len(self.ingest.groups), np.bool_)
         shrunk[points.filter(pl.col("_gone")).get_column("_g").to_numpy()] = True
+
         def again(frame: pl.DataFrame) -> pl.Series:
             return pl.Series(shrunk[frame.get_column("_g").to_numpy()])
+
         if not shrunk.any():
             return self._add(windows, points, fresh)
         mine, cut = again(windows), again(points)

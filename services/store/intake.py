@@ -25,6 +25,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.codec import Decoded, TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError
 from penstock.log import get
+from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter, decode, encode
 from penstock.segments import Position, RangeDelete
 from services.store import flush
@@ -166,6 +167,7 @@ class Intake(threading.Thread):
         repeated = self._repeats(tail, decoded)
         if repeated:
             rows = rows.filter(~pl.col("_record").is_in(repeated))
+        rows = _in_place(codec.table, batch.partition, rows)
         record = rows["_record"].to_numpy()
         starts = np.flatnonzero(np.diff(record, prepend=-1))
         place = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))
@@ -316,3 +318,12 @@ class Intake(threading.Thread):
             self._dead.close()
         except BusError as error:
             log.warning("dead letters were not sent", error=str(error))
+
+
+def _in_place(table: Table, partition: int, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows whose tables belong to this partition; of the others the scan makes dead letters."""
+    if table.partitions == 1:
+        return rows
+    found = rows["tbname"].unique()
+    wrong = found.filter(partition_of(found, table.partitions) != partition)
+    return rows.filter(~pl.col("tbname").is_in(wrong.implode())) if len(wrong) else rows

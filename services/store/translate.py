@@ -72,7 +72,7 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     if not isinstance(node, exp.Select):
         return node
     partition = node.args.get("partition_by")
-    items = [_expand(_named(e), context) for e in node.expressions]
+    items = [_expand(e, context, node) for item in node.expressions for e in _several(_named(item))]
     node.set("expressions", [e for some in items for e in some])
     aggregated = any(_aggregates(e) for e in node.expressions)
     if partition is not None:
@@ -102,10 +102,23 @@ def _named(item: exp.Expr) -> exp.Expr:
     return exp.alias_(item, str(item.meta["sql"]), quoted=True)
 
 
-def _expand(item: exp.Expr, context: Context) -> list[exp.Expr]:
+def _several(item: exp.Expr) -> list[exp.Expr]:
+    """`last(a, b)` is `last(a), last(b)`."""
+    call = item.unalias()
+    if _function_name(call) not in ("first", "last", "last_row") or len(call.expressions) < 2:
+        return [item]
+    name = str(call.this)
+    single = (exp.Anonymous(this=name, expressions=[a.copy()]) for a in call.expressions)
+    return [exp.alias_(one, f"{name}({a.sql(dialect='penstock')})", quoted=True) for one, a in zip(single, call.expressions, strict=True)]
+
+
+def _expand(item: exp.Expr, context: Context, select: exp.Select) -> list[exp.Expr]:
     name = _function_name(item)
     if isinstance(item, exp.Star):
-        item.set("except_", [exp.to_identifier("tbname")])
+        clause = select.args.get("from_")
+        sources = [*([clause.this] if clause is not None else []), *(j.this for j in select.args.get("joins") or [])]
+        if any(isinstance(source, exp.Table) for source in sources):
+            item.set("except_", [exp.to_identifier("tbname")])
         return [item]
     if name in ("last", "last_row", "first") and any(isinstance(a, exp.Star) for a in _arguments(item)):
         bound = next(iter(context.tables.values()))
@@ -114,7 +127,7 @@ def _expand(item: exp.Expr, context: Context) -> list[exp.Expr]:
 
 
 _AGGREGATES = {
-    "count", "sum", "avg", "min", "max", "first", "last", "last_row", "spread", "stddev", "stddev_pop", "stddev_samp", "var_pop",
+    "count", "sum", "avg", "min", "max", "first", "last", "last_row", "spread", "stddev", "std", "stddev_pop", "stddev_samp", "var_pop",
     "var_samp", "variance", "variance_pop", "apercentile", "percentile", "hyperloglog", "mode", "group_concat",
 }  # fmt: skip
 
@@ -308,7 +321,10 @@ _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "last_row": _by_time("arg_max_null"),
     "spread": _spread,
     "stddev": _call("stddev_pop"),
+    "std": _call("stddev_pop"),
+    "variance": _call("var_pop"),
     "variance_pop": _call("var_pop"),
+    "length": _call("strlen"),
     "apercentile": _apercentile,
     "percentile": _apercentile,
     "hyperloglog": _call("approx_count_distinct"),
