@@ -249,10 +249,9 @@ class Supervisor:
         """Remove state of topics that were dropped while this process was not there, or whose removal was disturbed."""
         self._leftovers = False
         known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
-        fs, path = fsspec.core.url_to_fs(self._settings.state_dir)
-        if not fs.exists(path):
-            return
-        for child in fs.ls(path, detail=False):
-            name = str(child).rstrip("/").rpartition("/")[2]
-            if name.isdigit() and name not in known:
-                self._remove(fs, str(child))
+        for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
+            fs, path = fsspec.core.url_to_fs(directory)
+            for child in fs.ls(path, detail=False) if fs.exists(path) else ():
+                name = str(child).rstrip("/").rpartition("/")[2]
+                if name.isdigit() and name not in known:
+                    fs.rm(str(child), recursive=True)
