@@ -39,7 +39,7 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
     # the store and the notifier would share the cores with what is measured: rates of the stream jobs are theirs alone
     alone: dict[str, Part] = {"throughput": throughput.measure, "streams": cost.many_streams}
     whole: dict[str, Part] = {
-        "memory": cost.memory, "create_stream": cost.create_stream, "latency": latency.measure, "gateway": gateway.measure,
+        "memory": cost.memory, "create_stream": cost.create_stream, "gateway": gateway.measure, "latency": latency.measure,
     }  # fmt: skip
     _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen))
     _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
