@@ -98,7 +98,7 @@ class Sender:
                 record = ExchangeRecord(stream.id, producer, first, last, buffer.getvalue(), ordinal, start + size >= part.height)
                 lane.outbox.send(producer, names.EXCHANGE, place, last, ordinal, encode(record))
         if failed is not None and failed.height:
-            stream.bury(failed)
+            stream.bury(failed, last)
 
     def control(self, control: ControlRecord, offset: int) -> None:
         """Pass a control on when the exchange has to know it."""

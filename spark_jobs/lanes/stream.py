@@ -114,7 +114,9 @@ class LiveStream:
         if emission.events:
             self._events(emission.events, first, last)
         if emission.failed is not None and emission.failed.height:
-            self.bury(emission.failed)
+            self.bury(emission.failed, last)
+            if self.plan.on_error == "stop":
+                self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
 
     def _events(self, events: list[dict[str, object]], first: int, last: int) -> None:
         record = EventsRecord(
@@ -124,12 +126,18 @@ class LiveStream:
         partition = self.id % names.BUILT_IN_TOPICS[names.EVENTS]
         self._outbox.send(self.producer, names.EVENTS, partition, last, 0, encode(record))
 
-    def bury(self, rows: pl.DataFrame) -> None:
-        """One dead letter per source record with rows that failed, holding a sample of them as JSON."""
-        for (offset,), part in rows.group_by("_offset", maintain_order=True):
+    def bury(self, rows: pl.DataFrame, last: int) -> None:
+        """One dead letter per source record with rows that failed, holding a sample of them as JSON.
+
+        What failed in a result, not in a row, counts for the unit's *last* record.
+        """
+        have = set(rows.columns)
+        at = pl.col("_offset").fill_null(last) if "_offset" in have else pl.lit(last, dtype=pl.Int64).alias("_offset")
+        now = pl.col("_now").fill_null(0) if "_now" in have else pl.lit(0, dtype=pl.Int64).alias("_now")
+        for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
             letter = DeadLetter(
                 topic=self._topic, partition=self._partition, offset=int(str(offset)), reader="stream", stream=self.id, code="E_EXPRESSION",
-                reason=f"{part.height} rows failed: {part['_reason'][0]}", time=int(part["_now"][0] or 0),
-                value=part.head(_SAMPLE_ROWS).drop("_step", "_now").write_ndjson().encode(),
+                reason=f"{part.height} rows failed: {part['_reason'][0]}", time=int(part["_now"][0]),
+                value=part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False).write_ndjson().encode(),
             )  # fmt: skip
             self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
