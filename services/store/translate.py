@@ -88,7 +88,9 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
         and not any(node.args.get(k) for k in ("order", "group", "distinct"))
     ):
         # rows come in time order unless asked otherwise, as time-series users expect
-        bound = next(iter(context.tables.values()))
+        bound = next(iter(context.tables.values()), None)
+        if bound is None:
+            raise SqlSemanticError(f"{name}(*) needs a table", code="E_QUERY", hint="add FROM")
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
     return node
 
@@ -121,7 +123,9 @@ def _expand(item: exp.Expr, context: Context, select: exp.Select) -> list[exp.Ex
             item.set("except_", [exp.to_identifier("tbname")])
         return [item]
     if name in ("last", "last_row", "first") and any(isinstance(a, exp.Star) for a in _arguments(item)):
-        bound = next(iter(context.tables.values()))
+        bound = next(iter(context.tables.values()), None)
+        if bound is None:
+            raise SqlSemanticError(f"{name}(*) needs a table", code="E_QUERY", hint="add FROM")
         return [exp.alias_(exp.Anonymous(this=name, expressions=[exp.column(c, quoted=True)]), c, quoted=True) for c in bound.columns]
     return [item]
 
