@@ -331,7 +331,8 @@ class Lane(ABC):
             self.snapshot()
         if self._saving is not None:
             self._saving.result(_PATIENCE)
-        if self.next >= 0:
+        # in mid-replay outputs above the own position are in the log: whoever comes next has to look for them again
+        if self.next >= 0 and not self._replay:
             self._files.release(self._owner, self.next)
         self._saver.shutdown()
         self._poison.close()
