@@ -81,18 +81,17 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
             node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
     if aggregated and not node.args.get("group"):
         _companions(node, context)
-    elif (
-        not aggregated
-        and node.parent is None
-        and len(context.tables) == 1
-        and not any(node.args.get(k) for k in ("order", "group", "distinct"))
-    ):
+    elif not aggregated and node.parent is None and _reads_one_table(node):
         # rows come in time order unless asked otherwise, as time-series users expect
-        bound = next(iter(context.tables.values()), None)
-        if bound is None:
-            raise SqlSemanticError(f"{name}(*) needs a table", code="E_QUERY", hint="add FROM")
+        bound = next(iter(context.tables.values()))
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
     return node
+
+
+def _reads_one_table(node: exp.Select) -> bool:
+    source = node.args.get("from_")
+    ordered = any(node.args.get(key) for key in ("joins", "order", "group", "distinct"))
+    return source is not None and isinstance(source.this, exp.Table) and not ordered
 
 
 def _named(item: exp.Expr) -> exp.Expr:
