@@ -81,17 +81,18 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
             node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
     if aggregated and not node.args.get("group"):
         _companions(node, context)
-    elif not aggregated and node.parent is None and _reads_one_table(node):
+    elif not aggregated and node.parent is None and (bound := _only_table(node, context)) is not None:
         # rows come in time order unless asked otherwise, as time-series users expect
-        bound = next(iter(context.tables.values()))
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
     return node
 
 
-def _reads_one_table(node: exp.Select) -> bool:
+def _only_table(node: exp.Select, context: Context) -> Bound | None:
+    """The table of a select that is straight from one and has no order of its own."""
     source = node.args.get("from_")
-    ordered = any(node.args.get(key) for key in ("joins", "order", "group", "distinct"))
-    return source is not None and isinstance(source.this, exp.Table) and not ordered
+    if source is None or not isinstance(source.this, exp.Table) or any(node.args.get(k) for k in ("joins", "order", "group", "distinct")):
+        return None
+    return next((b for b in context.tables.values() if b.name == source.this.name), None)
 
 
 def _named(item: exp.Expr) -> exp.Expr:
