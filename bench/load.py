@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from bench import rows
 from penstock.catalog.model import Table
@@ -94,7 +94,9 @@ class Reader:
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         config = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         self._consumer = Consumer(config)
-        self._consumer.assign([TopicPartition(topic, p, OFFSET_END) for p in range(partitions)])
+        # the end is asked for here: an end that is looked up later may lie behind the first results
+        ends = [(self._consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) or (0, 0))[1] for p in range(partitions)]
+        self._consumer.assign([TopicPartition(topic, p, end) for p, end in enumerate(ends)])
         self._done = threading.Event()
         self.times: list[float] = []
         self.values: list[bytes] = []
