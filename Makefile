@@ -41,11 +41,11 @@ test: check stack  ## everything `check` does, then the whole mesh: tests/stack
 stack: setup
 	@$(BIN)/pytest -q tests/stack
 
-integration: setup  ## contracts of Kafka and Redis in containers (skips by name without Docker)
+integration: setup  ## contracts of Kafka and Redis: embedded, and in containers (skips by name without Docker)
 	@$(BIN)/pytest -q tests/integration
 
-test-containers: setup  ## tests/stack and tests/integration against containers
-	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration tests/stack
+test-containers: setup  ## only what needs Docker
+	@$(BIN)/pytest -q -m docker tests/integration
 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
