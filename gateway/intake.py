@@ -82,7 +82,8 @@ class Intake:
         write = Write(layout, rows, count, size, loop.create_future(), child, tz)
         if key is None:
             return self._publisher.write(write)
-        return await self._keyed(write, key, digest)
+        # the table's id, too: a table dropped and made again under its name has not got the rows
+        return await self._keyed(write, key, f"{layout.table_id}:{digest}")
 
     async def _keyed(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
         running = self._running.get(key)
