@@ -89,6 +89,12 @@ class Reader:
         if block.result is not None:
             _compare(where, block.result, out)
 
+    def close(self) -> None:
+        """Close the connections that the document opened and never needed to close."""
+        for value in self._names.values():
+            if isinstance(value, penstock.Connection):
+                value.close()
+
     def _here(self, text: str) -> str:
         mesh = self._mesh
         addresses = {

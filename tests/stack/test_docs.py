@@ -30,5 +30,6 @@ def test_examples_do_what_they_say(mesh: RunningMesh, client: penstock.Connectio
         for block in blocks(path):
             reader.run(block)
     finally:
+        reader.close()
         for name in made:
             client.execute(f"DROP DATABASE IF EXISTS {name}")
