@@ -64,7 +64,7 @@ class Context:
 
 def query(tree: exp.Query, context: Context) -> str:
     """DuckDB's text for a query whose tables are bound and whose window clauses have been evaluated away."""
-    return tree.transform(_select, context).transform(_rewrite, context).sql(dialect="duckdb")
+    return tree.transform(_select, context).transform(_rewrite, context).sql(dialect="duckdb", identify=True)
 
 
 def _select(node: exp.Expr, context: Context) -> exp.Expr:
@@ -318,6 +318,61 @@ def _timezone(_: _Args, context: Context) -> exp.Expr:
     return exp.Literal.string(context.timezone)
 
 
+def _log(args: _Args, _: Context) -> exp.Expr:
+    """Natural without a base; the base comes second, DuckDB's first."""
+    return _quietly("ln" if len(args) == 1 else "log", args[::-1])
+
+
+def _quietly(name: str, args: _Args) -> exp.Expr:
+    """NULL where mathematics has no answer and DuckDB an error."""
+    return exp.Anonymous(this="try", expressions=[exp.Anonymous(this=name, expressions=args)])
+
+
+def _real(name: str) -> Callable[[_Args, Context], exp.Expr]:
+    return lambda args, _: _quietly(name, args)
+
+
+def _concat(args: _Args, _: Context) -> exp.Expr:
+    """NULL when any part is."""
+    joined = args[0]
+    for part in args[1:]:
+        joined = exp.DPipe(this=joined, expression=part)
+    return exp.Paren(this=joined)
+
+
+def _extreme(name: str) -> Callable[[_Args, Context], exp.Expr]:
+    """Greatest and least: NULL when any value is."""
+
+    def make(args: _Args, _: Context) -> exp.Expr:
+        missing = exp.or_(*(exp.Is(this=a.copy(), expression=exp.Null()) for a in args))
+        return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=exp.Anonymous(this=name, expressions=args))
+
+    return make
+
+
+def _nvl2(args: _Args, _: Context) -> exp.Expr:
+    missing = exp.Is(this=args[0], expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=missing, true=args[2])], default=args[1])
+
+
+def _day(name: str, shift: int) -> Callable[[_Args, Context], exp.Expr]:
+    """A part of the date as a number, counted from where the dialect counts."""
+
+    def make(args: _Args, _: Context) -> exp.Expr:
+        part = exp.Anonymous(this=name, expressions=[exp.cast(args[0], "TIMESTAMP")])
+        return exp.Paren(this=exp.Add(this=part, expression=exp.Literal.number(shift)))
+
+    return make
+
+
+def _substr(args: _Args, _: Context) -> exp.Expr:
+    """Positions count from 1 or from the end; at 0 there is nothing, and a length below 1 takes nothing."""
+    if len(args) > 2:
+        args = [*args[:2], exp.Anonymous(this="greatest", expressions=[args[2], exp.Literal.number(0)])]
+    nowhere = exp.EQ(this=args[1].copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=nowhere, true=exp.Literal.string(""))], default=exp.Anonymous(this="substring", expressions=args))
+
+
 _TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
 _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "first": _by_time("arg_min"),
@@ -333,6 +388,23 @@ _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "percentile": _apercentile,
     "hyperloglog": _call("approx_count_distinct"),
     "ceiling": _call("ceil"),
+    "ln": _real("ln"),
+    "sqrt": _real("sqrt"),
+    "acos": _real("acos"),
+    "asin": _real("asin"),
+    "log": _log,
+    "concat": _concat,
+    "greatest": _extreme("greatest"),
+    "least": _extreme("least"),
+    "nvl2": _nvl2,
+    "position": lambda args, _: exp.Anonymous(this="strpos", expressions=args[::-1]),
+    "date": lambda args, _: exp.Anonymous(this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%d")]),
+    "dayofweek": _day("dayofweek", 1),
+    "weekday": _day("isodow", -1),
+    "weekofyear": _day("weekofyear", 0),
+    "substr": _substr,
+    "substring": _substr,
+    "truncate": _call("trunc"),
     "char_length": _call("length"),
     "ifnull": _call("coalesce"),
     "nvl": _call("coalesce"),
