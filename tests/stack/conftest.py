@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import pytest
 
+from penstock.client.connection import connect
 from penstock.mesh.running import RunningMesh, running_mesh
 
 T = TypeVar("T")
@@ -34,7 +35,27 @@ def _backend() -> None:
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh, on the system's clock. Tests share it: use names of your own."""
     with running_mesh(tmp_path_factory.mktemp("mesh"), environment=PATIENT) as running:
+        _shared.append(running)
         yield running
+        _shared.clear()
+
+
+#: the session's mesh once some test has asked for it
+_shared: list[RunningMesh] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leave_no_databases() -> Iterator[None]:
+    """Every partition that is read costs the shared mesh a worker: what a file of tests made goes when it is done."""
+    yield
+    for running in _shared:
+        with connect(running.gateway_url, user=running.user, password=running.password, timeout=150) as client:
+            databases = [row[0] for row in client.query("SHOW DATABASES").rows if not str(row[0]).endswith("_schema")]
+            for name in databases:
+                for stream in client.query("SHOW STREAMS", database=name).rows:
+                    client.execute(f"DROP STREAM IF EXISTS `{stream[0]}`", database=name)
+            for name in databases:
+                client.execute(f"DROP DATABASE IF EXISTS `{name}`")
 
 
 @pytest.fixture
