@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from penstock.mesh.process import die_with_parent
 from penstock.setup import jars
 from penstock.setup.java import find_java, spark_java_home
@@ -47,6 +49,12 @@ def _source(session: Any, bootstrap: str, topic: str, options: dict[str, str]) -
     return reader.options(**options).load()
 
 
+def _cpu() -> float:
+    """CPU seconds of this process's JVM."""
+    times = [p.cpu_times() for p in psutil.Process().children(recursive=True)]
+    return float(sum(t.user + t.system for t in times))
+
+
 def throughput(bootstrap: str, topic: str, schema: str, per_trigger: int, scratch: str) -> None:
     """Read the topic to its end; print rows and milliseconds of every micro-batch, and sums of what was computed last."""
     from pyspark.sql import functions as F
@@ -65,8 +73,10 @@ def throughput(bootstrap: str, topic: str, schema: str, per_trigger: int, scratc
     windows = rows.withWatermark("ts", "0 seconds").groupBy(F.window("ts", "10 seconds"), "tbname")
     result = windows.agg(F.count("*").alias("n"), F.avg("current").alias("c"), F.max("voltage").alias("v"))
     writer = result.writeStream.format("noop").outputMode("append").option("checkpointLocation", f"{scratch}/checkpoint")
+    before = _cpu()
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
+    print(json.dumps({"cpu": _cpu() - before}), flush=True)
     for p in query.recentProgress:
         print(json.dumps({"rows": p["numInputRows"], "ms": p["durationMs"]["triggerExecution"]}), flush=True)
     session.stop()

@@ -9,7 +9,7 @@ import platform
 import statistics
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +34,8 @@ class Line:
     #: what else is worth knowing, in the JSON and the table's last column
     note: str = ""
     rounds: tuple[float, ...] = ()
+    #: load average (1 min) when it was measured
+    load: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -86,24 +88,34 @@ class LoadSampler:
 
 
 class Recorder:
-    """Takes lines as they come; a run that is cut short keeps those it has."""
+    """Takes lines as they come; a run that is cut short keeps those it has, and one of some parts keeps the lines of the others."""
 
-    def __init__(self, profile: str, only: str, directory: Path = HERE) -> None:
+    def __init__(self, profile: str, only: str, directory: Path = HERE, *, keep: bool = False) -> None:
         self.profile, self.only, self._directory = profile, only, directory
         self.lines: list[Line] = []
         self.problems: list[str] = []
         self.started = datetime.now(UTC)
         self.load_before = os.getloadavg()
         self.sampler = LoadSampler().start()
-        self._file: IO[str] = open(directory / "results.jsonl", "w", encoding="utf-8")  # noqa: SIM115 - open for the whole run
+        path = directory / "results.jsonl"
+        self._kept = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if keep and path.exists() else []
+        self._file: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115 - open for the whole run
+        self._file.writelines(json.dumps(line) + "\n" for line in self._kept)
+        self._file.flush()
 
     def add(self, *lines: Line) -> None:
         for line in lines:
+            line = replace(line, load=round(os.getloadavg()[0], 1))
             self.lines.append(line)
             print(line.text(), flush=True)
-            load = round(os.getloadavg()[0], 2)
-            self._file.write(json.dumps({**asdict(line), "ratio": line.ratio, "load1": load, "time": datetime.now(UTC).isoformat()}) + "\n")
+            self._file.write(json.dumps({**asdict(line), "ratio": line.ratio, "time": datetime.now(UTC).isoformat()}) + "\n")
             self._file.flush()
+
+    def _all(self) -> list[Line]:
+        """Lines of this run behind those of earlier runs that it has not measured again."""
+        fields = set(Line.__dataclass_fields__)
+        kept = {k["name"]: Line(**{f: v for f, v in k.items() if f in fields}) for k in self._kept}
+        return list((kept | {line.name: line for line in self.lines}).values())
 
     def problem(self, text: str) -> None:
         """Something that makes numbers wrong or missing; the run ends with an error."""
@@ -131,14 +143,14 @@ class Recorder:
             f"{min(loads):.1f} to {max(loads):.1f}, mean {statistics.fmean(loads):.1f}; CPU busy {statistics.fmean(busy):.0f} % on average",
             f"- Python {platform.python_version()}, Java {find_java().version}, {versions}",
             "",
-            "| name | value | unit | baseline | ratio | mode | rounds | note |",
-            "|---|---:|---|---:|---:|---|---|---|",
+            "| name | value | unit | baseline | ratio | mode | rounds | load | note |",
+            "|---|---:|---|---:|---:|---|---|---:|---|",
         ]
-        for line in self.lines:
+        for line in self._all():
             rounds = " / ".join(number(v) for v in line.rounds) if len(line.rounds) > 1 else ""
             rows.append(
                 f"| {line.name} | {number(line.value)} | {line.unit} | {number(line.baseline)} | {number(line.ratio)} | {line.mode} "
-                f"| {rounds} | {line.note} |"
+                f"| {rounds} | {line.load:g} | {line.note} |"
             )
         if self.problems:
             rows += ["", "Problems of this run:", "", *(f"- {p}" for p in self.problems)]

@@ -52,11 +52,10 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
 
 
 def run(only: str, profile: Profile, chosen: str = "") -> int:
-    """Run one suite or all; returns the exit status. Only a whole run may replace bench/RESULTS.md."""
-    whole = profile.name != "quick" and not chosen
-    directory = HERE if whole else Path(".penstock", "bench")
+    """Run one suite, some parts or all; returns the exit status. Quick runs leave bench/RESULTS.md alone."""
+    directory = HERE if profile.name != "quick" else Path(".penstock", "bench")
     directory.mkdir(parents=True, exist_ok=True)
-    record = Recorder(profile.name, only, directory)
+    record = Recorder(profile.name, only or chosen, directory, keep=bool(only or chosen))
     try:
         for name, suite in SUITES.items():
             if only in ("", name):

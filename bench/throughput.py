@@ -15,7 +15,7 @@ import polars as pl
 from bench import baseline, rows
 from bench.fill import fill
 from bench.profile import Profile
-from bench.report import Recorder, median_line
+from bench.report import Recorder, median_line, number
 from bench.rows import Fleet
 from bench.stage import Stage
 from penstock import names
@@ -40,9 +40,10 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
         arguments = ("throughput", "--bootstrap", stage.mesh.kafka_bootstrap, "--topic", _TOPIC, "--schema", json.dumps(rows.PLAIN))
         with baseline.process(*arguments, "--per-trigger", str(min(2_000_000, profile.baseline_rows // 8))) as child:
             assert child.stdout is not None
-            found = [json.loads(line) for line in child.stdout]
+            said = [json.loads(line) for line in child.stdout]
     stage.admin.delete_topics([_TOPIC])
-    full = [b for b in found if b["rows"]]
+    full = [b for b in said if b.get("rows")]
+    cores = next(b["cpu"] for b in said if "cpu" in b) / sum(b["rows"] for b in full) * 1e6
     warm = full[max(2, len(full) // 4) :]
     third = max(len(warm) // 3, 1)
     parts = [warm[i : i + third] for i in range(0, third * 3, third) if warm[i : i + third]]
@@ -50,7 +51,8 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
     record.add(
         median_line(
             "throughput_baseline_spark", rates, "rows/s", mode="microbatch",
-            note=f"from_avro + groupBy(window, tbname), {len(warm)} warm micro-batches of {max(b['rows'] for b in warm)} rows",
+            note=f"from_avro + groupBy(window, tbname), {len(warm)} warm micro-batches of {max(b['rows'] for b in warm)} rows; "
+            f"{cores:.2f} core s of its JVM for a million rows, warming up included",
         )
     )  # fmt: skip
     return float(statistics.median(rates))
@@ -68,22 +70,30 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
     warm = fleet.sweeps(fleet.tables)
     fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, warm, table, 250)
     stage.caught_up(topic, stage.ends(topic), {})
-    sweeps, done, rates, modes, start_ups = fleet.sweeps(total), warm, [], set(), []
+    sweeps, done, modes = fleet.sweeps(total), warm, set[str]()
+    rates: list[float] = []
+    steady: list[float] = []
+    spent: list[float] = []
+    start_ups: list[float] = []
     for _ in range(profile.rounds):
         start = stage.ends(topic)
         with stage.held():
             seconds = fill(stage.mesh.kafka_bootstrap, topic, fleet, done, sweeps, table, size)
-            until = stage.ends(topic)
+            until, before = stage.ends(topic), stage.cpu("spark")
         done += sweeps
         drained = stage.caught_up(topic, until, start)
+        spent.append((stage.cpu("spark") - before) / (sweeps * fleet.tables) * 1e6)
         written = sum(until.values()) - sum(start.values())
         rates.append(drained.rate * sweeps * fleet.tables / written)
+        steady.append(drained.steady * sweeps * fleet.tables / written)
         modes |= drained.modes
         start_ups.append(drained.start_up)
     wrong, count = _compare(stage, database, fleet, done)
     if wrong:
         record.problem(f"{name}: {wrong} of {count} windows differ from polars'")
-    note = f"{profile.rounds} × {sweeps * fleet.tables / 1e6:g} M rows, {count} windows equal polars' except {wrong}"
+    note = f"{profile.rounds} × {sweeps * fleet.tables / 1e6:g} M rows, {count} windows equal polars' except {wrong}; "
+    note += f"{number(statistics.median(steady))} between a tenth and nine tenths of the way; "
+    note += f"{statistics.median(spent):.2f} core s of the stream jobs for a million rows"
     record.add(
         median_line(
             name, rates, "rows/s", baseline=base, mode="+".join(sorted(modes)) or "-", note=note,

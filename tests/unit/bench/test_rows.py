@@ -81,6 +81,7 @@ def test_a_rate_leaves_out_the_start_up() -> None:
     drained = Drained(np.array([0.0, 3.0, 4.0, 5.0, 9.0]), np.array([0, 100, 200, 300, 300]), {"realtime"})
     assert drained.rate == 100.0
     assert drained.start_up == 3.0
+    assert drained.steady == 100.0
 
 
 def test_lines_are_plain_and_the_table_has_them(tmp_path: Path) -> None:
@@ -96,3 +97,14 @@ def test_lines_are_plain_and_the_table_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["interval_window_close", "sliding", "session", "state", "event", "count", "filter"])
 def test_every_window_kind_has_a_plan(kind: str) -> None:
     assert (windows.plan(kind).window is None) is (kind == "filter")
+
+
+def test_a_run_of_some_parts_keeps_the_lines_of_the_others(tmp_path: Path) -> None:
+    first = Recorder("quick", "", tmp_path)
+    first.add(Line("x", 1.0, "ms"), Line("y", 2.0, "ms"))
+    first.close()
+    second = Recorder("quick", "spine", tmp_path, keep=True)
+    second.add(Line("y", 3.0, "ms"))
+    second.close()
+    table = (tmp_path / "RESULTS.md").read_text()
+    assert "| x | 1 |" in table and "| y | 3 |" in table and "| y | 2 |" not in table
