@@ -42,13 +42,13 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     """All latency lines."""
     stage.client.execute(f"CREATE DATABASE {_DATABASE}")
     stage.client.execute(f"CREATE STABLE {_DATABASE}.meters {load.COLUMNS}")
-    bases = {label: _rounds(_baseline(stage, profile, label), profile) for label in _RATES}
-    for kind in _STREAMS:
-        for label in _RATES:
+    _idle(stage, profile, record)
+    for label in _RATES:
+        base = _rounds(_baseline(stage, profile, label), profile)
+        for kind in _STREAMS:
             found, outcome = _stream(stage, profile, kind, label, record)
             whole = load.percentiles(found.filter(pl.col("due") >= profile.warm_seconds)["ms"].to_numpy())
-            _report(f"latency_{kind}_{label}", _rounds(found, profile), bases[label], whole, record, outcome)
-    _idle(stage, profile, record)
+            _report(f"latency_{kind}_{label}", _rounds(found, profile), base, whole, record, outcome)
     stage.drop(_DATABASE)
 
 
