@@ -36,7 +36,8 @@ _SESSION = {
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time: a larger batch would wait until it is full; the operator coalesces by itself
     "realtime": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"},
-    "microbatch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "20000", "spark.sql.execution.arrow.maxBytesPerBatch": str(8 << 20)},
+    # a bound in bytes makes Spark add up its vectors after every row (only this number turns it off): the count has to do
+    "microbatch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "500", "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"},
 }
 
 

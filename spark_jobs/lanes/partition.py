@@ -34,7 +34,7 @@ from spark_jobs.worker import Worker
 
 _PATIENCE = 30.0
 #: how long a stream's catalog entry may be behind the control record that points at it
-_CATALOG_PATIENCE = 2.0
+_CATALOG_PATIENCE = 20.0
 _KERNEL_CONTROLS = ("pause", "resume", "resume_skip", "flush", "recalculate")
 
 
