@@ -137,7 +137,7 @@ class Recorder:
             "Written by the bench itself; `bench/README.md` says what each line is and how it is measured.",
             "",
             f"- {self.started:%Y-%m-%d %H:%M} UTC, {(datetime.now(UTC) - self.started).total_seconds() / 60:.0f} min, "
-            f"`--profile {self.profile}`{f' --only {self.only}' if self.only else ''}",
+            f"`--profile {self.profile}`{f' {self.only}' if self.only else ''}",
             f"- {os.cpu_count()} cores ({processor()}), {memory.total / 2**30:.0f} GiB memory, {platform.platform()}",
             f"- load average before the run {self.load_before[0]:.1f} (1 min), {self.load_before[2]:.1f} (15 min); during it "
             f"{min(loads):.1f} to {max(loads):.1f}, mean {statistics.fmean(loads):.1f}; CPU busy {statistics.fmean(busy):.0f} % on average",
