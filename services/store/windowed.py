@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import duckdb
 import polars as pl
@@ -14,17 +14,25 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
+from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
 from services.store.relation import quote
 from services.store.resolve import Resolved
 from services.store.translate import Bound, Context, query
 
-if TYPE_CHECKING:
-    from services.store.query import Queries
-
 _RESULT = "_penstock_windows"
 _TBNAME = "_penstock_tbname"
+
+
+class Tables(Protocol):
+    """What computing windows needs of the query around it."""
+
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved: ...
+
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str: ...
+
+    def view(self) -> SchemaView: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class _Rows:
 
 
 def evaluate(
-    queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query, select: exp.Select, database: str, timezone: str
+    queries: Tables, con: duckdb.DuckDBPyConnection, statement: Query, select: exp.Select, database: str, timezone: str
 ) -> Windows:
     """Compute one window select over a table.
 
@@ -70,7 +78,7 @@ def evaluate(
     return _shape(plan, emission.rows, select)
 
 
-def _plan(queries: Queries, statement: Query, select: exp.Select, database: str, timezone: str) -> StreamPlan:
+def _plan(queries: Tables, statement: Query, select: exp.Select, database: str, timezone: str) -> StreamPlan:
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
     for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
@@ -89,7 +97,7 @@ def _plan(queries: Queries, statement: Query, select: exp.Select, database: str,
     return plan_stream(stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database).plan
 
 
-def _fetch(queries: Queries, con: duckdb.DuckDBPyConnection, select: exp.Select, found: Resolved, timezone: str) -> pl.DataFrame:
+def _fetch(queries: Tables, con: duckdb.DuckDBPyConnection, select: exp.Select, found: Resolved, timezone: str) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
     table = found.table
     relation = queries.relation(con, "_penstock_window_source", found)
