@@ -1,4 +1,4 @@
-"""`python -m tests.conformance CASES [--backend kernel|stack] [--out FILE] [--split SEED] [--kill N] [--every N] [--only ID]`."""
+"""`python -m tests.conformance CASES [--backend kernel|stack] [--out FILE] [--split SEED] [--kill N] [--every N] [--without TEXT]`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--split", type=int, help="kernel: cut the input into batches at random, with this seed")
     parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so many times while all cases are half fed")
     parser.add_argument("--every", type=int, default=1, help="run only every so-manyth case")
+    parser.add_argument("--without", help="leave out cases whose id has this text in it")
     parser.add_argument("--only", action="append", help="run just these cases")
     options = parser.parse_args(arguments)
     path = options.file or options.cases
     if path is None:
         parser.error("which CASES?")
-    cases = [c for c in load(path) if not options.only or c.id in options.only][:: options.every]
+    cases = [c for c in load(path) if not options.only or c.id in options.only]
+    cases = [c for c in cases if not options.without or options.without not in c.id][:: options.every]
     outcomes, failed = [], 0
     backend = open_backend(options.backend, split=options.split, kill=options.kill, cases=cases)
     try:
