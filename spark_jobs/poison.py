@@ -33,6 +33,11 @@ class Poison:
         """
         return self._suspect(offset) and (not bound or self._deaths >= LIMIT - 1)
 
+    def limit(self, first: int, last: int, *, bound: bool) -> int:
+        """Where a unit that begins at *first* has to end: in front of a suspect, which must not hide in the unit of its neighbours."""
+        inside = first < self._first <= last and (not bound or self._deaths >= LIMIT - 1)
+        return self._first - 1 if inside else last
+
     def given_up(self, offset: int) -> bool:
         """Whether the record has killed often enough."""
         return self._first == self._last == offset and self._deaths >= LIMIT

@@ -144,8 +144,8 @@ class Lane(ABC):
         """Work on one unit that begins at *start* and ends at *stop* or before; returns where it ended."""
         first = int(records.offsets[start])
         last = self._replay.limit(first, int(records.offsets[stop - 1]))
-        if self._poison.alone(first, bound=self._replay.published_within(first, last)):
-            last = first
+        bound = self._replay.published_within(first, last)
+        last = first if self._poison.alone(first, bound=bound) else self._poison.limit(first, last, bound=bound)
         end = max(int(np.searchsorted(records.offsets, last, side="right")), start + 1)
         unit, last = records.slice(start, end), int(records.offsets[end - 1])
         if self._poison.given_up(first):

@@ -47,3 +47,15 @@ def test_a_torn_mark_is_no_mark(tmp_path: Path) -> None:
     path = tmp_path / "mark"
     path.write_bytes(b"\1\2\3")
     assert not Poison(path).alone(0, bound=False)
+
+
+def test_a_suspect_does_not_hide_in_the_unit_of_its_neighbours(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    Poison(path).begin(41, 41)
+    second = Poison(path)
+    assert second.limit(40, 87, bound=False) == 40
+    assert second.limit(41, 87, bound=False) == 87  # it begins the unit: `alone` decides
+    assert second.limit(42, 87, bound=False) == 87
+    assert second.limit(40, 87, bound=True) == 87
+    second.begin(41, 41)
+    assert Poison(path).limit(40, 87, bound=True) == 40
