@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
@@ -17,7 +16,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table
-from tests.stack.conftest import eventually
+from tests.stack.conftest import NIGHTLY, eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
 TABLES = 40
@@ -28,7 +27,6 @@ _QUERIES = {
     "high": "SELECT ts, current, voltage FROM k.meters WHERE voltage > 230 PARTITION BY tbname",
 }
 STREAMS = {name: f"CREATE STREAM k_{name} TRIGGER AT_ONCE INTO k.{name} AS {query}" for name, query in _QUERIES.items()}
-NIGHTLY = os.environ.get("PENSTOCK_NIGHTLY") == "1"
 
 
 class Load:
