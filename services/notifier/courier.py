@@ -17,8 +17,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from penstock.errors import BusError, PenstockError
+from penstock.feed import History, Slice
 from penstock.log import get
-from services.notifier.feed import History, Slice
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings

@@ -24,12 +24,12 @@ from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, SchemaError
+from penstock.feed import History, Slice
 from penstock.health import Health
 from penstock.log import get
 from penstock.records import ControlRecord, EventsRecord, decode
 from services.notifier.brake import Brake
 from services.notifier.courier import Courier, Surroundings, behind
-from services.notifier.feed import History, Slice
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings

@@ -25,12 +25,13 @@ from websockets.http11 import Request, Response
 from penstock import names
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
+from penstock.cursor import Cursor, TokenError
 from penstock.errors import BusError, CatalogError, PenstockError
+from penstock.feed import Feed, History, Slice
 from penstock.health import Health
 from penstock.log import get
-from services.notifier.feed import Feed, History, Slice
 from services.notifier.settings import NotifierSettings
-from services.notifier.subscription import Cursor, EventSubscription, RowSubscription, TokenError
+from services.notifier.subscription import EventSubscription, RowSubscription
 
 log = get(__name__)
 Subscription = RowSubscription | EventSubscription

@@ -6,11 +6,9 @@ position), so a subscriber that comes back with its last token sees every row or
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,44 +16,10 @@ import polars as pl
 
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
-from penstock.errors import PenstockError, SchemaError
+from penstock.cursor import Cursor
+from penstock.errors import SchemaError
+from penstock.feed import Slice
 from penstock.records import EventsRecord, decode
-from services.notifier.feed import Slice
-
-
-class TokenError(PenstockError):
-    code = "E_RESUME_TOKEN"
-
-
-@dataclass
-class Cursor:
-    """Where a subscription stands: next offset of each partition, and per producer the highest position had."""
-
-    offsets: dict[int, int]
-    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def token(self) -> str:
-        """Opaque text from which `from_token` goes on exactly here."""
-        body = json.dumps({"v": 1, "o": self.offsets, "p": self.producers}, separators=(",", ":"))
-        return base64.urlsafe_b64encode(zlib.compress(body.encode(), 1)).decode()
-
-    @classmethod
-    def from_token(cls, token: str) -> Cursor:
-        try:
-            raw = json.loads(zlib.decompress(base64.urlsafe_b64decode(token.encode())))
-            offsets = {int(p): int(o) for p, o in raw["o"].items()}
-            return cls(offsets, {k: (int(v[0]), int(v[1])) for k, v in raw["p"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
-            raise TokenError("this is no resume token", hint="send the token of the last message, or from: latest") from None
-
-    def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
-        """Whether this position of *producer* was had; ordinals count in each partition by itself."""
-        producer = f"{partition}/{producer}"
-        last = self.producers.get(producer)
-        if last is not None and (offset, ordinal) <= last:
-            return True
-        self.producers[producer] = (offset, ordinal)
-        return False
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import numpy as np
 
 from penstock.bus import Batch
 from penstock.catalog.model import StreamEntry
+from penstock.feed import Slice, slice_of
 from penstock.records import EventsRecord
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, Precision
 from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
-from services.notifier.feed import Slice, slice_of
 from services.notifier.parcel import Parcel, Target
 
 

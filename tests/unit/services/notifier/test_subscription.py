@@ -9,11 +9,12 @@ import pytest
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
+from penstock.cursor import Cursor, TokenError
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.notifier import subscription
-from services.notifier.subscription import Cursor, EventSubscription, RowSubscription, TokenError
+from services.notifier.subscription import EventSubscription, RowSubscription
 
 from .kit import event, piece, record
 

@@ -120,7 +120,7 @@ class Feed(threading.Thread):
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._arrived = asyncio.Event()
-        self._admin = Admin(bootstrap, client_id="notifier-admin")
+        self._admin = Admin(bootstrap, client_id="feed-admin")
         self.partitions = [(topic, p) for p in range(self._admin.topics()[topic])]
         self._starts = self._admin.start_offsets(self.partitions)
         self._rings = {p: _Ring(offset) for p, offset in self.log_ends().items()}
@@ -132,7 +132,7 @@ class Feed(threading.Thread):
     def run(self) -> None:
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
-            with Reader(self._servers, start, client_id="notifier", max_wait_ms=20, queue_bytes=_HISTORY_BYTES) as reader:
+            with Reader(self._servers, start, client_id="feed", max_wait_ms=20, queue_bytes=_HISTORY_BYTES) as reader:
                 while not self._halt.is_set():
                     batches = reader.read(5_000, 0.2)
                     if batches:
@@ -187,7 +187,7 @@ class History:
     _threads = ThreadPoolExecutor(16, "history")
 
     def __init__(self, bootstrap: str, topic: str, partition: int, offset: int) -> None:
-        self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="notifier-history", queue_bytes=_HISTORY_BYTES)
+        self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="feed-history", queue_bytes=_HISTORY_BYTES)
         self._lock = threading.Lock()
         self._closed = False
 
