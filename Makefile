@@ -9,7 +9,11 @@ ONLY ?=
 CASES ?= tests/conformance/stream-cases.json
 BACKEND ?= kernel
 
-.PHONY: help setup check format lint types unit test stack integration test-containers demo bench conformance up down status nightly clean
+HA ?=
+SCALE ?=
+
+.PHONY: help setup check format lint types unit test stack integration test-containers demo demo-stack bench conformance
+.PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,11 +48,14 @@ stack: setup
 integration: setup  ## contracts of Kafka and Redis: embedded, and in containers (skips by name without Docker)
 	@$(BIN)/pytest -q tests/integration
 
-test-containers: setup  ## only what needs Docker
+test-containers: setup images  ## the whole stack in containers, and what else needs Docker
 	@$(BIN)/pytest -q -m docker tests/integration
 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
+
+demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
+	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
 bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in bench/RESULTS.md
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
@@ -56,13 +63,29 @@ bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in benc
 conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N] [EVERY=N] [WITHOUT=TEXT]
 	@$(PY) -m tests.conformance $(CASES) --backend $(BACKEND) $(if $(OUT),--out $(OUT)) $(if $(SPLIT),--split $(SPLIT)) $(if $(KILL),--kill $(KILL)) $(if $(EVERY),--every $(EVERY)) $(if $(WITHOUT),--without $(WITHOUT))
 
-up: setup  ## start the mesh in the background
-	@$(BIN)/penstock up --detach
+up: images  ## the stack in containers, until all is healthy [HA=1] [SCALE="gateway=2 spark-worker=3"]
+	@HA=$(HA) deploy/stack up $(foreach s,$(SCALE),--scale $(s))
 
-down:  ## stop whatever this checkout started
+down:  ## stop whatever this checkout started, in containers or not; data stays
+	@deploy/stack down
 	@test ! -x $(BIN)/penstock || $(BIN)/penstock down
 
-status: setup  ## health, ports, memory and restarts of each room
+ps:  ## containers of the stack, their health and ports
+	@deploy/stack ps
+
+images:  ## build the stack's images and print their sizes
+	@deploy/stack build
+
+secrets:  ## passwords for the stack, where there are none yet; `docker compose up` needs them
+	@deploy/stack secrets
+
+mesh-up: setup  ## the embedded mesh in the background, without Docker
+	@$(BIN)/penstock up --detach
+
+mesh-down:  ## stop the embedded mesh
+	@test ! -x $(BIN)/penstock || $(BIN)/penstock down
+
+mesh-status: setup  ## health, ports, memory and restarts of each room of the embedded mesh
 	@$(BIN)/penstock status
 
 nightly: test  ## the long suites: everything marked slow, too
@@ -70,5 +93,7 @@ nightly: test  ## the long suites: everything marked slow, too
 	@$(PY) -m tests.conformance $(CASES) --backend stack --without vtable
 	@$(PY) -m tests.conformance $(CASES) --backend stack --without vtable --every 4 --kill 3
 
-clean: down  ## remove .venv, caches and the mesh's data
-	@rm -rf .venv .penstock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+clean:  ## stop all; remove .venv, caches and data, those of the stack too while it runs
+	@deploy/stack down --volumes
+	@$(MAKE) --no-print-directory mesh-down
+	@rm -rf .venv .penstock .secrets .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

@@ -41,7 +41,7 @@ from gateway.select import Store
 from gateway.settings import GatewaySettings
 from gateway.streams import Streams
 from gateway.websocket import Socket
-from penstock import log
+from penstock import log, redis_link
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
 from penstock.catalog.reader import CatalogReader
@@ -87,15 +87,13 @@ class _Gateway:
     def __init__(self, settings: GatewaySettings, health: Health, loop: asyncio.AbstractEventLoop) -> None:
         self._settings, self._health = settings, health
         clock, name, password = SystemClock(), secrets.token_hex(6), settings.root_password
-        self._redis = redis.from_url(
-            settings.redis_dsn, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S, health_check_interval=10
-        )
+        self._redis = redis_link.connect(settings, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S, health_check_interval=10)
         bootstrap = settings.kafka_bootstrap
         self._reader = CatalogReader(bootstrap, client_id=f"gateway-{name}")
         self._admin = Admin(bootstrap, client_id=f"gateway-{name}-admin", timeout=_PATIENCE_S)
         self._bus = Bus(bootstrap, client_id=f"gateway-{name}", timeout=settings.ack_timeout)
         self._controls = Bus(bootstrap, client_id=f"gateway-{name}-controls", timeout=settings.ack_timeout)
-        address = settings.advertised_url or f"http://{settings.host}:{settings.port}"
+        address = settings.reached_at
         self._writer = CatalogWriter(bootstrap, self._redis, self._reader, address=address, clock=clock)
         children, ddl_children = Children(self._redis), Children(self._redis)
         self._children = (children, ddl_children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import ClassVar
 
 from pydantic import Field
@@ -33,5 +34,11 @@ class GatewaySettings(Settings):
     wait_for_jobs: bool = True
     #: pages that may open WebSockets and call us from a browser, besides our own
     allowed_origins: tuple[str, ...] = ()
-    #: where other gateways reach this one; empty: host and port
+    #: where other gateways reach this one; empty: host and port, or this machine's name and port where `host` is every address
     advertised_url: str = ""
+
+    @property
+    def reached_at(self) -> str:
+        """The address this gateway gives to others."""
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
+        return self.advertised_url or f"http://{host}:{self.port}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import signal
 
-import redis
-
-from penstock import log
+from penstock import log, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -31,7 +29,7 @@ def run(settings: SparkSettings) -> int:
         health.ready("session")
         catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-driver", children=False).start()
         health.ready("catalog")
-        client: redis.Redis = redis.Redis.from_url(settings.redis_dsn, decode_responses=True, socket_timeout=5)
+        client = redis_link.connect(settings, decode_responses=True, socket_timeout=5)
         publisher = Publisher(settings.kafka_bootstrap, client_id="spark-driver")
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(

@@ -63,6 +63,8 @@ class SparkSessions:
             "spark.driver.memory": settings.driver_memory,
             # the heap gives back what a burst took; few compiler and collector threads: the work is in Python
             "spark.driver.extraJavaOptions": _JVM,
+            "spark.executor.memory": settings.executor_memory,
+            "spark.executor.extraJavaOptions": _JVM,
             "spark.python.daemon.module": "spark_jobs.daemon",
             "spark.python.worker.reuse": "true",
             "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
@@ -75,6 +77,7 @@ class SparkSessions:
             "spark.scheduler.mode": "FAIR",
             "spark.ui.showConsoleProgress": "false",
             "spark.cleaner.periodicGC.interval": "10min",
+            **settings.conf,
         }
         for key, value in options.items():
             conf.set(key, value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field
 
 from penstock.settings import Settings
@@ -14,12 +17,16 @@ class SparkSettings(Settings):
 
     room: ClassVar[str] = "spark"
 
-    #: `local` = in this process's JVM with `slots` task slots; else the URL of a standalone master
+    #: `local` = in this process's JVM with `slots` task slots; else a cluster: `spark://host:7077`, `k8s://…`, `yarn`
     master: str = "local"
     #: one per partition of every topic that is read, and two to spare; too few would starve queries without an error
     slots: int = Field(default=256, ge=4)
     driver_memory: str = "1g"
     driver_host: str = "127.0.0.1"
+    #: heap of each executor's JVM on a cluster; the work is done in Python processes beside it
+    executor_memory: str = "1g"
+    #: more settings of Spark, as JSON: what a cluster asks for
+    conf: dict[str, str] = Field(default_factory=dict)
     checkpoint_dir: str = Field(default_factory=lambda data: f"{data['state_dir']}/checkpoints")
     #: how long a real-time epoch lasts; a turn pauses results for some 150 ms
     epoch_seconds: float = Field(default=60.0, gt=0.5)
@@ -36,6 +43,12 @@ class SparkSettings(Settings):
     grace_seconds: float = Field(default=20.0, gt=0)
     #: PLACE:exit:COUNT,… for tests of crashes
     failpoints: str = ""
+
+    @property
+    def scratch_dir(self) -> Path:
+        """Where workers leave small notes for whoever takes their place, on any machine: beside the state, unless that is no directory."""
+        fs, path = fsspec.core.url_to_fs(self.state_dir)
+        return Path(path) / "notes" if isinstance(fs, LocalFileSystem) else self.data_dir
 
     def checkpoint(self, topic: str, topic_id: int) -> str:
         """Where Spark keeps the offsets of one topic's query."""

@@ -114,7 +114,8 @@ class Supervisor:
         for action in actions:
             self._do(action, now)
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
-        why = f"no task slots for {', '.join(w.topic for w in starved)}: set PENSTOCK_SPARK_SLOTS" if starved else ""
+        more = "set PENSTOCK_SPARK_SLOTS" if self._settings.master == "local" else f"the cluster has {self._sessions.slots()}, add workers"
+        why = f"no task slots for {', '.join(w.topic for w in starved)}: {more}" if starved else ""
         self._health.ready("queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}")
 
     def _do(self, action: Action, now: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from penstock import log, names
+from penstock import log, names, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -38,14 +38,12 @@ class Worker:
     def __init__(self, settings: SparkSettings) -> None:
         log.configure("spark", settings.log_level)
         self.settings = settings
-        self.failpoints = Failpoints(settings.failpoints, f"{settings.data_dir}/failpoints")
+        self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
         self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)
         self.catalog.start()
         self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker")
         self.admin = Admin(settings.kafka_bootstrap, client_id="spark-worker")
-        self.redis: redis.Redis = redis.Redis.from_url(
-            settings.redis_dsn, socket_timeout=5, socket_connect_timeout=5, decode_responses=True
-        )
+        self.redis = redis_link.connect(settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True)
         self._reports = ThreadPoolExecutor(1, "reports")
         self._codecs: dict[int, TableCodec] = {}
         self._targets: dict[int, TableCodec] = {}

@@ -1,4 +1,4 @@
-"""`penstock demo`: the flights demo on a mesh of its own."""
+"""`penstock demo`: the flights demo on a mesh of its own, or on one that runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from penstock.cli import app
+from penstock.cli.mesh import DATA_DIR
+from penstock.cli.query import PasswordFile, Url, User, connection
 from penstock.client.connection import connect
 from penstock.mesh.running import running_mesh
 
@@ -21,8 +23,14 @@ _PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "300"}
 def demo(
     out: Annotated[Path | None, typer.Option(help="leave each stream's DDL and final rows in this directory")] = None,
     live: Annotated[bool, typer.Option("--live", help="this machine's own metrics instead, until Ctrl-C")] = False,
+    url: Url = None,
+    notifier_url: Annotated[str | None, typer.Option(help="with --url: the notifier's address; default: what the gateway says")] = None,
+    user: User = "root",
+    password_file: PasswordFile = None,
 ) -> None:
     """Replay 336,776 flights through a mesh, watch windows arrive, and check every one of them.
+
+    The mesh is one of its own that is gone afterwards; with --url it is the one there, which must not have a database `flights` yet.
 
     Example: penstock demo --out /tmp/flights
     """
@@ -30,6 +38,13 @@ def demo(
     from penstock.demo import run as flights
 
     console = Console(stderr=True, highlight=False)
+    if url is not None:
+        with connection(DATA_DIR, url, user, password_file, timeout=330, notifier_url=notifier_url) as client:
+            if live:
+                machine.run(client, console)
+                return
+            print(flights.run(client, console, out).line())
+        return
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as directory:
         console.print("starting a mesh of its own …")
         with (

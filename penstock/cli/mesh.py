@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from penstock import log
+from penstock import log, names
+from penstock.bus import Admin
 from penstock.cli import app
 from penstock.cli.display import rooms_table
-from penstock.errors import ConfigError
+from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
 from penstock.mesh.process import members
 from penstock.mesh.rooms import ALL_ROOMS, Options, check_rooms
@@ -129,6 +130,26 @@ def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
 def setup() -> None:
     """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are there."""
     fetch_all(ALL_ROOMS)
+
+
+@app.command()
+def init(
+    kafka: Annotated[str, typer.Option(envvar="PENSTOCK_KAFKA_BOOTSTRAP", help="brokers of a mesh that `penstock up` does not run")],
+    seconds: Annotated[float, typer.Option(help="how long to wait for the brokers")] = 120.0,
+) -> None:
+    """Make the topics every mesh has, with the brokers' own replication; those that exist stay as they are."""
+    admin = Admin(kafka, client_id="penstock-init", timeout=10)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            admin.ensure_topics(names.BUILT_IN_TOPICS)
+            break
+        except BusError as error:
+            if time.monotonic() > deadline or not error.retryable:
+                raise
+            _console.print(f"waiting for Kafka: {error.detail or error.message}", markup=False)
+            time.sleep(1)
+    _console.print(f"{len(names.BUILT_IN_TOPICS)} topics are there")
 
 
 def fetch_all(rooms: tuple[str, ...]) -> None:

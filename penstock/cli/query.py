@@ -42,7 +42,7 @@ def sql(
 
     Example: penstock sql "SELECT count(*) FROM power.meters"
     """
-    with _connect(data_dir, url, user, password_file) as client:
+    with connection(data_dir, url, user, password_file) as client:
         result = client.query(statement, database=database)
     table = Table(box=None, pad_edge=False)
     for column in result.columns:
@@ -70,7 +70,7 @@ def export(
     if "." not in table:
         raise ConfigError(f"which database is {table} in?", hint="write DATABASE.TABLE")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
-    with _connect(data_dir, url, user, password_file) as client, Progress(*columns, console=Console(stderr=True)) as progress:
+    with connection(data_dir, url, user, password_file) as client, Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(table, total=None)
         written = 0
         partial = out.with_name(out.name + ".part")
@@ -111,11 +111,15 @@ def _schema(client: Connection, table: str) -> pa.Schema:
     return schema.remove_metadata()
 
 
-def _connect(data_dir: Path, url: str | None, user: str, password_file: Path | None) -> Connection:
+def connection(
+    data_dir: Path, url: str | None, user: str, password_file: Path | None, *, timeout: float = 60.0, notifier_url: str | None = None
+) -> Connection:
+    """A client of the mesh in *data_dir*, or of the one at *url*. Raises ConfigError, AuthError, RemoteError."""
     mesh = RunningMesh.attach(data_dir.expanduser()) if url is None else None
     if url is None and mesh is None:
         raise ConfigError(f"no mesh runs in {data_dir.absolute()}", hint="`penstock up` starts one; --url names another's gateway")
     if password_file is None and mesh is None:
         raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
     password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE") if password_file else mesh.password if mesh else ""
-    return connect(url or (mesh.gateway_url if mesh else ""), user=user, password=password)
+    url = url or (mesh.gateway_url if mesh else "")
+    return connect(url, user=user, password=password, timeout=timeout, notifier_url=notifier_url)

@@ -208,14 +208,15 @@ def connect(
     database: str | None = None,
     timezone: str = "UTC",
     timeout: float = 60.0,
+    notifier_url: str | None = None,
 ) -> Connection:
-    """Connect to a gateway and check the credentials.
+    """Connect to a gateway and check the credentials. Arguments are those of `Connection`.
 
     Raises:
         AuthError: user or password is wrong.
         RemoteError: the gateway cannot be reached.
     """
-    connection = Connection(url, user, password, database=database, timezone=timezone, timeout=timeout)
+    connection = Connection(url, user, password, database=database, timezone=timezone, timeout=timeout, notifier_url=notifier_url)
     try:
         connection.check()
     except BaseException:

@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 import signal
 
-import redis.asyncio
 from websockets.asyncio.server import serve
 
+from penstock import redis_link
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -59,7 +59,7 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
 async def _push(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
     """Keep a Faust app running."""
     metrics, clock = PushMetrics(health.registry), SystemClock()
-    client = redis.asyncio.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
+    client = redis_link.connect_async(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="notifier") as publisher:
         while True:
             try:

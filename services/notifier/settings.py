@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import ClassVar
 
 from pydantic import Field
@@ -24,8 +25,8 @@ class NotifierSettings(Settings):
     ping_seconds: float = Field(default=20.0, gt=0)
     ack_seconds: float = Field(default=20.0, gt=0, description="how long a client or target may take to answer")
 
-    #: name of this process among notifiers, the same after a restart
-    instance: str = "notifier-1"
+    #: name of this process among notifiers, the same after a restart; default: the name of the machine or container
+    instance: str = Field(default_factory=socket.gethostname)
     #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to; empty: all but link-local, metadata, multicast
     notify_allow: tuple[str, ...] = ()
     #: messages that wait for one target in memory, per partition; what is past it waits in Kafka

@@ -7,9 +7,9 @@ import threading
 import time
 from types import FrameType
 
-import redis
 from prometheus_client import Counter, Gauge
 
+from penstock import redis_link
 from penstock.catalog.reader import CatalogReader
 from penstock.health import Health
 from penstock.log import configure, get
@@ -42,7 +42,7 @@ def run(settings: StoreSettings) -> int:
         rows.inc(count)
         lag.set(max(time.time() - stamp / 1000, 0.0))
 
-    client = redis.from_url(settings.redis_dsn)
+    client = redis_link.connect(settings)
     with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
         health.ready("catalog")
         shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)

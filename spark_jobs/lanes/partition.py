@@ -12,7 +12,6 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Lane(ABC):
         self.log = log.get(__name__, topic=topic, partition=partition)
         self._files = StateFiles(directory, worker.failpoints)
         self._owner = uuid.uuid4().hex
-        self._poison = Poison(Path(self.settings.data_dir) / "poison" / f"{topic}-{partition}")
+        self._poison = Poison(self.settings.scratch_dir / "poison" / f"{topic}-{partition}")
         state = self._files.load()
         self._known = state is not None
         state = state or Snapshot(-1)

@@ -118,7 +118,7 @@ def test_deaths_at_named_places(tmp_path: Path, failpoints: str) -> None:
             counts = {item.partition(":")[0]: int(item.rpartition(":")[2]) for item in failpoints.split(",")}
 
             def reached() -> bool:
-                visits = {p: kit.mesh.layout.root / "failpoints" / f"failpoint-{p}" for p in places}
+                visits = {p: kit.mesh.layout.root / "state/notes/failpoints" / f"failpoint-{p}" for p in places}
                 return all(v.exists() and v.stat().st_size >= counts[p] for p, v in visits.items())
 
             eventually(reached, 90)

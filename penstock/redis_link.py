@@ -1,0 +1,97 @@
+"""How a room reaches Redis: one server, or whichever the Sentinels say is the master.
+
+`redis://host:port/0` is a server. `redis+sentinel://host:port,host:port/NAME/0` names Sentinels that watch a master called NAME: it
+is asked for anew at every connection, so a failover costs a reconnect. A promoted replica may lack the last second of writes; leases
+bear that, because their epochs are also read from the log. Refused: Redis Cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+import redis.asyncio
+import redis.asyncio.sentinel
+import redis.sentinel
+
+from penstock.errors import ConfigError
+from penstock.settings import Settings
+
+_SCHEME = "redis+sentinel"
+#: how long one Sentinel may take to answer before the next is asked
+_SENTINEL_SECONDS = 1.0
+# its Sentinel clients carry no types
+_Blocking: Any = redis.sentinel.Sentinel
+_Async: Any = redis.asyncio.sentinel.Sentinel
+
+
+@dataclass(frozen=True)
+class Sentinels:
+    """Who to ask for the master called `name`."""
+
+    hosts: tuple[tuple[str, int], ...]
+    name: str
+    database: int
+
+
+def sentinels(url: str) -> Sentinels | None:
+    """What a `redis+sentinel://` address says; None for that of a server.
+
+    Raises:
+        ConfigError: a part of it is missing.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != _SCHEME:
+        return None
+    hosts = []
+    for host in parts.netloc.rpartition("@")[2].split(","):
+        name, _, port = host.partition(":")
+        if not name or not (port or "26379").isdigit():
+            raise ConfigError(f"not a Sentinel's address: {host!r}", hint=f"{_SCHEME}://host:port,host:port/NAME/0")
+        hosts.append((name, int(port or 26379)))
+    name, _, database = parts.path.strip("/").partition("/")
+    if not name or not (database or "0").isdigit():
+        raise ConfigError("which master do the Sentinels watch?", hint=f"{_SCHEME}://host:port,host:port/NAME/0")
+    return Sentinels(tuple(hosts), name, int(database or 0))
+
+
+def connect(settings: Settings, **options: Any) -> redis.Redis:
+    """A client; *options* are redis-py's. Nothing is connected before the first command.
+
+    Raises:
+        ConfigError: the address is wrong.
+    """
+    found = sentinels(settings.redis_url)
+    if found is None:
+        return redis.Redis.from_url(settings.redis_dsn, **options)
+    asked = _Blocking(list(found.hosts), sentinel_kwargs=_to_sentinel(settings), **_to_master(settings, found, options))
+    client: redis.Redis = asked.master_for(found.name)
+    return client
+
+
+def connect_async(settings: Settings, **options: Any) -> redis.asyncio.Redis:
+    """The same for asyncio.
+
+    Raises:
+        ConfigError: the address is wrong.
+    """
+    found = sentinels(settings.redis_url)
+    if found is None:
+        return redis.asyncio.Redis.from_url(settings.redis_dsn, **options)
+    asked = _Async(list(found.hosts), sentinel_kwargs=_to_sentinel(settings), **_to_master(settings, found, options))
+    client: redis.asyncio.Redis = asked.master_for(found.name)
+    return client
+
+
+def _to_master(settings: Settings, found: Sentinels, options: dict[str, Any]) -> dict[str, Any]:
+    return {"socket_connect_timeout": 3, **options, "db": found.database, "password": _password(settings)}
+
+
+def _to_sentinel(settings: Settings) -> dict[str, Any]:
+    return {"socket_timeout": _SENTINEL_SECONDS, "socket_connect_timeout": _SENTINEL_SECONDS, "password": _password(settings)}
+
+
+def _password(settings: Settings) -> str | None:
+    return settings.redis_password.get_secret_value() if settings.redis_password else None

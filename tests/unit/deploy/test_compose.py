@@ -1,0 +1,140 @@
+"""The compose file and what lies beside it agree with each other and with the code; no Docker needed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.settings import GatewaySettings
+from penstock.settings import Settings
+from services.notifier.settings import NotifierSettings
+from services.store.settings import StoreSettings
+from spark_jobs.settings import SparkSettings
+from tests.documents import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings)
+OBSERVE = ROOT / "deploy/observe"
+#: those that prometheus_client and Prometheus themselves make
+_FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}
+_FUNCTIONS = {"sum", "by", "rate", "increase", "deriv", "for", "and", "or"}
+
+
+def dashboards() -> list[Path]:
+    return sorted((OBSERVE / "grafana/dashboards").glob("*.json"))
+
+
+def metrics_of_the_code() -> set[str]:
+    found = set(_FOREIGN)
+    for package in ("penstock", "gateway", "spark_jobs", "services"):
+        for path in (ROOT / package).rglob("*.py"):
+            for kind, name in re.findall(r'(Counter|Gauge|Histogram)\(\s*"(\w+)"', path.read_text(encoding="utf-8")):
+                found.add(f"{name}_total" if kind == "Counter" else name)
+                if kind == "Histogram":
+                    found |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"}
+    return found
+
+
+def named(expression: str) -> set[str]:
+    """Metrics that an expression of Prometheus asks for."""
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|(by|without) \([^)]*\)", "", expression)
+    return set(re.findall(r"\b[a-z_]+\b(?!\()", bare)) - _FUNCTIONS
+
+
+def test_example_names_every_variable_and_no_other() -> None:
+    files = [ROOT / "docker-compose.yml", ROOT / "deploy/stack"]
+    used = {v for f in files for v in re.findall(r"\$\{((?:STACK|PIP|PENSTOCK)_\w+)", f.read_text(encoding="utf-8"))}
+    internal = {"STACK_WAIT", "STACK_KAFKA_2_PORT", "STACK_KAFKA_3_PORT"}
+    profile = set(re.findall(r"^(STACK_\w+)=", (ROOT / "deploy/compose/ha.env").read_text(encoding="utf-8"), re.MULTILINE))
+    shown = set(re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE))
+    assert profile <= used
+    assert shown == used - internal - profile
+
+
+def test_defaults_in_the_example_are_those_of_the_compose_file() -> None:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    for name, value in re.findall(r"^#(STACK_\w+)=(.*)$", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE):
+        assert f"${{{name}:-{value}}}" in text, name
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_containers_are_hardened(name: str) -> None:
+    service = OURS[name]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert not service.get("privileged") and "user" not in service, "the image's own user"
+
+
+def test_images_run_as_somebody_else_than_root() -> None:
+    stages = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    final = {s.split(" AS ")[1].split()[0]: s for s in stages}
+    assert "USER 10001" in final["room"] and final["spark"].startswith("room AS") and "USER haproxy" in final["edge"]
+    assert "HEALTHCHECK" in final["room"] and "HEALTHCHECK" in final["edge"]
+
+
+def test_variables_of_rooms_are_settings() -> None:
+    known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
+    known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
+    known |= {f"{v}_FILE" for v in known if v.endswith("PASSWORD")}
+    for name, service in OURS.items():
+        unknown = {v for v in service.get("environment", {}) if v.startswith("PENSTOCK_")} - known
+        assert not unknown, f"{name}: {unknown}"
+
+
+def test_nothing_is_published_past_the_chosen_address() -> None:
+    for name, service in SERVICES.items():
+        for port in service.get("ports", ()):
+            assert port.startswith("${STACK_BIND:-127.0.0.1}:"), name
+
+
+def test_passwords_are_in_no_variable() -> None:
+    for name, service in SERVICES.items():
+        for variable in service.get("environment", {}):
+            assert "PASSWORD" not in variable or variable.endswith("_FILE"), f"{name}: {variable}"
+
+
+def test_all_wait_for_health_not_for_a_start() -> None:
+    for name, service in OURS.items():
+        needs = service.get("depends_on", {})
+        assert isinstance(needs, dict) and all(n["condition"] != "service_started" for n in needs.values()), name
+
+
+@pytest.mark.parametrize("path", dashboards(), ids=lambda p: p.name)
+def test_dashboards_show_metrics_that_exist(path: Path) -> None:
+    board = json.loads(path.read_text(encoding="utf-8"))
+    source = yaml.safe_load((OBSERVE / "grafana/provisioning/datasources/prometheus.yml").read_text(encoding="utf-8"))["datasources"][0]
+    assert board["uid"] and board["title"] and len({p["id"] for p in board["panels"]}) == len(board["panels"])
+    taken: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+        assert not cells & taken and place["x"] + place["w"] <= 24, f"{panel['title']} lies over another"
+        taken |= cells
+        assert panel["datasource"]["uid"] == source["uid"]
+        for target in panel["targets"]:
+            assert named(target["expr"]) <= metrics_of_the_code(), panel["title"]
+
+
+def test_alerts_ask_for_metrics_that_exist() -> None:
+    groups = yaml.safe_load((OBSERVE / "alerts.yml").read_text(encoding="utf-8"))["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        assert named(rule["expr"]) <= metrics_of_the_code(), rule["alert"]
+
+
+def test_prometheus_asks_every_room() -> None:
+    config = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))
+    asked = {name for job in config["scrape_configs"] for found in job.get("dns_sd_configs", ()) for name in found["names"]}
+    rooms = {n for n, s in OURS.items() if "PENSTOCK_KAFKA_BOOTSTRAP" in s.get("environment", {})} - {"init", "feeder"}
+    assert asked == rooms
+    mounted = [v for v in SERVICES["prometheus"]["volumes"] if v.startswith("./")]
+    assert all((ROOT / v.split(":")[0]).is_file() for v in mounted)
+    assert all((ROOT / v.split(":")[0]).is_dir() for v in SERVICES["grafana"]["volumes"] if v.startswith("./"))
