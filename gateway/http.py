@@ -30,6 +30,7 @@ STATUS: dict[str, int] = {
     # not now
     "E_OVERLOAD": 429, "E_BUS": 503, "E_FENCED": 503, "E_OFFSET_GONE": 503, "E_KAFKA_DOWN": 503, "E_REDIS_DOWN": 503, "E_REDIS": 503,
     "E_STORE_DOWN": 503, "E_LEASE_LOST": 503, "E_LEASE_HELD": 503, "E_TIMEOUT": 504, "E_NOT_LIVE": 504, "E_REMOTE": 502,
+    "E_LINK_LOST": 502, "E_LINK_FRAME": 502, "E_LINK_VERSION": 502, "E_TLS": 502,
     # our fault
     "E_INTERNAL": 500, "E_CONFIG": 500, "E_STATE": 500,
 }  # fmt: skip

@@ -229,10 +229,10 @@ class TableCodec:
 
     def encode(
         self, rows: pl.DataFrame, *, writes: Sequence[int] | _Ints | None = None, producer: str | None = None,
-        from_offset: int = -1, offset: int = -1, trace: str | None = None, max_bytes: int = MAX_RECORD_BYTES,
+        from_offset: int = -1, offset: int = -1, trace: str | None = None, max_bytes: int = MAX_RECORD_BYTES, ordinal: int = 0,
     ) -> list[bytes]:  # fmt: skip
         """Record values for *rows*, which all belong to one partition, split (at ends of writes where it can be) so that
-        none is larger than *max_bytes*; ordinals count from 0 and `last` marks the final one.
+        none is larger than *max_bytes*; ordinals count from *ordinal* and `last` marks the final one.
 
         Arguments that need a word:
             rows: `tbname`, optionally `_op`, and any of this version's columns and tags; others are NULL.
@@ -240,7 +240,7 @@ class TableCodec:
             producer, from_offset, offset: position stamp of results.
             max_bytes: largest value; the same rows and limit always split the same way.
         """
-        meta = _Meta(producer, from_offset, offset, trace)
+        meta = _Meta(producer, from_offset, offset, trace, ordinal)
         return self._encode(rows, np.array([0, rows.height]), writes, meta, max_bytes)[0] if rows.height else []
 
     def encode_partitioned(
@@ -284,7 +284,7 @@ class TableCodec:
             pieces = [int(low)] if size is None else _cut(size, int(low), int(high), write_ends, room)
             cuts += pieces
             owner += [i] * len(pieces)
-            ordinals += range(len(pieces))
+            ordinals += range(meta.ordinal, meta.ordinal + len(pieces))
             last += [False] * (len(pieces) - 1) + [True]
         bounds = np.array([*cuts, rows.height], dtype=np.int32)
         n = len(cuts)
@@ -366,6 +366,7 @@ class _Meta:
     from_offset: int
     offset: int
     trace: str | None
+    ordinal: int = 0
 
 
 def _internal(schema: dict[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Settings(BaseSettings):
     gateway_url: str = "http://127.0.0.1:7700"
     notifier_url: str = "ws://127.0.0.1:7701"
     store_url: str = "grpc://127.0.0.1:7702"
+    federation_url: str = "ws://127.0.0.1:7707"
 
     data_dir: Path = Path(".penstock")
     #: operator state and segments may live in an object store: fsspec URLs are fine

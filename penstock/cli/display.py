@@ -19,7 +19,15 @@ _STYLE = {
     "failed": "bold red",
     "stopped": "dim",
 }
-_PORTS = {"kafka": ("kafka",), "redis": ("redis",), "gateway": ("gateway",), "store": ("store",), "notifier": ("notifier",), "spark": ()}
+_PORTS = {
+    "kafka": ("kafka",),
+    "redis": ("redis",),
+    "gateway": ("gateway",),
+    "store": ("store",),
+    "notifier": ("notifier",),
+    "spark": (),
+    "federation": ("federation",),
+}
 
 
 def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:

@@ -47,6 +47,9 @@ _KINDS: dict[str, type[PenstockError]] = {
     "E_REDIS_DOWN": BusError,
     "E_NOT_LIVE": BusError,
     "E_SYNTAX": SqlSyntaxError,
+    "E_NO_TABLE": CatalogError,
+    "E_NO_DATABASE": CatalogError,
+    "E_NO_STREAM": CatalogError,
 }
 
 

@@ -26,10 +26,13 @@ PORT_NAMES = {
     "kafka": 3,
     "controller": 4,
     "redis": 5,
+    "federation": 7,
+    "federation-tls": 8,
     "gateway-health": 10,
     "spark-health": 11,
     "notifier-health": 12,
     "store-health": 13,
+    "federation-health": 17,
 }
 #: below the range that Linux gives to outgoing connections, so nobody takes a picked port before its listener starts
 _PICK_FROM = (15000, 30000)

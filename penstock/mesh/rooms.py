@@ -20,7 +20,8 @@ from penstock.mesh.process import MESH_VARIABLE
 from penstock.setup.java import find_java, spark_java_home
 
 #: room → the package that `python -m` runs
-PACKAGES = {"gateway": "gateway", "store": "services.store", "spark": "spark_jobs", "notifier": "services.notifier"}
+PACKAGES = {"gateway": "gateway", "store": "services.store", "spark": "spark_jobs", "notifier": "services.notifier",
+            "federation": "services.federation"}  # fmt: skip
 SERVERS = ("kafka", "redis")
 ALL_ROOMS = (*SERVERS, *PACKAGES)
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
@@ -66,6 +67,8 @@ def check_rooms(chosen: tuple[str, ...]) -> None:
 
 def listeners(room: str) -> list[str]:
     """Names of the ports that *room* binds."""
+    if room == "federation":
+        return ["federation", "federation-tls", "federation-health"]
     return _LISTENERS.get(room) or [name for name in (room, f"{room}-health") if name != "spark"]
 
 
@@ -78,6 +81,7 @@ def addresses(layout: Layout, ports: Ports) -> dict[str, str]:
         "PENSTOCK_GATEWAY_URL": f"http://127.0.0.1:{ports['gateway']}",
         "PENSTOCK_NOTIFIER_URL": f"ws://127.0.0.1:{ports['notifier']}",
         "PENSTOCK_STORE_URL": f"grpc://127.0.0.1:{ports['store']}",
+        "PENSTOCK_FEDERATION_URL": f"ws://127.0.0.1:{ports['federation']}",
         "PENSTOCK_DATA_DIR": str(layout.root),
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
     }
@@ -132,6 +136,8 @@ def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, s
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
         own[f"PENSTOCK_{name.upper()}_PORT"] = str(ports[name])
+    if name == "federation":
+        own["PENSTOCK_FEDERATION_TLS_PORT"] = str(ports["federation-tls"])
     if name == "gateway" and "POLARS_MAX_THREADS" not in common:
         own["POLARS_MAX_THREADS"] = "1"  # its frames are small: waking more threads costs more than they do
     if name == "spark":

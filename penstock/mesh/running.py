@@ -57,6 +57,10 @@ class RunningMesh:
         return self.settings["PENSTOCK_STORE_URL"]
 
     @property
+    def federation_url(self) -> str:
+        return self.settings["PENSTOCK_FEDERATION_URL"]
+
+    @property
     def redis_url(self) -> str:
         """With its password."""
         password = self.layout.secret("redis").read_text(encoding="utf-8").strip()

@@ -1,6 +1,7 @@
 """Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
 
-Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "after": {"topic:partition": offset}}. Errors travel as JSON of
+Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "after": {"topic:partition": offset}, "positions": false}; or the bare text of a
+SELECT. With `positions` the schema's metadata says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
 `PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and column.
 Every call needs `authorization: Basic …` or the internal bearer token.
 """
@@ -46,11 +47,11 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
         try:
-            request = json.loads(ticket.ticket)
+            request = _request(ticket.ticket)
             self._await(request.get("after") or {})
-            return flight.RecordBatchStream(
-                self._queries.run(request["sql"], request.get("database") or "", request.get("timezone") or "UTC")
-            )
+            database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
+            table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")))
+            return flight.RecordBatchStream(table)
         except PenstockError as error:
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
@@ -80,6 +81,15 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         return [("positions", "next offset of every partition the store reads")]
+
+
+def _request(ticket: bytes) -> dict[str, Any]:
+    """What a ticket asks for; a bare SELECT is one, too, so that any Flight client can write it."""
+    text = ticket.decode()
+    request = json.loads(text) if text.lstrip().startswith("{") else {"sql": text}
+    if not isinstance(request.get("sql"), str):
+        raise ValueError("it has no sql")
+    return dict(request)
 
 
 def _flight_error(error: PenstockError) -> flight.FlightError:

@@ -6,6 +6,7 @@ stream can't disagree. Refused: writing anything, and functions that reach files
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,10 @@ from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
-from services.store.relation import Part, Relation, literal, parts, quote
+from services.store.relation import Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
+from services.store.tail import View
 from services.store.translate import Bound, Context, query
 from services.store.windowed import evaluate
 
@@ -30,6 +32,8 @@ _DUCK = {
     "SMALLINT UNSIGNED": "USMALLINT", "INT UNSIGNED": "UINTEGER", "BIGINT UNSIGNED": "UBIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
     "VARCHAR": "VARCHAR", "NCHAR": "VARCHAR", "JSON": "VARCHAR", "VARBINARY": "BLOB",
 }  # fmt: skip
+#: metadata of a result's schema: up to where each log was read
+POSITIONS = b"penstock.positions"
 _TIMES = {"ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
@@ -46,8 +50,8 @@ class Queries:
     def __init__(self, shelf: Shelf, resolver: Resolver, limits: Limits) -> None:
         self._shelf, self._resolver, self._limits = shelf, resolver, limits
 
-    def run(self, sql: str, database: str, timezone: str = "UTC") -> pa.Table:
-        """Execute one SELECT.
+    def run(self, sql: str, database: str, timezone: str = "UTC", *, positions: bool = False) -> pa.Table:
+        """Execute one SELECT; with *positions* the schema's metadata says up to where the log of each table was read.
 
         Returns:
             A table whose fields carry Penstock's column type in their metadata under `type` where it is known.
@@ -61,7 +65,13 @@ class Queries:
         con = duckdb.connect(config={"memory_limit": self._limits.memory, "threads": self._limits.threads})
         try:
             self._confine(con)
-            return _Run(self, con, statements[0], database, timezone).result()
+            run = _Run(self, con, statements[0], database, timezone)
+            table = run.result()
+            return (
+                table.replace_schema_metadata({**(table.schema.metadata or {}), POSITIONS: json.dumps(run.positions)})
+                if positions
+                else table
+            )
         except duckdb.Error as error:
             raise _sql_error(error) from None
         finally:
@@ -72,14 +82,12 @@ class Queries:
         con.execute("SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'")
         con.execute(f"SET allowed_directories=[{literal(self._shelf.root)}]; SET enable_external_access=false; SET lock_configuration=true")
 
-    def image(self, found: Resolved) -> list[Part]:
-        return parts(self._shelf.root, found.table.id, self._shelf.views(found.table.topic))
-
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
-        """SQL of the live rows of a table or child table."""
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved, views: dict[int, View] | None = None) -> str:
+        """SQL of the live rows of a table or child table, as of one moment of its partitions."""
         table = found.table
+        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views)
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
-        relation = Relation(con, prefix, layout_of(table), columns, self.image(found))
+        relation = Relation(con, prefix, layout_of(table), columns, image)
         rows = relation.sql(None if found.child is None else [found.child])
         before = self._resolver.expiry(table)
         if before is None:
@@ -96,6 +104,10 @@ class Queries:
 
     def view(self) -> SchemaView:
         return self._resolver.view()
+
+    def views(self, topic: str) -> dict[int, View]:
+        """One moment of each partition of *topic*."""
+        return self._shelf.views(topic)
 
     @property
     def max_rows(self) -> int:
@@ -114,6 +126,21 @@ class _Run:
         self._tables: dict[str, Bound] = {}
         self._types: dict[str, str] = {}
         self._count = 0
+        #: "topic:partition" → offset of the first record that was not read
+        self.positions: dict[str, int] = {}
+
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved:
+        return self._queries.resolve(database, table, statement)
+
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
+        views = self._queries.views(found.table.topic)
+        for partition, view in views.items():
+            place = f"{found.table.topic}:{partition}"
+            self.positions[place] = min(view.next, self.positions.get(place, view.next))
+        return self._queries.relation(con, prefix, found, views)
+
+    def view(self) -> SchemaView:
+        return self._queries.view()
 
     def result(self) -> pa.Table:
         tree = self._statement.query.copy()
@@ -142,7 +169,7 @@ class _Run:
         alias = (table.alias or table.name).lower()
         found = self._queries.resolve(self._database, table, self._statement)
         name = self._name()
-        self._con.execute(f"CREATE TEMP VIEW {name} AS {self._queries.relation(self._con, name, found)}")
+        self._con.execute(f"CREATE TEMP VIEW {name} AS {self.relation(self._con, name, found)}")
         columns = (*found.table.columns, *found.table.tags)
         times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
         self._tables[alias] = Bound(name, tuple(c.name for c in columns), times, found.table.precision)
@@ -162,7 +189,7 @@ class _Run:
 
     def _windowed(self, tree: exp.Query, select: exp.Select) -> exp.Query:
         """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay outside."""
-        rows = evaluate(self._queries, self._con, self._statement, select, self._database, self._timezone)
+        rows = evaluate(self, self._con, self._statement, select, self._database, self._timezone)
         name = self._name()
         self._con.register(name, rows.frame.to_arrow())
         outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)

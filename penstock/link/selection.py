@@ -1,0 +1,146 @@
+"""A SELECT that filters and projects rows as they come: what a subscription over the link and a materialized view compute.
+
+Rows are carried as they were written: deletes pass whatever WHERE says (who gets them drops the row if it has it), a row that stops
+passing WHERE is not taken back. Refused: windows, aggregates, joins, sorting: CREATE STREAM computes those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+from sqlglot import exp
+
+from penstock.errors import SqlSemanticError
+from penstock.link.description import Description
+from penstock.sql import parse_one
+from penstock.sql.compile import compile_expression
+from penstock.sql.functions import AGGREGATES
+from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.sql.statements import Query
+from penstock.types import ColumnType
+
+#: names that stand for the time column
+TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
+TBNAME = ColumnType("VARCHAR", length=192)
+#: what every row of the link has beside its selected columns
+SYSTEM = ("_op", "tbname", "_time", "_offset", "_row")
+#: virtual column → (column of the decoded frame, type)
+VIRTUAL = {
+    "_tp_sn": ("_offset", ColumnType("BIGINT")),
+    "_tp_shard": ("_part", ColumnType("INT")),
+    "_tp_append_time": ("_appended", ColumnType("TIMESTAMP")),
+}
+_CLAUSES = ("joins", "group", "having", "order", "limit", "offset", "distinct", "window", "fill", "partition_by", "slimit", "soffset")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Compiled for one definition of a table. `outputs` are the selected columns; times in frames are ticks."""
+
+    outputs: tuple[Column, ...]
+    #: columns of the source that are read
+    read: frozenset[str]
+    _items: tuple[pl.Expr, ...]
+    _where: pl.Expr | None
+    #: what `now` means, in ticks: the moment the selection began, for all its rows
+    _now: int
+
+    def apply(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Selected rows: SYSTEM columns, then `outputs`."""
+        if "_now" in self.read:
+            rows = rows.with_columns(_now=pl.lit(self._now, pl.Int64))
+        if self._where is not None:
+            rows = rows.filter(self._where | (pl.col("_op") == 1))
+        return rows.select(*(pl.col(name) for name in SYSTEM), *self._items)
+
+
+def source_of(sql: str) -> tuple[Query, exp.Select, exp.Table]:
+    """The only table of a SELECT that filters and projects. Raises SqlError."""
+    statement = parse_one(sql)
+    if not isinstance(statement, Query) or not isinstance(statement.query, exp.Select):
+        raise SqlSemanticError("one SELECT is expected here", code="E_UNSUPPORTED_QUERY")
+    return statement, *check(statement, statement.query)
+
+
+def check(statement: Query, select: exp.Select) -> tuple[exp.Select, exp.Table]:
+    """Refuse what is more than filter and projection. Raises SqlError."""
+    for clause in _CLAUSES:
+        node = select.args.get(clause)
+        if node:
+            raise statement.error(
+                f"{clause.replace('_', ' ').upper()} is not possible where rows are passed on one by one",
+                node if isinstance(node, exp.Expr) else select, code="E_UNSUPPORTED_QUERY",
+                hint="CREATE STREAM computes windows and aggregates; a view can pass on a stream's result",
+            )  # fmt: skip
+    table = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(table, exp.Table):
+        raise statement.error("one table is needed in FROM", select, code="E_UNSUPPORTED_QUERY")
+    for call in select.find_all(exp.Anonymous):
+        if str(call.this).lower() in AGGREGATES:
+            raise statement.error(
+                f"{call.name}() needs a window", call, code="E_UNSUPPORTED_QUERY", hint="CREATE STREAM … INTERVAL(…) computes aggregates"
+            )
+    return select, table
+
+
+def compile_selection(sql: str, source: Description, timezone: str = "UTC", now: int = 0) -> Selection:
+    """*now* is epoch nanoseconds. Raises SqlError: not a plain SELECT, unknown columns, wrong types."""
+    statement, select, table = source_of(sql)
+    known = {c.name: c.type for c in source.fields} | {"tbname": TBNAME}
+    frame_names: dict[str, str] = {}
+    for name, (held, kind) in VIRTUAL.items():
+        if name not in known:
+            known[held] = kind
+            frame_names[name] = held
+    for alias in TIME_ALIASES:
+        if alias not in known:
+            frame_names[alias] = source.time_column
+    qualifiers = {table.alias_or_name.lower(), source.name.lower(), (source.child or source.name).lower()}
+
+    def bound(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("earliest_ts", "earliest_timestamp") and not node.expressions:
+            return exp.Literal.string("1970-01-01 00:00:00Z")
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return node
+        if node.table and node.table.lower() not in qualifiers:
+            raise statement.error(f"{node.table} is not in FROM", node, code="E_UNKNOWN_COLUMN")
+        made = exp.Column(this=exp.Identifier(this=frame_names.get(node.name.lower(), node.name), quoted=False))
+        made.meta.update(node.meta)
+        return made
+
+    def compiled(node: exp.Expr) -> tuple[pl.Expr, ColumnType]:
+        made = compile_expression(
+            node.copy().transform(bound, copy=False), known, precision=source.precision, timezone=timezone, source=statement.source
+        )
+        return made.expr, made.type
+
+    outputs: list[Column] = []
+    items: list[pl.Expr] = []
+    for item in select.expressions:
+        if isinstance(item, exp.Star):
+            outputs += source.fields
+            items += [pl.col(c.name) for c in source.fields]
+            continue
+        if isinstance(item, exp.Column) and item.name.lower() == "tbname":
+            continue  # every row has it
+        expression, kind = compiled(item)
+        name = item.alias or (item.name if isinstance(item, exp.Column) else str(item.meta.get("sql") or item.sql(dialect="penstock")))
+        spelled = next((c.name for c in source.fields if c.name.lower() == name.lower()), name)
+        outputs.append(Column(spelled, kind))
+        items.append(expression.alias(spelled))
+    seen = set(SYSTEM)
+    for column in outputs:
+        if column.name.lower() in seen:
+            what = "is a name of the link's own" if column.name.lower() in SYSTEM else "is selected twice"
+            raise statement.error(f'"{column.name}" {what}', code="E_DUPLICATE_COLUMN", hint="give it another name with AS")
+        seen.add(column.name.lower())
+    where = select.args.get("where")
+    condition = None
+    if where is not None:
+        condition, kind = compiled(where.this)
+        if kind.kind != "BOOL":
+            raise statement.error("WHERE needs a condition", where.this, code="E_TYPE", detail=f"this is {kind}")
+        condition = condition.fill_null(False)
+    read = {name for e in (*items, *([condition] if condition is not None else [])) for name in e.meta.root_names()}
+    return Selection(tuple(outputs), frozenset(read), tuple(items), condition, now * TICKS_PER_SECOND[source.precision] // 10**9)

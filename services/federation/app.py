@@ -1,0 +1,88 @@
+"""Wiring of the federation room: catalog, the link's server, views and mirrors, health."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+from contextlib import AsyncExitStack
+from typing import Any
+
+import redis
+from websockets.asyncio.server import serve
+
+from penstock.bus import Admin, Publisher
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import ConfigError
+from penstock.health import Health
+from penstock.link.frames import CREDIT, MAX_FRAME
+from penstock.log import configure, get
+from services.federation.appender import Appenders
+from services.federation.reading import StoreReader
+from services.federation.server import Doorway
+from services.federation.settings import FederationSettings
+
+log = get(__name__)
+
+
+def run(settings: FederationSettings) -> int:
+    """Serve until told to stop."""
+    configure("federation", settings.log_level)
+    health = Health("federation", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
+    with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True) as catalog:
+        health.ready("catalog")
+        asyncio.run(_serve(settings, catalog, health))
+    health.close()
+    return 0
+
+
+async def _serve(settings: FederationSettings, catalog: CatalogReader, health: Health) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
+    store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin)
+    client = redis.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
+    with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
+        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
+        door = Doorway(settings, catalog, health, store, appenders, lambda: information(catalog))
+        async with AsyncExitStack() as stack:
+            for port, context in _listeners(settings):
+                await stack.enter_async_context(
+                    serve(
+                        door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,
+                        ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds, max_queue=CREDIT, server_header=None,
+                        close_timeout=1.0,
+                    )
+                )  # fmt: skip
+            health.ready("socket")
+            await stop.wait()
+        door.close()
+    store.close()
+    client.close()
+
+
+def _listeners(settings: FederationSettings) -> list[tuple[int, ssl.SSLContext | None]]:
+    """Ports, and what secures each. Raises ConfigError."""
+    found: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+        except (OSError, ssl.SSLError) as wrong:
+            raise ConfigError(
+                "the certificate of the link cannot be used", detail=str(wrong), hint="PENSTOCK_FEDERATION_TLS_CERT, …_KEY"
+            ) from None
+        found.append((settings.tls_port, context))
+    return found
+
+
+def information(catalog: CatalogReader) -> dict[str, Any]:
+    """Streams of this deployment by name and serial."""
+    view = catalog.catalog
+    queries = [
+        {"serial": s.id, "name": s.name, "database": s.database, "kind": "stream", "state": s.status, "target": s.plan.target.table}
+        for s in view.streams()
+    ]
+    return {"queries": queries, "databases": [d.name for d in view.databases()]}

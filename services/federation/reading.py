@@ -1,0 +1,87 @@
+"""Questions to the store: one SELECT, its rows in pieces, after everything that was acked before it came.
+
+Owns the Flight client. Blocks: called from worker threads.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.flight as flight
+from sqlglot import exp
+
+from penstock.bus import Admin
+from penstock.catalog.reader import CatalogReader
+from penstock.client.wire import error_of
+from penstock.errors import PenstockError, RemoteError
+from penstock.sql import parse
+from penstock.sql.statements import Query
+
+#: rows of a piece; the store's own batches are smaller
+_TIMEOUT = 120.0
+
+
+class StoreReader:
+    """Thread-safe."""
+
+    def __init__(self, url: str, user: str, password: str, catalog: CatalogReader, admin: Admin) -> None:
+        self._client, self._catalog, self._admin = flight.FlightClient(url), catalog, admin
+        header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+        self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=_TIMEOUT)
+
+    def run(self, sql: str, database: str, timezone: str, rows: int) -> Iterator[pa.Table]:
+        """Pieces of at least *rows* rows (the last may be smaller, or empty); the first carries the schema's metadata.
+
+        Raises:
+            PenstockError: what the store says, or that it is not there.
+        """
+        ticket = {"sql": sql, "database": database, "timezone": timezone, "after": self._ends(sql, database), "positions": True}
+        try:
+            reader = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
+            held: list[pa.RecordBatch] = []
+            count, given = 0, False
+            while True:
+                try:
+                    held.append(reader.read_chunk().data)
+                except StopIteration:
+                    break
+                count += held[-1].num_rows
+                if count >= rows:
+                    yield pa.Table.from_batches(held, reader.schema)
+                    held, count, given = [], 0, True
+            if held or not given:
+                yield pa.Table.from_batches(held, reader.schema)
+        except pa.ArrowException as error:
+            raise _error(error) from None
+
+    def _ends(self, sql: str, database: str) -> Mapping[str, int]:
+        """The last record of every partition that the query reads."""
+        catalog = self._catalog.catalog
+        topics: dict[str, int] = {}
+        for statement in parse(sql):
+            if not isinstance(statement, Query):
+                continue
+            for node in statement.query.find_all(exp.Table):
+                home = node.db or database
+                table = catalog.table(home, node.name) if home else None
+                if table is not None:
+                    topics[table.topic] = table.partitions
+                elif home and (found := catalog.database(home)) is not None:
+                    topics |= {t.topic: t.partitions for t in catalog.tables(found.name)}
+        ends = self._admin.end_offsets((t, p) for t, n in topics.items() for p in range(n))
+        return {f"{t}:{p}": offset - 1 for (t, p), offset in ends.items() if offset > 0}
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _error(error: pa.ArrowException) -> PenstockError:
+    text = str(error)
+    try:
+        body, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # gRPC adds its own words behind
+        return error_of(body)
+    except (ValueError, AttributeError):
+        return RemoteError("the store cannot be reached", code="E_STORE_DOWN", detail=text[:200])

@@ -1,0 +1,398 @@
+"""`/link`: what other deployments (and clients) ask of this one, many channels over one WebSocket.
+
+A channel begins with {"ch": n, "op": …}:
+    information                               who is here, which queries and views
+    describe   table, database                columns and key
+    query      sql, database, timezone        frames of rows, then `end`
+    subscribe  sql, database, from, credit    `subscribed` with a token, then frames of rows, each with the token that continues behind it
+    append     table, database, producer      `opened`; frames {"seq"} with rows in, an `ack` for each out
+    credit n, close                           about a channel that is open
+An error ends its channel only. A slow reader is waited for by its own channel: nothing is queued for it beyond the credit it gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import BusError, CatalogError, PenstockError, RemoteError, SchemaError
+from penstock.feed import Feed, History
+from penstock.health import Health
+from penstock.link.description import Description
+from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
+from penstock.link.selection import source_of
+from penstock.log import get
+from services.federation import stored
+from services.federation.appender import Appender, Appenders
+from services.federation.reading import StoreReader
+from services.federation.settings import FederationSettings
+from services.federation.subscription import Out, Subscription, begin
+
+log = get(__name__)
+#: slices worked on in the event loop; larger ones go to a thread, so that nobody waits for them
+_SMALL = 32 << 10
+#: a quiet subscription says this often how far it has read
+_TOKEN_SECONDS = 1.0
+
+
+class BadRequest(RemoteError):
+    code = "E_REQUEST"
+
+
+@dataclass
+class _Channel:
+    """State of one channel. `credit`: frames that its reader still takes."""
+
+    number: int
+    task: asyncio.Task[None] | None = None
+    credit: int = CREDIT
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    appender: Appender | None = None
+    frames: asyncio.Queue[tuple[dict[str, Any], Any]] = field(default_factory=asyncio.Queue)
+
+    async def take_credit(self) -> None:
+        while self.credit <= 0:
+            self.more.clear()
+            await self.more.wait()
+        self.credit -= 1
+
+
+class Doorway:
+    """All links of this process."""
+
+    def __init__(
+        self, settings: FederationSettings, catalog: CatalogReader, health: Health, store: StoreReader, appenders: Appenders,
+        information: Callable[[], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
+        self._information = information
+        self._feeds: dict[str, Feed] = {}
+        self._feeds_lock = asyncio.Lock()
+        self._connected = 0
+        expected = f"{settings.user}:{settings.root_password}".encode()
+        self._basic = "Basic " + base64.b64encode(expected).decode()
+        self._links = Gauge("penstock_federation_links", "Links that others have open here", registry=health.registry)
+        self._rows_out = Counter("penstock_federation_sent_rows", "Rows sent over links", registry=health.registry)
+        self._rows_in = Counter("penstock_federation_received_rows", "Rows taken in over links", registry=health.registry)
+
+    # -- links ----------------------------------------------------------------------------------------------------------
+
+    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Before the handshake: path, origin, credentials, version."""
+        if request.path.partition("?")[0] != PATH:
+            return connection.respond(HTTPStatus.NOT_FOUND, f"links live at {PATH}\n")
+        if request.headers.get("Origin") is not None:
+            return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n")
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), self._basic.encode()):
+            log.warning("link refused", audit=True, remote=str(connection.remote_address))
+            response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
+            response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
+            return response
+        if request.headers.get(VERSION_HEADER, str(VERSION)) != str(VERSION):
+            return connection.respond(HTTPStatus.UPGRADE_REQUIRED, f"E_LINK_VERSION: this side speaks version {VERSION}\n")
+        if self._connected >= self._settings.max_links:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many links as PENSTOCK_FEDERATION_MAX_LINKS says\n")
+        return None
+
+    async def serve(self, connection: ServerConnection) -> None:
+        """One link, until it ends."""
+        channels: dict[int, _Channel] = {}
+        self._connected += 1
+        self._links.set(self._connected)
+        log.info("link opened", audit=True, remote=str(connection.remote_address))
+        try:
+            async for data in connection:
+                await self._handle(connection, data, channels)
+        except ConnectionClosed:
+            pass
+        finally:
+            self._connected -= 1
+            self._links.set(self._connected)
+            tasks = [c.task for c in channels.values() if c.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _handle(self, connection: ServerConnection, data: str | bytes, channels: dict[int, _Channel]) -> None:
+        number = 0
+        try:
+            header, rows = unpack(data)
+            number = int(header.get("ch", 0))
+            channel = channels.get(number)
+            op = header.get("op")
+            if rows is not None:
+                if channel is not None:
+                    await channel.frames.put((header, rows))
+                return
+            if op == "credit" and channel is not None:
+                channel.credit += max(int(header.get("n", 0)), 0)
+                channel.more.set()
+                return
+            if op == "close":
+                gone = channels.pop(number, None)
+                if gone is not None and gone.task is not None:
+                    gone.task.cancel()
+                return
+            if op == "credit":
+                return
+            begins: dict[str, Callable[[ServerConnection, _Channel, dict[str, Any]], Awaitable[None]]] = {
+                "information": self._inform, "describe": self._describe, "query": self._query, "subscribe": self._subscribe,
+                "append": self._append,
+            }  # fmt: skip
+            if op not in begins:
+                raise BadRequest(f"no such operation: {op}", hint=", ".join(begins))
+            if channel is not None and channel.task is not None and not channel.task.done():
+                raise BadRequest(f"channel {number} is open")
+            if len(channels) >= self._settings.max_channels:
+                done = [n for n, c in channels.items() if c.task is None or c.task.done()]
+                for n in done:
+                    del channels[n]
+            if len(channels) >= self._settings.max_channels:
+                raise BadRequest(f"more than {self._settings.max_channels} channels on one link", code="E_OVERLOAD")
+            channel = channels[number] = _Channel(number, credit=int(header.get("credit", CREDIT)))
+            channel.frames = asyncio.Queue(CREDIT)
+            channel.task = asyncio.create_task(self._run(connection, channel, header, begins[op]))
+        except PenstockError as error:
+            await connection.send(json.dumps({"ch": number, "type": "error", **error.to_dict()}))
+
+    async def _run(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any],
+        begin_: Callable[[ServerConnection, _Channel, dict[str, Any]], Awaitable[None]],
+    ) -> None:  # fmt: skip
+        try:
+            await begin_(connection, channel, request)
+        except (ConnectionClosed, asyncio.CancelledError):
+            raise
+        except PenstockError as error:
+            await self._say(connection, channel, {"type": "error", **error.to_dict()})
+        except Exception as error:
+            log.exception("a channel ended")
+            words = {"code": "E_INTERNAL", "message": f"the channel ended: {type(error).__name__}"}
+            await self._say(connection, channel, {"type": "error", **words})
+
+    async def _say(self, connection: ServerConnection, channel: _Channel, header: dict[str, Any]) -> None:
+        await connection.send(json.dumps({"ch": channel.number, **header}))
+
+    # -- questions ------------------------------------------------------------------------------------------------------
+
+    async def _inform(self, connection: ServerConnection, channel: _Channel, _: dict[str, Any]) -> None:
+        found = await asyncio.to_thread(self._information)
+        await self._say(connection, channel, {"type": "answer", **found})
+
+    async def _describe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+        table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
+        await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
+
+    def _find(self, database: str, name: str) -> tuple[Table, str | None]:
+        """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError."""
+        catalog = self._catalog.catalog
+        if "." in name:
+            database, _, name = name.partition(".")
+        if catalog.database(database) is None:
+            raise CatalogError(f'there is no database "{database}"', code="E_NO_DATABASE")
+        table = catalog.table(database, name)
+        if table is not None:
+            return table, None
+        child = catalog.child(database, name)
+        stable = catalog.table_by_id(child.stable_id) if child is not None else None
+        if child is not None and stable is not None:
+            return stable, child.name
+        stream = catalog.stream(database, name)
+        target = catalog.table_by_id(stream.plan.target.table_id) if stream is not None else None
+        if target is not None:
+            return target, None
+        raise CatalogError(f'there is no table "{name}" in database "{database}"', code="E_NO_TABLE")
+
+    async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
+        pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
+
+        def following() -> tuple[bytes, int] | None:
+            piece = next(pieces, None)
+            return None if piece is None else (pack({"ch": channel.number, "type": "rows"}, piece), piece.num_rows)
+
+        ahead = loop.run_in_executor(None, following)
+        while (made := await ahead) is not None:
+            ahead = loop.run_in_executor(None, following)  # the next is read while this one is on its way
+            await channel.take_credit()
+            await connection.send(made[0])
+            self._rows_out.inc(made[1])
+        await self._say(connection, channel, {"type": "end"})
+
+    # -- subscriptions --------------------------------------------------------------------------------------------------
+
+    async def _subscribe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+        _, _, node = source_of(str(request["sql"]))
+        table, child = self._find(node.db or str(request.get("database", "")), node.name)
+        feed = await self._feed(table.topic)
+        cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
+        subscription = Subscription(
+            cursor, table.id, child, str(request["sql"]), str(request.get("timezone") or "UTC"), time.time_ns(),
+            lambda: self._catalog.catalog.table_by_id(table.id),
+            positions=bool(request.get("positions")), cycles=bool(request.get("cycles")),
+        )  # fmt: skip
+        first = subscription.schema_message().header
+        await self._say(connection, channel, {**first, "type": "subscribed", "token": subscription.token()})
+        await self._pump(connection, channel, feed, subscription, table)
+
+    async def _feed(self, topic: str) -> Feed:
+        async with self._feeds_lock:
+            feed = self._feeds.get(topic)
+            if feed is None or feed.error is not None or feed.stopped:
+                loop = asyncio.get_running_loop()
+                feed = await loop.run_in_executor(
+                    None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes)
+                )
+                feed.start()
+                self._feeds[topic] = feed
+            return feed
+
+    async def _pump(self, connection: ServerConnection, channel: _Channel, feed: Feed, subscription: Subscription, table: Table) -> None:
+        """Give one subscription everything behind its cursor, for as long as it lives."""
+        histories: dict[int, History] = {}
+        while feed.stopped:  # its last listener left just now
+            feed = await self._feed(feed.topic)
+        feed.listeners += 1
+        said, told = subscription.token(), time.monotonic()
+        try:
+            while True:
+                arrived = feed.arrival()
+                if feed.error is not None:
+                    raise BusError("the topic can't be read any more", detail=feed.error)
+                if self._catalog.catalog.table_by_id(table.id) is None:
+                    raise CatalogError(f"table {table.name} was dropped", code="E_NO_TABLE")
+                quiet = True
+                for partition, offset in list(subscription.cursor.offsets.items()):
+                    if offset < feed.beginnings().get(partition, 0):
+                        quiet = False
+                        await self._from_segments(connection, channel, subscription, table, partition, offset, feed.beginnings()[partition])
+                        continue
+                    pieces = feed.since(partition, offset)
+                    if pieces is None:
+                        quiet = False
+                        if partition not in histories:
+                            histories[partition] = History(self._settings.kafka_bootstrap, feed.topic, partition, offset)
+                        pieces = await histories[partition].read()
+                    elif partition in histories:
+                        histories.pop(partition).close()
+                    for piece in pieces:
+                        if piece.size < _SMALL:
+                            made = subscription.take(piece)
+                        else:
+                            made = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+                        await self._give(connection, channel, made)
+                now = time.monotonic()
+                if now - told >= _TOKEN_SECONDS and (token := subscription.token()) != said:
+                    said, told = token, now
+                    await self._say(connection, channel, {"type": "token", "token": token})
+                if quiet:
+                    try:
+                        await asyncio.wait_for(arrived.wait(), _TOKEN_SECONDS)
+                    except TimeoutError:
+                        continue
+        finally:
+            for history in histories.values():
+                history.close()
+            feed.listeners -= 1
+            if not feed.listeners:
+                feed.stop()
+
+    async def _from_segments(
+        self,
+        connection: ServerConnection,
+        channel: _Channel,
+        subscription: Subscription,
+        table: Table,
+        partition: int,
+        start: int,
+        begins: int,
+    ) -> None:
+        """Records that left the log are in segments."""
+        loop = asyncio.get_running_loop()
+        owner = self._catalog.catalog.topic_owner(table.topic)
+        where = await loop.run_in_executor(None, stored.position, self._settings.segments_dir, table, partition, owner)
+        pieces = stored.read(self._settings.segments_dir, table, partition, where, start)
+        while (piece := await loop.run_in_executor(None, next, pieces, None)) is not None:
+            made = await loop.run_in_executor(None, subscription.take_stored, partition, piece, int(piece["_offset"][-1]) + 1)
+            await self._give(connection, channel, made)
+        subscription.cursor.offsets[partition] = max(where.next, begins)
+        for producer, place in where.producers.items():
+            subscription.cursor.seen(partition, producer, *place)
+
+    async def _give(self, connection: ServerConnection, channel: _Channel, made: list[Out]) -> None:
+        for out in made:
+            header = {"ch": channel.number, **out.header}
+            if out.rows is None:
+                await connection.send(json.dumps(header))
+                continue
+            await channel.take_credit()
+            if out.rows.nbytes < _SMALL:
+                frame = pack(header, out.rows)
+            else:
+                frame = await asyncio.get_running_loop().run_in_executor(None, pack, header, out.rows)
+            await connection.send(frame)
+            self._rows_out.inc(out.rows.num_rows)
+        if not made:
+            await asyncio.sleep(0)  # much that is not for this one must not keep the loop
+
+    # -- appends --------------------------------------------------------------------------------------------------------
+
+    async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+        table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
+        if child is not None:
+            raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
+        producer = request.get("producer")
+        owner = self._catalog.catalog.topic_owner(table.topic)
+        appender, places = await asyncio.to_thread(
+            self._appenders.open, table, None if producer is None else str(producer), owner,
+            lambda: self._catalog.catalog.table_by_id(table.id),
+        )  # fmt: skip
+        held = {str(p): list(place) for p, place in places.items()}
+        await self._say(connection, channel, {"type": "opened", "table": Description.of(table).to_json(), "places": held})
+        acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]] = asyncio.Queue(CREDIT)
+        answering = asyncio.create_task(self._acknowledge(connection, channel, acks))
+        try:
+            while True:
+                frame = asyncio.ensure_future(channel.frames.get())
+                await asyncio.wait({frame, answering}, return_when=asyncio.FIRST_COMPLETED)
+                if answering.done():
+                    frame.cancel()
+                    answering.result()
+                    return
+                header, rows = frame.result()
+                sent = await asyncio.to_thread(appender.append, rows, self._noted)
+                await acks.put((header.get("seq"), asyncio.wrap_future(sent)))
+                self._rows_in.inc(rows.num_rows)
+        finally:
+            answering.cancel()
+
+    async def _acknowledge(
+        self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]]
+    ) -> None:
+        while True:
+            seq, written = await acks.get()
+            rows = await written
+            await self._say(connection, channel, {"type": "ack", "seq": seq, "rows": rows})
+
+    def _noted(self, topic: str, partition: int, offset: int) -> None:
+        """A record is on all replicas."""
+
+    def close(self) -> None:
+        for feed in self._feeds.values():
+            feed.stop()

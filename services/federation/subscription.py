@@ -1,0 +1,164 @@
+"""What one subscriber over the link has had and gets next: pure decisions, no sockets and no Kafka.
+
+Every message continues exactly behind the one before it: what was had (by offset) and what a restarted producer published twice (by its
+positions) is dropped. A DELETE of a range and new tags of a child table come as messages of their own, at their place among the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from penstock.catalog.model import Table
+from penstock.cursor import Cursor, TokenError
+from penstock.errors import CatalogError
+from penstock.feed import Slice
+from penstock.link.description import Description
+from penstock.link.selection import Selection, compile_selection
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+from services.federation.records import found_in
+
+#: rows of one message
+FRAME_ROWS = 50_000
+_PLACE = (Column("_offset", ColumnType("BIGINT")), Column("_row", ColumnType("BIGINT")))
+
+
+@dataclass(frozen=True)
+class Out:
+    """One message to the subscriber."""
+
+    header: dict[str, Any]
+    rows: pa.Table | None = None
+
+
+def to_wire(frame: pl.DataFrame, columns: tuple[Column, ...], precision: str) -> pa.Table:
+    """Ticks become timestamps, and every column has its table's type."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    arrays = []
+    for column in columns:
+        array, kind = table.column(column.name), column.type.arrow(precision)
+        arrays.append(array if array.type == kind else array.cast(kind))
+    return pa.table(arrays, schema=pa.schema([(c.name, a.type) for c, a in zip(columns, arrays, strict=True)]))
+
+
+class Subscription:
+    """Rows of one table that pass a SELECT. `cursor` is where it stands."""
+
+    def __init__(
+        self, cursor: Cursor, table_id: int, child: str | None, sql: str, timezone: str, now: int, table: Callable[[], Table | None], *,
+        positions: bool, cycles: bool,
+    ) -> None:  # fmt: skip
+        """`table` gives the present definition. Raises SqlError when the SELECT does not fit it."""
+        self.cursor, self._id, self._child, self._table = cursor, table_id, child, table
+        self._sql, self._timezone, self._now = sql, timezone, now
+        self._positions, self._cycles = positions, cycles
+        self._versions: tuple[int, ...] = ()
+        self.source: Description
+        self.selection: Selection
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Follow ALTER TABLE; whether the definition is another. Raises CatalogError when the table is gone, SqlError when a column is."""
+        table = self._table()
+        if table is None:
+            raise CatalogError("the table was dropped", code="E_NO_TABLE")
+        if table.schema_ids == self._versions:
+            return False
+        self.source = Description.of(table, self._child)
+        self.selection = compile_selection(self._sql, self.source, self._timezone, self._now)
+        changed, self._versions = bool(self._versions), table.schema_ids
+        system = (
+            Column("_op", ColumnType("TINYINT")),
+            Column("tbname", ColumnType("VARCHAR", 192)),
+            Column("_time", table.columns[0].type),
+        )
+        self._columns = (*system, *(_PLACE if self._positions else ()), *self.selection.outputs)
+        return changed
+
+    def token(self) -> str:
+        return f"{self._id}.{self.cursor.token()}"
+
+    def schema_message(self) -> Out:
+        return Out({"type": "schema", "table": self.source.to_json(), "columns": [c.name for c in self.selection.outputs]})
+
+    def take(self, piece: Slice) -> list[Out]:
+        """Messages for a slice; moves the cursor."""
+        out = [self.schema_message()] if self.refresh() else []
+        start = self.cursor.offsets.get(piece.partition, piece.first)
+        self.cursor.offsets[piece.partition] = max(piece.next, start)
+        table = self._table()
+        assert table is not None
+        found = found_in(piece, table)
+        offsets = piece.batch.offsets
+        first = int(np.searchsorted(offsets, start))
+        had = [
+            record for record, producer, offset, ordinal in found.stamps
+            if record >= first and self.cursor.seen(piece.partition, producer, offset, ordinal)
+        ]  # fmt: skip
+        rows = found.rows
+        if rows.height and (had or first):
+            rows = rows.filter((pl.col("_at") >= first) & ~pl.col("_at").is_in(had))
+        low = 0
+        for at, control in (c for c in found.controls if c[0] >= first):
+            out += self._messages(rows.filter(pl.col("_at").is_between(low, at, closed="left")) if rows.height else rows)
+            low = at
+            tables = list(control.tables) if control.tables is not None else None
+            if control.kind == "delete":
+                out.append(Out({"type": "delete", "tables": tables, "low": control.low, "high": control.high}))
+            else:
+                out.append(Out({"type": "tags", "tables": tables, "tags": control.body}))
+        out += self._messages(rows.filter(pl.col("_at") >= low) if low and rows.height else rows)
+        if out:
+            out[-1].header["token"] = self.token()
+        return out
+
+    def take_stored(self, partition: int, rows: pl.DataFrame, following: int) -> list[Out]:
+        """Messages for rows that come from segments instead of the log; the next record is at *following*."""
+        self.cursor.offsets[partition] = following
+        if not rows.height:
+            return []
+        rows = rows.with_columns(_at=pl.col("_offset").rle_id(), _part=pl.lit(partition, pl.Int32), _appended=pl.col("_time"))
+        out = list(self._messages(rows))
+        if out:
+            out[-1].header["token"] = self.token()
+        return out
+
+    def _messages(self, rows: pl.DataFrame) -> Iterator[Out]:
+        if self._child is not None and rows.height:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self._child.lower())
+        if not rows.height:
+            return
+        passed = self.selection.apply(rows.with_row_index("_place"))
+        if self._cycles and passed.height:
+            # a batch is one cycle, whatever of it passes
+            batch = self.selection.apply(rows.with_columns(_row=pl.col("_at").cast(pl.UInt32)))["_row"]
+            lengths = batch.rle().struct.field("len").to_list()
+            yield Out({"type": "rows", "cycles": lengths}, to_wire(passed, self._columns, self.source.precision))
+            return
+        for piece in passed.iter_slices(FRAME_ROWS):
+            yield Out({"type": "rows"}, to_wire(piece, self._columns, self.source.precision))
+
+
+def begin(start: str, table_id: int, ends: dict[int, int], beginnings: dict[int, int]) -> Cursor:
+    """Where a subscription begins: `latest`, `earliest` (the first row ever written) or a token.
+
+    Raises:
+        TokenError: the token is none, or of a table that was dropped and made again.
+    """
+    if start == "latest":
+        return Cursor(dict(ends))
+    if start == "earliest":
+        return Cursor(dict.fromkeys(beginnings, 0))
+    owner, _, text = start.partition(".")
+    cursor = Cursor.from_token(text)
+    if owner != str(table_id):
+        raise TokenError("the token is of another table", detail="a table that was dropped and made again is another table")
+    for partition in beginnings:
+        cursor.offsets.setdefault(partition, 0)
+    return cursor

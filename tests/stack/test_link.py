@@ -1,0 +1,175 @@
+"""The link: questions, subscriptions that continue exactly, and appends that count once; over kills of the room that serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from penstock.errors import AuthError, CatalogError, PenstockError, SchemaError
+from penstock.link.client import Channel, Link, LinkLost
+from penstock.mesh.running import RunningMesh, running_mesh
+from tests.stack.conftest import eventually
+from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, address_of, client_of, link_to, rows
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    with running_mesh(tmp_path_factory.mktemp("serving"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+        yield mesh
+
+
+def _gather(channel: Channel, count: int) -> pl.DataFrame:
+    frames: list[pl.DataFrame] = []
+    while sum(f.height for f in frames) < count:
+        message = channel.get(30)
+        assert message is not None, f"{sum(f.height for f in frames)} of {count} rows came"
+        if message.rows is not None:
+            frames.append(pl.DataFrame(message.rows))
+    return pl.concat(frames)
+
+
+def test_questions(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE ask PARTITIONS 2")
+        client.execute(METERS, database="ask")
+        client.write("ask.meters", rows(0, 1000))
+        described = link.describe("meters", "ask")
+        assert [c.name for c in described.fields] == ["ts", "v", "note", "site"] and described.is_stable
+        assert link.query("SELECT count(*) AS n, sum(v) AS s FROM meters", "ask").to_pylist() == [{"n": 1000, "s": 499500}]
+        assert link.query("SELECT _wstart, count(*) AS n FROM ask.meters INTERVAL(1s)").num_rows == 1
+        with pytest.raises(PenstockError, match="nothing"):
+            link.query("SELECT nothing FROM ask.meters")
+        with pytest.raises(CatalogError):
+            link.describe("none", "ask")
+        assert link.query("SELECT v FROM ask.meters").num_rows == 1000, "an error costs its channel only"
+
+
+def test_who_may_not_come_in(serving: RunningMesh) -> None:
+    with pytest.raises(AuthError) as refused:
+        Link(address_of(serving, password="wrong-secret"))
+    assert "wrong-secret" not in str(refused.value)
+    with pytest.raises(LinkLost):
+        Link(address_of(serving, port=1))
+    with pytest.raises(LinkLost):  # TLS to a plain port is an error, not a hang
+        Link(address_of(serving, secure=True), timeout=5)
+
+
+def test_a_subscription_continues_exactly_behind_its_token(serving: RunningMesh) -> None:
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE sub PARTITIONS 3")
+        client.execute(METERS, database="sub")
+        client.write("sub.meters", rows(0, 500))
+        with link_to(serving) as link:
+            channel = link.subscribe("SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100", "sub", start="earliest", positions=True)
+            token = channel.expect("subscribed", 10).header["token"]
+            seen: list[int] = []
+            while len(seen) < 200:
+                message = channel.get(10)
+                assert message is not None
+                if message.rows is not None:
+                    seen += message.rows.column("v").to_pylist()
+                token = message.header.get("token", token)
+        pid = serving.kill("federation")
+        client.write("sub.meters", rows(500, 500))
+        serving.wait_ready("federation", not_pid=pid)
+        with link_to(serving) as link:
+            channel = link.subscribe("SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100", "sub", start=token)
+            channel.expect("subscribed", 10)
+            rest = _gather(channel, 900 - len(seen))
+        assert sorted(seen + rest["v"].to_list()) == list(range(100, 1000))
+        assert (rest["twice"] == rest["v"] * 2).all()
+
+
+def test_deletes_and_added_columns_come_in_their_place(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE alt PARTITIONS 1")
+        client.execute("CREATE TABLE alt.t (ts TIMESTAMP, v INT)")
+        channel = link.subscribe("SELECT * FROM alt.t", start="earliest")
+        channel.expect("subscribed", 10)
+        client.execute(f"INSERT INTO alt.t VALUES ({T0}, 1)")
+        client.execute(f"DELETE FROM alt.t WHERE ts <= {T0}")
+        client.execute("ALTER TABLE alt.t ADD COLUMN w INT")
+        client.execute(f"INSERT INTO alt.t VALUES ({T0 + 1}, 2, 3)")
+        kinds = []
+        while "schema" not in kinds or kinds[-1] != "rows":
+            message = channel.get(10)
+            assert message is not None
+            if message.kind != "token":
+                kinds.append(message.kind)
+        assert kinds == ["rows", "delete", "schema", "rows"]
+        assert message.rows.column("w").to_pylist() == [3]
+
+
+def _rows_of(first: int, count: int) -> pa.Table:
+    return pa.table(
+        {
+            "_offset": pa.array([i // 10 for i in range(first, first + count)], pa.int64()),
+            "_row": pa.array([i % 10 for i in range(first, first + count)], pa.int64()),
+            "tbname": [f"m{i % 7}" for i in range(first, first + count)],
+            "ts": pa.array([T0 + i for i in range(first, first + count)], pa.timestamp("ms", "UTC")),
+            "v": pa.array(range(first, first + count), pa.int32()),
+            "site": pa.array([i % 7 for i in range(first, first + count)], pa.int32()),
+        }
+    )
+
+
+def test_appends_count_once_over_kills(serving: RunningMesh) -> None:
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE app PARTITIONS 4")
+        client.execute(METERS, database="app")
+        for attempt in range(3):
+            with link_to(serving) as link:
+                channel = link.append("meters", "app", producer="f:test:0")
+                channel.expect("opened", 30)
+                for seq, first in enumerate(range(0, 1000 * (attempt + 1), 100)):  # from the beginning, again and again
+                    channel.send({"seq": seq}, _rows_of(first, 100))
+                if attempt < 2:
+                    channel.expect("ack", 10)
+                    pid = serving.kill("federation")
+                    serving.wait_ready("federation", not_pid=pid)
+                    continue
+                for _ in range(30):
+                    channel.expect("ack", 30)
+        with link_to(serving) as link:
+            subscription = link.subscribe("SELECT v FROM app.meters", start="earliest", positions=True)
+            subscription.expect("subscribed", 10)
+            found = _gather(subscription, 3000)
+        assert sorted(found["v"].to_list()) == list(range(3000)), "each once, in the log itself"
+        per_table = found.sort("_offset", "_row").group_by("tbname", maintain_order=True).agg("v")
+        assert all(values == sorted(values) for values in per_table["v"].to_list())
+        assert client.query("SELECT count(*), sum(v) FROM app.meters").rows == [(3000, sum(range(3000)))]
+
+
+def test_rows_that_do_not_fit_are_refused_whole(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE bad PARTITIONS 1")
+        client.execute("CREATE TABLE bad.t (ts TIMESTAMP, note VARCHAR(3))")
+        times = pa.array([T0, T0 + 1], pa.timestamp("ms", "UTC"))
+        with pytest.raises(SchemaError, match="longer"):
+            link.write("t", "bad", pa.table({"ts": times, "note": ["ok", "too long"]}))
+        with pytest.raises(SchemaError, match="no column"):
+            link.write("t", "bad", pa.table({"ts": times, "other": [1, 2]}))
+        assert link.write("t", "bad", pa.table({"ts": times, "note": ["a", "b"]})) == 2
+        assert link.query("SELECT count(*) AS n FROM bad.t").to_pylist() == [{"n": 2}], "read after write"
+
+
+def test_the_beginning_is_there_after_the_log_was_shortened(serving: RunningMesh) -> None:
+    from penstock.bus import Admin
+
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE old PARTITIONS 2")
+        client.execute(METERS, database="old")
+        client.write("old.meters", rows(0, 400))
+        admin = Admin(serving.kafka_bootstrap)
+        where = [("in.old", p) for p in range(2)]
+        segments = serving.layout.root / "segments"
+        eventually(lambda: len(list(segments.glob("positions/in.old-*"))) == 2)
+        admin.delete_records(admin.end_offsets(where))
+        client.write("old.meters", rows(400, 100))
+        with link_to(serving) as link:
+            channel = link.subscribe("SELECT v FROM old.meters", start="earliest")
+            channel.expect("subscribed", 10)
+            assert sorted(_gather(channel, 500)["v"].to_list()) == list(range(500))
