@@ -29,7 +29,7 @@ from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
 from penstock.errors import BusError, CatalogError, LeaseLost, RemoteError
 from penstock.partition import partition
-from penstock.records import ControlRecord, encode
+from penstock.records import DROPPED, ControlRecord, encode
 from penstock.sql.plan import Column
 
 _log = log.get("gateway.ddl")
@@ -176,14 +176,14 @@ class Definer:
         child = None if table is not None else self._seen(database, name)
         if child is not None and catalog.child(database, name) is None:
             layout, spelling, _ = child
-            users = [s for s in catalog.readers_of(layout.table_id) if (s.plan.source.child or "").lower() == name.lower()]
+            users = [s for s in catalog.readers_of(layout.table_id) if changes.reads_child(s.plan, name)]
             if users:
                 raise CatalogError(f"cannot drop {spelling}: stream {users[0].database}.{users[0].name} uses it", code="E_IN_USE")
         else:
             self.decide(lambda c, _: changes.drop_table(c, database, name, if_exists=if_exists))
         if child is not None:
             layout, spelling, _ = child
-            self.delete_rows(layout, (spelling,), *_ALL_TIME)
+            self.delete_rows(layout, (spelling,), *_ALL_TIME, body=DROPPED)
             self._children.forget_child(layout, spelling)
         if table is not None:
             self._forget(table)
@@ -191,21 +191,31 @@ class Definer:
     def drop_database(self, name: str, if_exists: bool) -> None:
         """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
         tables = self.catalog.tables(name)
-        streams = self.catalog.streams(name)
+        streams = {s.id: self.catalog.source_topics(s.plan) for s in self.catalog.streams(name)}
         self.decide(lambda c, _: changes.drop_database(c, name, if_exists=if_exists))
-        by_id = {t.id: t for t in tables}
-        for stream in streams:
-            source = by_id.get(stream.plan.source.table_id)
-            if source is not None:
-                self.send(source.topic, range(source.partitions), ControlRecord("stream_off", stream=stream.id))
+        for stream_id, topics in streams.items():
+            for topic, partitions in topics.items():
+                self.send(topic, range(partitions), ControlRecord("stream_off", stream=stream_id))
         for table in tables:
             self._forget(table)
 
-    def delete_rows(self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int) -> dict[tuple[str, int], int]:
+    def delete_rows(
+        self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = ""
+    ) -> dict[tuple[str, int], int]:
         """Write a delete to the partitions that may hold such rows; where it was written."""
         where = range(layout.partitions) if tables is None else sorted({partition(t, layout.partitions) for t in tables})
-        control = ControlRecord("delete", table=layout.table_id, tables=tables, low=low, high=high)
+        control = ControlRecord("delete", table=layout.table_id, tables=tables, low=low, high=high, body=body)
         return {(layout.topic, p): o for p, o in self.send(layout.topic, where, control).items()}
+
+    def find_table(self, database: str, name: str) -> tuple[Table, str | None] | None:
+        """See `penstock.catalog.virtual.Find`."""
+        if self.catalog.database(database) is None:
+            return None
+        if (table := self.catalog.table(database, name)) is not None:
+            return table, None
+        found = self._seen(database, name)
+        table = self.catalog.table_by_id(found[0].table_id) if found is not None else None
+        return (table, found[1]) if table is not None and found is not None else None
 
     def stable_of(self, database: str, name: str) -> int | None:
         """Id of the supertable of a child table that rows have made known."""

@@ -14,9 +14,9 @@ from gateway.ddl import Definer
 from gateway.intake import database_of, layout_of
 from gateway.streams import Streams
 from penstock import names
-from penstock.catalog import changes
+from penstock.catalog import changes, virtual
 from penstock.catalog.changes import Change
-from penstock.catalog.model import Database, Table
+from penstock.catalog.model import Database, Table, VirtualColumn
 from penstock.clock import Clock
 from penstock.errors import CatalogError
 from penstock.sql import statements as st
@@ -90,7 +90,8 @@ class Definitions:
 
     def _create_table(self, statement: st.CreateStable | st.CreateTable, database: str | None, tags: Sequence[st.ColumnDef]) -> After:
         if statement.virtual:
-            raise statement.error("virtual tables are not available in this version", code="E_UNSUPPORTED_STATEMENT")
+            return self._create_virtual(statement, database, tags)
+        self._no_origins(statement, [*statement.columns, *tags])
         home, o = self._home(statement, statement.table, database), statement.options
         key = next((c.name for c in statement.columns if c.composite_key), None)
         change = self._definer.decide(
@@ -101,15 +102,55 @@ class Definitions:
         )  # fmt: skip
         return self._read(change) if o.own_topic else None
 
+    def _create_virtual(self, statement: st.CreateStable | st.CreateTable, database: str | None, tags: Sequence[st.ColumnDef]) -> After:
+        home = self._home(statement, statement.table, database)
+        key = next((c for c in statement.columns if c.composite_key), None)
+        if key is not None:
+            raise statement.error("a virtual table has no composite key", key.offset, code="E_BAD_KEY", hint="its rows are joined by time")
+        self._no_origins(statement, tags)
+        o = statement.options
+        if o.own_topic or o.keep is not None:
+            raise statement.error("a virtual table keeps no rows", code="E_BAD_OPTION", hint="give options to the tables that hold them")
+        origins = [self._origin(home, c.name, c.origin) for c in statement.columns if c.origin is not None]
+        self._definer.decide(
+            lambda c, i: virtual.create_table(
+                c, i, self._definer.find_table, home.name, statement.table.name, _columns(statement.columns), origins,
+                tags=_columns(tags), comment=o.comment or "", if_not_exists=statement.if_not_exists,
+            )
+        )  # fmt: skip
+        return None
+
+    @staticmethod
+    def _origin(home: Database, column: str, origin: tuple[st.Name, str]) -> VirtualColumn:
+        table, source = origin
+        return VirtualColumn(column, table.database or home.name, table.name, source)
+
+    @staticmethod
+    def _no_origins(statement: st.Statement, columns: Sequence[st.ColumnDef]) -> None:
+        wrong = next((c for c in columns if c.origin is not None), None)
+        if wrong is not None:
+            hint = "CREATE VTABLE takes columns from other tables"
+            raise statement.error(f"{wrong.name} cannot come from another table", wrong.offset, code="E_VTABLE_ORIGIN", hint=hint)
+
     def _create_child(self, statement: st.CreateChildren, child: st.ChildDef, database: str | None, timezone: str) -> None:
-        if statement.virtual:
-            raise statement.error("virtual tables are not available in this version", code="E_UNSUPPORTED_STATEMENT")
         home = self._home(statement, child.table, database)
         stable_home = child.stable.database or home.name
         if stable_home.lower() != home.name.lower():
             raise statement.error("a child table is in the database of its supertable", child.table, code="E_OTHER_DATABASE")
         values = self._tags(statement, home, child.stable, child.tag_names, child.tag_values, timezone)
-        self._definer.create_child(home.name, child.table.name, child.stable.name, values, child.if_not_exists)
+        if not statement.virtual:
+            parent = self._definer.catalog.table(home.name, child.stable.name)
+            if parent is not None and parent.kind == "virtual":
+                raise statement.error(f"{parent.name} is a virtual supertable", child.stable, code="E_NOT_A_STABLE", hint="CREATE VTABLE")
+            self._definer.create_child(home.name, child.table.name, child.stable.name, values, child.if_not_exists)
+            return
+        origins = [self._origin(home, c, o) for c, o in child.origins]
+        self._definer.decide(
+            lambda c, i: virtual.create_child(
+                c, i, self._definer.find_table, home.name, child.table.name, child.stable.name, values, origins,
+                if_not_exists=child.if_not_exists,
+            )
+        )  # fmt: skip
 
     def _tags(
         self,
@@ -132,6 +173,10 @@ class Definitions:
         if s.action == "set_tag":
             self._set_tag(s, home, name, timezone)
             return None
+        if s.action == "set_origin":
+            origin = None if s.origin is None else VirtualColumn(s.name or "", s.origin[0].database or home, s.origin[0].name, s.origin[1])
+            self._definer.decide(lambda c, _: virtual.set_origin(c, self._definer.find_table, home, name, s.name or "", origin))
+            return None
         column = Column(s.definition.name, s.definition.type) if s.definition is not None else Column("", ColumnType("INT"))
         old, new = s.name or "", s.new_name or ""
         options = s.options or st.TableOptions()
@@ -153,7 +198,8 @@ class Definitions:
         return None
 
     def _set_tag(self, s: st.AlterTable, home: str, name: str, timezone: str) -> None:
-        stable_id = self._definer.stable_of(home, name)
+        known = self._definer.catalog.child(home, name)
+        stable_id = known.stable_id if known is not None else self._definer.stable_of(home, name)
         stable = self._definer.catalog.table_by_id(stable_id) if stable_id is not None else None
         if stable is None:
             raise s.error(f"there is no child table {home}.{name}", s.table, code="E_NO_TABLE")
@@ -161,7 +207,11 @@ class Definitions:
         bound = self._tags(
             s, database_of(self._definer.catalog, home), st.Name(stable.name, home, s.table.offset), tag_names, values, timezone
         )
-        self._definer.set_tags(home, name, bound)
+        if stable.kind == "virtual":
+            merged = bound
+            self._definer.decide(lambda c, i: changes.set_tags(c, i, home, name, stable.name, merged))
+        else:
+            self._definer.set_tags(home, name, bound)
 
     def _drop(self, statement: st.Drop, database: str | None) -> After:
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
@@ -170,7 +220,7 @@ class Definitions:
             elif statement.kind in ("table", "stable"):
                 home = self._home(statement, name, database)
                 table = self._definer.catalog.table(home.name, name.name)
-                if table is not None and (table.kind == "stable") != (statement.kind == "stable") and statement.kind == "stable":
+                if table is not None and not table.tags and statement.kind == "stable":
                     raise statement.error(f"{name.name} is no supertable", name, code="E_NOT_A_STABLE")
                 self._definer.drop_table(home.name, name.name, if_exists)
             elif statement.kind == "stream":

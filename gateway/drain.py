@@ -59,8 +59,8 @@ class Drain:
         while found:
             found = False
             for stream in catalog.streams():
-                source, target = catalog.table_by_id(stream.plan.source.table_id), catalog.table_by_id(stream.plan.target.table_id)
-                if source is not None and target is not None and source.topic in topics and target.topic not in topics:
+                target = catalog.table_by_id(stream.plan.target.table_id)
+                if target is not None and target.topic not in topics and topics.keys() & catalog.source_topics(stream.plan).keys():
                     topics[target.topic] = target.partitions
                     found = True
         return topics
@@ -79,8 +79,8 @@ class Drain:
         catalog = self._definer.catalog
         streams = []
         for stream in catalog.streams():
-            source = catalog.table_by_id(stream.plan.source.table_id)
-            if stream.plan.notify is not None and stream.plan.notify.urls and source is not None and source.topic in topics:
+            read = topics.keys() & catalog.source_topics(stream.plan).keys()
+            if stream.plan.notify is not None and stream.plan.notify.urls and read:
                 streams.append(stream.id)
         if not streams or not self._alive(names.notifier_heartbeat()):
             return

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from gateway.ddl import Definer, Elsewhere
 from gateway.definitions import Definitions
 from gateway.forward import Forwarder
 from gateway.information import SCHEMA, Information
-from gateway.intake import Intake, database_of
+from gateway.intake import Intake, database_of, refuse_virtual
 from gateway.publisher import Publisher
 from gateway.rows import Layout
 from gateway.select import Store
@@ -112,7 +113,7 @@ class Executor:
             answer = await asyncio.to_thread(self._information.query, statement.query)
             if answer is not None:
                 return answer
-        prefixes = {names.ingest_topic(t.db or session.database or "") for t in tables}
+        prefixes = {names.ingest_topic(d) for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
         after = {at: o for at, o in self._publisher.acked.items() if any(at[0] == p or at[0].startswith(p + ".") for p in prefixes)}
         return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, after)
 
@@ -145,6 +146,7 @@ class Executor:
                 name: str | None = part.table.name
             else:
                 layout, name = await self._find(home, statement, part.table)
+            self._pointing(statement, part.table, partial(refuse_virtual, layout))
             bound.append(insert.bind(statement, part, layout, name, tz, self._clock.now()))
         futures = []
         for i, part_rows in enumerate(bound):
@@ -157,6 +159,7 @@ class Executor:
     async def _delete(self, statement: st.Delete, session: Session) -> Affected:
         home = self._home(statement, statement.table, session)
         layout, child = await self._find(home, statement, statement.table)
+        self._pointing(statement, statement.table, lambda: refuse_virtual(layout))
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         wanted = deleting.bounds(statement, layout, times.zone(session.timezone), now)
         tables = wanted.tables

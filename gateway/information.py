@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from gateway.answers import table_of
 from penstock import names
-from penstock.catalog.model import Child, StreamEntry, Table
+from penstock.catalog.model import Child, StreamEntry, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.sql.plan import Column, Duration
@@ -170,10 +170,13 @@ class Information:
             answer = self._databases().select(["name"])
         elif what == "STREAMS":
             answer = self._streams(statement.database)
-        elif what in ("STABLES", "TABLES"):
+        elif what in ("STABLES", "TABLES", "VTABLES"):
             if home is None:
                 raise statement.error("which database?", code="E_WHICH_DATABASE", hint=f"SHOW name.{what}")
             made = self._stables(home) if what == "STABLES" else self._tables(home)
+            if what != "STABLES":
+                virtual = [str(t).startswith("VIRTUAL_") for t in made.column("type").to_pylist()]
+                made = made.filter(pa.array([v is (what == "VTABLES") for v in virtual], pa.bool_()))
             answer = made.select(["stable_name" if what == "STABLES" else "table_name"])
         elif what == "VARIABLES":
             answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
@@ -216,7 +219,10 @@ class Information:
         if child is None or stable is None:
             raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
         tags = ", ".join(sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'" for v in child.tags)  # type: ignore[arg-type]
-        text = f"CREATE TABLE {_quote(child.name)} USING {_quote(stable.name)} TAGS ({tags})"
+        word = "VTABLE" if stable.kind == "virtual" else "TABLE"
+        origins = ", ".join(f"{_quote(o.column)} {_from(o)}" for o in child.origins)
+        origins = f" ({origins})" if origins else ""
+        text = f"CREATE {word} {_quote(child.name)}{origins} USING {_quote(stable.name)} TAGS ({tags})"
         return table_of((("Table", _TEXT), ("Create Table", _LONG)), [(child.name, text)])
 
     # ---------------------------------------------------------------- lists
@@ -225,7 +231,7 @@ class Information:
         catalog = self._catalog()
         rows: list[tuple[Any, ...]] = []
         for d in catalog.databases():
-            count = sum(len(self._children(t)) if t.kind == "stable" else 1 for t in catalog.tables(d.name))
+            count = sum(len(self._children(t)) if t.tags else 1 for t in catalog.tables(d.name))
             rows.append(
                 (d.name, count, d.partitions, 1, _or(d.keep, "forever"), d.precision, str(d.max_ahead), names.ingest_topic(d.name), "ready")
             )
@@ -234,22 +240,24 @@ class Information:
         return table_of(_DATABASES, rows)
 
     def _stables(self, database: str | None = None) -> pa.Table:
-        stables = [t for t in self._catalog().tables(database) if t.kind == "stable"]
+        stables = [t for t in self._catalog().tables(database) if t.tags]
         return table_of(_STABLES, [(t.name, t.database, len(t.columns), len(t.tags), t.options.get("comment"), t.topic) for t in stables])
 
     def _tables(self, database: str | None = None) -> pa.Table:
         rows: list[tuple[Any, ...]] = []
         for table in self._catalog().tables(database):
-            if table.kind == "stable":
-                rows += [(n, table.database, len(table.columns), table.name, i, "CHILD_TABLE") for n, i in self._children(table).items()]
+            virtual = "VIRTUAL_" if table.kind == "virtual" else ""
+            if table.tags:
+                kind = f"{virtual}CHILD_TABLE"
+                rows += [(n, table.database, len(table.columns), table.name, i, kind) for n, i in self._children(table).items()]
             else:
-                rows.append((table.name, table.database, len(table.columns), None, table.id, "NORMAL_TABLE"))
+                rows.append((table.name, table.database, len(table.columns), None, table.id, f"{virtual}NORMAL_TABLE"))
         return table_of(_TABLES, rows)
 
     def _columns(self) -> pa.Table:
         rows = []
         for t in self._catalog().tables():
-            kind = "SUPER_TABLE" if t.kind == "stable" else "NORMAL_TABLE"
+            kind = ("VIRTUAL_" if t.kind == "virtual" else "") + ("SUPER_TABLE" if t.tags else "NORMAL_TABLE")
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "") for c in t.columns]
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "TAG") for c in t.tags]
         return table_of(_COLUMNS, rows)
@@ -258,8 +266,6 @@ class Information:
         rows = []
         catalog = self._catalog()
         for table in catalog.tables():
-            if table.kind != "stable":
-                continue
             for child in catalog.children(table.id):
                 values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
                 rows += [
@@ -333,8 +339,7 @@ class Information:
 
 def expected_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:
     """Fields of `names.stream_status` that say a stream is live everywhere."""
-    source = catalog.table_by_id(stream.plan.source.table_id)
-    fields = {f"{source.topic}:{p}" for p in range(source.partitions)} if source is not None else set()
+    fields = {f"{topic}:{p}" for topic, partitions in catalog.source_topics(stream.plan).items() for p in range(partitions)}
     if stream.plan.path == "exchange":
         fields |= {f"{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
     return fields
@@ -348,11 +353,22 @@ def _quote(name: str) -> str:
     return f"`{name}`"
 
 
-def _create_table(table: Table) -> str:
-    def listed(columns: Sequence[Column]) -> str:
-        return ", ".join(f"{_quote(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") for c in columns)
+def _from(origin: VirtualColumn) -> str:
+    return f"FROM {_quote(origin.database)}.{_quote(origin.table)}.{_quote(origin.source)}"
 
-    word = "STABLE" if table.kind == "stable" else "TABLE"
+
+def _create_table(table: Table) -> str:
+    origins = {o.column: f" {_from(o)}" for o in table.origins}
+
+    def listed(columns: Sequence[Column]) -> str:
+        return ", ".join(
+            f"{_quote(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") + origins.get(c.name, "")
+            for c in columns
+        )
+
+    word = "STABLE" if table.tags else "TABLE"
+    if table.kind == "virtual":
+        word = "VIRTUAL STABLE" if table.tags else "VTABLE"
     text = f"CREATE {word} {_quote(table.name)} ({listed(table.columns)})"
     if table.tags:
         text += f" TAGS ({listed(table.tags)})"

@@ -32,7 +32,8 @@ def layout_of(database: Database, table: Table) -> Layout:
     """What rows of *table* look like."""
     return Layout(
         table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, table.columns, table.tags,
-        table.precision, database.max_ahead.ticks(table.precision), table.kind != "stable", table.key_column,
+        table.precision, database.max_ahead.ticks(table.precision), not table.tags, table.key_column,
+        table.kind == "virtual",
     )  # fmt: skip
 
 
@@ -44,6 +45,15 @@ def database_of(catalog: Catalog, name: str) -> Database:
         hint = f'did you mean "{close[0]}"?' if close else ""
         raise CatalogError(f'there is no database "{name[:192]}"', code="E_NO_DATABASE", hint=hint)
     return found
+
+
+def refuse_virtual(layout: Layout) -> None:
+    """Raise CatalogError when *layout* is a virtual table's."""
+    if layout.virtual:
+        raise CatalogError(
+            f"{layout.database}.{layout.table} is a virtual table and has no rows of its own", code="E_VTABLE_WRITE",
+            hint="write to the tables that its columns come from",
+        )  # fmt: skip
 
 
 class Intake:
@@ -77,6 +87,7 @@ class Intake:
         self, layout: Layout, rows: Body, *, size: int, child: str | None = None, key: str | None = None, digest: str = "", tz: tzinfo = UTC
     ) -> asyncio.Future[Receipt]:
         """The same for a table that was found before."""
+        refuse_virtual(layout)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         write = Write(layout, rows, count, size, loop.create_future(), child, tz)

@@ -61,6 +61,8 @@ class Layout:
     max_ahead: int
     plain: bool
     key_column: str | None = None
+    #: its rows are other tables' rows: nothing can be written
+    virtual: bool = False
 
     @property
     def time(self) -> str:

@@ -142,9 +142,8 @@ class Streams:
         )
 
     def _control(self, stream: StreamEntry, control: ControlRecord) -> None:
-        source = self._definer.catalog.table_by_id(stream.plan.source.table_id)
-        if source is not None:
-            self._definer.send(source.topic, range(source.partitions), control)
+        for topic, partitions in self._definer.catalog.source_topics(stream.plan).items():
+            self._definer.send(topic, range(partitions), control)
 
     def _plan(self, statement: CreateStream, database: str | None, timezone: str, stream_id: int, target_id: int) -> PlannedStream:
         view = CatalogSchema(self._definer.catalog, self._definer.stable_of)

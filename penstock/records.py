@@ -17,6 +17,9 @@ import fastavro
 import schemas
 from penstock.errors import SchemaError
 
+#: body of a delete that is the end of its tables: whoever reads them by name stops
+DROPPED = "dropped"
+
 
 @dataclass(frozen=True)
 class ControlRecord:

@@ -8,7 +8,7 @@ ticks.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import redis
 
@@ -27,23 +27,22 @@ _log = log.get(__name__)
 
 def ticked_topics(catalog: Catalog) -> dict[str, int]:
     """Topics, with their partitions, that carry a stream in need of processing time."""
-    found = {}
+    found: dict[str, int] = {}
     for stream in catalog.streams():
-        table = catalog.table_by_id(stream.plan.source.table_id)
-        if table is not None and stream.status == "running" and needs_ticks(stream.plan):
-            found[table.topic] = table.partitions
+        if stream.status == "running" and needs_ticks(stream.plan):
+            found |= catalog.source_topics(stream.plan)
     return found
 
 
-def missing(stream: StreamEntry, topic: str, partitions: int, reported: Iterable[str]) -> list[int]:
-    """Source partitions to which a stream has to be announced again."""
+def missing(stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]) -> list[tuple[str, int]]:
+    """Source partitions (topic, number) to which a stream has to be announced again."""
     fields = set(reported)
     failed = {f.partition(":")[2] for f in fields if f.startswith("failed:")}
-    lost = [p for p in range(partitions) if f"{topic}:{p}" not in fields | failed]
+    lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in fields | failed]
     if stream.plan.path == "exchange" and not lost:
         behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
         # any scan partition passes it on to all of the exchange
-        lost = [0] if behind - fields - failed else []
+        lost = [(next(iter(topics)), 0)] if topics and behind - fields - failed else []
     return lost
 
 
@@ -94,18 +93,18 @@ class Controls(threading.Thread):
     def _announce(self, now: float) -> None:
         catalog = self._catalog.catalog
         for stream in catalog.streams():
-            table = catalog.table_by_id(stream.plan.source.table_id)
-            if table is None or stream.status == "failed":
+            topics = catalog.source_topics(stream.plan)
+            if not topics or stream.status == "failed":
                 continue
             reported = [str(f) for f in self._redis.hkeys(names.stream_status(stream.id))]
-            lost = missing(stream, table.topic, table.partitions, reported)
+            lost = missing(stream, topics, reported)
             if not lost:
                 self._absent.pop(stream.id, None)
                 continue
             if now - self._absent.setdefault(stream.id, now) < self._grace:
                 continue
             self._absent[stream.id] = now
-            _log.warning("announcing a stream again", stream=stream.name, topic=table.topic, partitions=lost)
+            _log.warning("announcing a stream again", stream=stream.name, partitions=lost)
             value = encode(ControlRecord("stream_on", stream=stream.id, body=stream.plan.to_json()))
-            for partition in lost:
-                self._publisher.send(table.topic, value, partition=partition)
+            for topic, partition in lost:
+                self._publisher.send(topic, value, partition=partition)

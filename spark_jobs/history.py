@@ -13,15 +13,19 @@ import polars as pl
 
 from penstock import names, segments
 from penstock.bus import Batch, Reader
+from penstock.catalog.model import Table
 from penstock.codec import schema_ids
 from penstock.errors import SchemaError, StateError
 from penstock.records import ControlRecord, decode
 from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import TICKS_PER_SECOND, Source
+from penstock.windows.kernel import UPSERT
+from penstock.windows.virtual import Mapper, merged
 from spark_jobs.replay import Position as Stamp
 from spark_jobs.worker import Worker
 
 _PATIENCE = 30.0
+_META: dict[str, pl.DataType] = {"_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String()}
 
 
 class _Tail:
@@ -108,9 +112,15 @@ class _Tail:
 class TableHistory:
     """`penstock.windows.kernel.History` of one source table over some partitions of its topic."""
 
-    def __init__(self, worker: Worker, source: Source, topic: str, bounds: Callable[[], Mapping[int, int]]) -> None:
-        """*bounds*: partition → the offset below which rows are part of the kernel's input."""
-        self._worker, self._source, self._topic, self._bounds = worker, source, topic, bounds
+    def __init__(
+        self, worker: Worker, source: Source, topic: str, bounds: Callable[[], Mapping[int, int]],
+        begins: Callable[[], Mapping[int, int]] | None = None,
+    ) -> None:  # fmt: skip
+        """*bounds*: partition → the offset below which rows are part of the kernel's input. *begins*: the offset where the stream
+        begins in each; rows from before it are given a negative `_offset`.
+        """
+        self._worker, self._source, self._topic, self._bounds, self._begins = worker, source, topic, bounds, begins
+        self.since_begin = begins is not None
         self._tails: dict[int, _Tail] = {}
         self._types = {c.name: c.type for c in (*source.columns, *source.tags)}
 
@@ -142,13 +152,59 @@ class TableHistory:
             return self._layout(None)
         rows = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("_offset") < until)
         keys = ["tbname", time, *([self._source.key_column] if self._source.key_column else [])]
-        return self._layout(segments.live(rows, keys, [d for d in tail.deletes if d.offset < until]))
+        lived = self._layout(segments.live(rows, keys, [d for d in tail.deletes if d.offset < until]))
+        if self._begins is not None and (begin := self._begins().get(partition, 0)):
+            lived = lived.with_columns(pl.when(pl.col("_offset") >= begin).then(pl.col("_offset")).otherwise(-1).alias("_offset"))
+        return lived
 
     def _layout(self, rows: pl.DataFrame | None) -> pl.DataFrame:
         types: dict[str, pl.DataType] = {
-            "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(),
-            **{n: t.polars() for n, t in self._types.items()},
+            **_META, **{n: t.polars() for n, t in self._types.items()},
         }  # fmt: skip
         if rows is None:
             return pl.DataFrame(schema=types)
         return rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(t, strict=False).alias(n) for n, t in types.items())
+
+
+class VirtualHistory:
+    """`penstock.windows.kernel.History` of a virtual source: rows of its origins since the stream began, joined by time."""
+
+    since_begin = True
+
+    def __init__(
+        self, worker: Worker, source: Source, bounds: Callable[[str, int], Mapping[int, int]], begins: Callable[[str], Mapping[int, int]]
+    ) -> None:
+        """*bounds*: (topic, its partitions) → as for `TableHistory`; *begins*: topic → as there."""
+        self._worker, self._source, self._bounds, self._begins = worker, source, bounds, begins
+        self._mapper = Mapper(source)
+        self._tables: dict[int, TableHistory] = {}
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
+        time = self._source.time_column
+        parts = []
+        for table_id in self._mapper.tables:
+            table = self._worker.catalog.catalog.table_by_id(table_id)
+            if table is not None:
+                wanted = None if tables is None else self._mapper.origins_of(table_id, tables)
+                rows = self._origin(table).fetch(low, high, wanted)
+                parts.append(self._mapper.rows(table_id, table.time_column, rows.filter(pl.col("_offset") >= 0)).drop("_origin"))
+        names_of = [*_META, *(c.name for c in (*self._source.columns, *self._source.tags))]
+        types = {c.name: c.type.polars() for c in (*self._source.columns, *self._source.tags)}
+        rows = pl.concat(parts) if parts else pl.DataFrame(schema={**_META, **types})
+        if tables is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in tables]))
+        made = merged(rows.select(names_of).sort("_now", maintain_order=True), self._source).sort("tbname", time)
+        return made.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("_step"), pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+
+    def _origin(self, table: Table) -> TableHistory:
+        if table.id not in self._tables:
+            source = Source(
+                table.id, table.database, table.name, "stable" if table.tags else "plain", table.columns, table.tags, table.precision,
+                key_column=table.key_column,
+            )  # fmt: skip
+            topic, partitions = table.topic, table.partitions
+            self._tables[table.id] = TableHistory(
+                self._worker, source, topic, lambda: self._bounds(topic, partitions), lambda: self._begins(topic)
+            )
+        return self._tables[table.id]

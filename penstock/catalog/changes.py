@@ -77,7 +77,7 @@ def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
     inside = {s.id for s in streams}
     for table in tables:
         _refuse_used(table, "drop", [s for s in (*catalog.readers_of(table.id), *catalog.writers_of(table.id)) if s.id not in inside])
-    children = [c for t in tables if t.kind == "stable" for c in catalog.children(t.id)]
+    children = [c for t in tables if t.tags for c in catalog.children(t.id)]
     return Change(removes=(*streams, *children, *tables, database))
 
 
@@ -135,7 +135,7 @@ def create_child(
 ) -> Change:
     """A child table of *stable*; tags that are not given are NULL."""
     parent = _table(catalog, database, stable)
-    if parent.kind != "stable":
+    if not parent.tags:
         _refuse("E_NOT_A_STABLE", f"{stable} is no supertable, so no table can be made USING it")
     if (found := catalog.table(database, name) or catalog.child(database, name)) is not None:
         if if_not_exists and isinstance(found, Child) and found.stable_id == parent.id:
@@ -156,7 +156,7 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
     """Drop a supertable with its child tables, a plain table or a child table, unless a stream uses it."""
     child = catalog.child(database, name)
     if child is not None:
-        users = [s for s in catalog.readers_of(child.stable_id) if (s.plan.source.child or "").lower() == name.lower()]
+        users = [s for s in catalog.readers_of(child.stable_id) if reads_child(s.plan, name)]
         _refuse_used(child, "drop", users)
         return Change(removes=(child,))
     table = catalog.table(database, name)
@@ -165,7 +165,14 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
             return Change()
         _refuse("E_NO_TABLE", f"there is no table {database}.{name}")
     _refuse_used(table, "drop", [*catalog.readers_of(table.id), *catalog.writers_of(table.id)])
-    return Change(removes=(*(catalog.children(table.id) if table.kind == "stable" else ()), table))
+    return Change(removes=(*(catalog.children(table.id) if table.tags else ()), table))
+
+
+def reads_child(plan: StreamPlan, name: str) -> bool:
+    """Whether a stream over a supertable needs its child table *name* to stay."""
+    if plan.source.kind == "virtual":
+        return any(m.name.lower() == name.lower() for m in plan.source.members)
+    return (plan.source.child or "").lower() == name.lower()
 
 
 def set_table_options(catalog: Catalog, database: str, name: str, *, keep: Duration | None = None, comment: str | None = None) -> Change:
@@ -181,6 +188,7 @@ def set_table_options(catalog: Catalog, database: str, name: str, *, keep: Durat
 def add_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False) -> Change:
     """ADD COLUMN or ADD TAG: NULL in everything written before."""
     table = _table(catalog, database, name)
+    _refuse_frozen(catalog, table)
     if tag:
         _needs_tags(table)
     columns = table.columns if tag else (*table.columns, column)
@@ -190,6 +198,7 @@ def add_column(catalog: Catalog, new_id: NewId, database: str, name: str, column
 def drop_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: str, *, tag: bool = False) -> Change:
     """DROP COLUMN or DROP TAG: gone from everything written before, too."""
     table = _table(catalog, database, name)
+    _refuse_frozen(catalog, table)
     found = _column(table, column, tag)
     if found == table.columns[0] or found.name == table.key_column:
         _refuse("E_KEY_COLUMN", f"{found.name} is part of the primary key and cannot be dropped")
@@ -207,6 +216,7 @@ def drop_column(catalog: Catalog, new_id: NewId, database: str, name: str, colum
 def modify_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False) -> Change:
     """MODIFY COLUMN or TAG: VARCHAR, NCHAR and VARBINARY may become longer; nothing else keeps old records right."""
     table = _table(catalog, database, name)
+    _refuse_frozen(catalog, table)
     old = _column(table, column.name, tag)
     if not (old.type.sized and old.type.kind == column.type.kind and column.type.length > old.type.length):
         _refuse(
@@ -220,10 +230,17 @@ def modify_column(catalog: Catalog, new_id: NewId, database: str, name: str, col
 
 def rename_tag(catalog: Catalog, new_id: NewId, database: str, name: str, tag: str, new_name: str) -> Change:
     table = _table(catalog, database, name)
+    _refuse_frozen(catalog, table)
     old = _column(table, tag, True)
     _refuse_column_used(catalog, table, old, "rename")
     tags = tuple(Column(new_name, old.type) if t == old else t for t in table.tags)
     return _altered(table, new_id, table.columns, tags, ((old.name, new_name),))
+
+
+def _refuse_frozen(catalog: Catalog, table: Table) -> None:
+    """The shape of a virtual table stays as long as a stream reads it."""
+    if table.kind == "virtual":
+        _refuse_used(table, "change", catalog.readers_of(table.id))
 
 
 def _altered(
@@ -247,7 +264,7 @@ def create_stream(catalog: Catalog, plan: StreamPlan, *, created: int, if_not_ex
     source = catalog.table_by_id(plan.source.table_id)
     if source is None:
         _refuse("E_NO_TABLE", f"there is no table {plan.source.database}.{plan.source.table}")
-    if _reaches(catalog, plan.target.table_id, plan.source.table_id):
+    if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
         _refuse("E_STREAM_CYCLE", f"stream {plan.name} would read its own results", detail=f"{plan.target.table} leads to {source.name}")
     return Change((StreamEntry(plan.stream_id, plan, created=created),))
 
@@ -278,7 +295,7 @@ def _reaches(catalog: Catalog, start: int, goal: int) -> bool:
             return True
         if table not in seen:
             seen.add(table)
-            todo += [s.plan.target.table_id for s in catalog.readers_of(table)]
+            todo += [s.plan.target.table_id for s in catalog.fed_by(table)]
     return False
 
 
@@ -314,7 +331,7 @@ def _without(columns: tuple[Column, ...], gone: Column, here: bool) -> tuple[Col
 
 
 def _needs_tags(table: Table) -> None:
-    if table.kind != "stable":
+    if not table.tags:
         _refuse("E_NOT_A_STABLE", f"{table.name} is no supertable and has no tags")
 
 

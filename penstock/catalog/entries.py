@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table
+from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table, VirtualColumn
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
@@ -31,6 +31,8 @@ def to_value(entry: Entry, epoch: int) -> bytes:
         body = {"plan": entry.plan.to_json(), "status": entry.status, "created": entry.created, "reason": entry.reason}
     elif isinstance(entry, Child):
         body = [entry.database, entry.stable_id, list(entry.tags)]
+        if entry.origins:
+            body.append([dataclasses.asdict(o) for o in entry.origins])
     else:
         body = dataclasses.asdict(entry)
     return encode(CatalogRecord(kind_of(entry), entry.id, entry.name, epoch, json.dumps(body, separators=(",", ":"))))
@@ -67,6 +69,8 @@ def _stream(record: CatalogRecord, body: Any) -> StreamEntry:
 _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "database": lambda record, body: cast(Database, build(Database, body)),
     "table": lambda record, body: cast(Table, build(Table, body)),
-    "child": lambda record, body: Child(record.id, body[0], body[1], record.name, tuple(body[2])),
+    "child": lambda record, body: Child(
+        record.id, body[0], body[1], record.name, tuple(body[2]), tuple(VirtualColumn(**o) for o in (body[3] if len(body) > 3 else ()))
+    ),
     "stream": _stream,
 }

@@ -41,8 +41,21 @@ class TableVersion:
 
 
 @dataclass(frozen=True)
+class VirtualColumn:
+    """Where a column of a virtual table comes from, by name: whoever bears the name when somebody asks."""
+
+    column: str
+    database: str
+    table: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Table:
-    """A supertable or a plain table. `versions` holds every definition it ever had, the newest last."""
+    """A supertable or a plain table. `versions` holds every definition it ever had, the newest last.
+
+    A `virtual` one has no rows of its own: with tags it is a supertable of virtual tables, else its columns are its `origins`.
+    """
 
     id: int
     database: str
@@ -58,6 +71,7 @@ class Table:
     #: None: what the database says.
     keep: Duration | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    origins: tuple[VirtualColumn, ...] = ()
 
     @property
     def newest(self) -> TableVersion:
@@ -108,6 +122,8 @@ class Child:
     stable_id: int
     name: str
     tags: tuple[object, ...] = ()
+    #: of a virtual child table
+    origins: tuple[VirtualColumn, ...] = ()
 
 
 @dataclass(frozen=True)

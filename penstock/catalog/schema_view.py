@@ -7,39 +7,54 @@ from typing import Literal
 
 from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
-from penstock.sql.plan import Precision
+from penstock.catalog.virtual import members
+from penstock.sql.plan import Member, Precision
 from penstock.sql.planning.view import TableDef
 
 
 class CatalogSchema:
     """Answers the planner's questions from one catalog."""
 
-    def __init__(self, catalog: Catalog, find_child: Callable[[str, str], int | None] | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, find_child: Callable[[str, str], int | None] | None = None, *, virtual_as_real: bool = False
+    ) -> None:
         """
         Args:
             catalog: what there is.
             find_child: (database, name) → id of the supertable of a child table that only rows have made known.
+            virtual_as_real: for queries: the rows of a virtual table are there as any other's.
         """
-        self._catalog, self._find_child = catalog, find_child
+        self._catalog, self._find_child, self._as_real = catalog, find_child, virtual_as_real
 
     def precision(self, database: str) -> Precision | None:
         found = self._catalog.database(database)
         return found.precision if found else None
 
     def table(self, database: str, name: str) -> TableDef | None:
+        found = self.find(database, name)
+        return self._definition(*found) if found is not None else None
+
+    def find(self, database: str, name: str) -> tuple[Table, str | None] | None:
+        """See `penstock.catalog.virtual.Find`."""
         if (table := self._catalog.table(database, name)) is not None:
-            return _definition(table, table.kind, None)
+            return table, None
         child = self._catalog.child(database, name)
         stable_id = child.stable_id if child else self._find_child(database, name) if self._find_child else None
         stable = self._catalog.table_by_id(stable_id) if stable_id is not None else None
-        return _definition(stable, "child", child.name if child else name) if stable else None
+        return (stable, child.name if child else name) if stable else None
 
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         found = self._catalog.table(database, table)
         return [s.name for s in self._catalog.writers_of(found.id)] if found else []
 
-
-def _definition(table: Table, kind: Literal["stable", "child", "plain", "virtual"], child: str | None) -> TableDef:
-    return TableDef(
-        table.id, table.database, table.name, kind, table.columns, table.tags, table.precision, table.key_column, child, table.result_of
-    )
+    def _definition(self, table: Table, child: str | None) -> TableDef:
+        kind: Literal["stable", "child", "plain", "virtual"] = "child" if child is not None else table.kind
+        found: tuple[Member, ...] = ()
+        if table.kind == "virtual" and self._as_real:
+            kind = "child" if child is not None else "stable" if table.tags else "plain"
+        elif table.kind == "virtual":
+            kind, found = "virtual", members(self._catalog, self.find, table, child)
+        return TableDef(
+            table.id, table.database, table.name, kind, table.columns, table.tags, table.precision, table.key_column, child,
+            table.result_of, found,
+        )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table, TableVersion
 from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
+from penstock.sql.plan import StreamPlan
 
 
 class Catalog:
@@ -105,6 +106,15 @@ class Catalog:
         owner = next((d.id for d in self._databases.copy().values() if ingest_topic(d.name) == topic), 0)
         return owner or next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
 
+    def databases_behind(self, database: str, name: str) -> set[str]:
+        """Databases whose rows a query over the table *name* reads: more than its own when it is virtual."""
+        entry = self.table(database, name) or self.child(database, name)
+        table = self.table_by_id(entry.stable_id) if isinstance(entry, Child) else entry
+        if entry is None or table is None or table.kind != "virtual":
+            return {database}
+        parts = [entry, *(self.children(table.id) if entry is table else ())]
+        return {database, *(o.database for part in parts for o in part.origins)}
+
     def child(self, database: str, name: str) -> Child | None:
         """The child table *name*, if it was made by CREATE TABLE (others are known to the store)."""
         return self._children.get(database.lower(), {}).get(name.lower())
@@ -128,6 +138,19 @@ class Catalog:
     def readers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose source is this table (or a child of it)."""
         return [s for s in self.streams() if s.plan.source.table_id == table_id]
+
+    def fed_by(self, table_id: int) -> list[StreamEntry]:
+        """Streams that see the records of this table: its readers, and those over virtual tables that take columns from it."""
+        return [s for s in self.streams() if table_id in s.plan.source.table_ids]
+
+    def sources_of(self, plan: StreamPlan) -> list[Table]:
+        """Tables whose topics carry the rows of a plan's source; those of a virtual one that are dropped are left out."""
+        found = (self.table_by_id(i) for i in plan.source.table_ids)
+        return [t for t in found if t is not None]
+
+    def source_topics(self, plan: StreamPlan) -> dict[str, int]:
+        """Topics that carry the rows of a plan's source, and how many partitions each has."""
+        return {t.topic: t.partitions for t in self.sources_of(plan)}
 
     def writers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose results go into this table."""

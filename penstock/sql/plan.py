@@ -60,6 +60,26 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where one column of a virtual table takes its values: a column of a plain table, or of one child table of a supertable."""
+
+    column: str
+    table_id: int
+    #: name of the plain or child table
+    table: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """One virtual table of a virtual source, with its tag values (JSON's, as in the catalog) and its origins as they were when planned."""
+
+    name: str
+    tags: tuple[object, ...]
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True)
 class Source:
     """Where rows come from. `columns[0]` is the time column; `child` narrows a supertable to one child table."""
 
@@ -74,6 +94,15 @@ class Source:
     key_column: str | None = None
     #: id of the stream whose result this table is: repeats replace and nothing expires (docs/decisions/0005).
     result_of: int | None = None
+    #: of a virtual source: the tables that were there when the stream was planned. Later ones do not take part.
+    members: tuple[Member, ...] = ()
+
+    @property
+    def table_ids(self) -> tuple[int, ...]:
+        """Tables whose records carry the source's rows."""
+        if self.kind != "virtual":
+            return (self.table_id,)
+        return tuple(dict.fromkeys(o.table_id for m in self.members for o in m.origins))
 
     @property
     def time_column(self) -> str:

@@ -85,7 +85,7 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
         stream_id=stream_id, database=source.database, name=statement.stream.name, sql=statement.text,
         source=Source(
             source.id, source.database, source.name, source.kind, source.columns, source.tags, source.precision,
-            child=source.child, key_column=source.key_column, result_of=source.result_of,
+            child=source.child, key_column=source.key_column, result_of=source.result_of, members=source.members,
         ),
         path=_path(source, keys), where=where, keys=keys.items, window=window, trigger=options.trigger,
         aggregates=tuple(selection.aggregates), outputs=planned.outputs, target=planned.target,

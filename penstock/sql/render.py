@@ -149,6 +149,9 @@ def _(s: st.AlterTable) -> str:
         return _words(head, _table_options(s.options or st.TableOptions()))
     if s.action == "set_tag":
         return f"{head} SET TAG " + ", ".join(f"{quote_name(n)} = {value(v)}" for n, v in s.values)
+    if s.action == "set_origin":
+        origin = "NULL" if s.origin is None else f"{name(s.origin[0])}.{quote_name(s.origin[1])}"
+        return f"{head} ALTER COLUMN {quote_name(s.name or '')} SET {origin}"
     head = f"{head} {s.action.replace('_', ' ').upper()}"
     if s.definition is not None:
         return f"{head} {_column(s.definition)}"

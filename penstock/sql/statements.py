@@ -170,12 +170,16 @@ class CreateChildren(Statement):
     virtual: bool = False
 
 
-AlterAction = Literal["add_column", "drop_column", "modify_column", "add_tag", "drop_tag", "rename_tag", "modify_tag", "set_tag", "options"]
+AlterAction = Literal[
+    "add_column", "drop_column", "modify_column", "add_tag", "drop_tag", "rename_tag", "modify_tag", "set_tag", "set_origin", "options"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlterTable(Statement):
-    """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for SET TAG, `options` for KEEP, COMMENT."""
+    """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for SET TAG, `options` for KEEP, COMMENT;
+    `name` and `origin` for ALTER COLUMN … SET of a virtual table (None: SET NULL).
+    """
 
     table: Name
     action: AlterAction
@@ -185,6 +189,7 @@ class AlterTable(Statement):
     new_name: str | None = None
     values: tuple[tuple[str, Value], ...] = ()
     options: TableOptions | None = None
+    origin: tuple[Name, str] | None = None
 
 
 DropKind = Literal["database", "table", "stable", "stream", "snode", "function"]

@@ -9,13 +9,17 @@ from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import History, Kernel
 from penstock.windows.pause import PausableKernel
+from penstock.windows.virtual import JoinKernel
 
 
 def choose(plan: StreamPlan, history: History | None) -> Kernel:
     """The kernel for *plan*, which can be paused."""
     target = plan.target
     identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
-    return PausableKernel(_inner(plan, history), identity)
+    inner = _inner(plan, history)
+    if plan.source.kind == "virtual":
+        inner = JoinKernel(plan, inner, history)
+    return PausableKernel(inner, identity)
 
 
 def _inner(plan: StreamPlan, history: History | None) -> Kernel:

@@ -39,7 +39,7 @@ class FilterKernel:
         self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
         self._target_identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
         self._columns = [c.name for c in source.columns if c.name not in self._identity]
-        self._replaces = not plan.ignore_update or source.result_of is not None
+        self._replaces = not plan.ignore_update or source.result_of is not None or source.kind == "virtual"
         own = {*self._identity, *(t.name for t in source.tags)}
         keyed = [o for c, o in zip(target.columns, target.column_of, strict=True) if c.name in self._target_identity]
         items = [scope.over_rows(o.sql).expr for o in plan.outputs if o.name in keyed]

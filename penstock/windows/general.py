@@ -51,7 +51,8 @@ class GeneralKernel:
         continuous = plan.trigger.kind == "continuous_window_close"
         derived = source.result_of is not None
         self.keeps_late = not plan.ignore_expired or continuous or derived
-        self.replaces = not plan.ignore_update or continuous or derived
+        # a row of a virtual table grows with each origin's part: the whole one replaces the part
+        self.replaces = not plan.ignore_update or continuous or derived or source.kind == "virtual"
         #: whether what is published depends on the single writes, not just on the live rows after the call
         self.by_step = plan.notify is not None or plan.trigger.kind in ("max_delay", "continuous_window_close")
         self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, self.replaces)

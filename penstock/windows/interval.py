@@ -44,6 +44,7 @@ def supports(plan: StreamPlan) -> bool:
         and plan.fill.mode == "none"
         and plan.notify is None
         and plan.source.result_of is None
+        and plan.source.kind != "virtual"
         and plan.target.key_column is None
     )
 

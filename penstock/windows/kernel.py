@@ -75,7 +75,11 @@ class Delta:
 
 
 class History(Protocol):
-    """Rows of the source table as the kernel's input has left it: everything applied before the present call, nothing of it."""
+    """Rows of the source table as the kernel's input has left it: everything applied before the present call, nothing of it.
+
+    One whose `since_begin` is true gives rows from before the stream a negative `_offset`, because its input has several partitions
+    and no offset says where the stream began in all of them.
+    """
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows (upserts merged, deletes gone) with low <= ts <= high, in the input layout, sorted by (tbname, ts)."""

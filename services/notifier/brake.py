@@ -50,16 +50,16 @@ class Brake:
     async def _control(self, stream_id: int, kind: str, reason: str) -> bool:
         catalog = self._catalog.catalog
         entry = catalog.stream_by_id(stream_id)
-        source = catalog.table_by_id(entry.plan.source.table_id) if entry is not None else None
-        if entry is None or source is None:
+        if entry is None:
             return True
         log.warning("stream held" if reason else "stream released", stream=f"{entry.database}.{entry.name}", reason=reason)
         try:
             status = names.stream_status(stream_id)
             await (self._redis.hset(status, FIELD, reason) if reason else self._redis.hdel(status, FIELD))
             if entry.status == "running":
-                for partition in range(source.partitions):
-                    self._publisher.send(source.topic, encode(ControlRecord(kind, stream=stream_id)), partition=partition)
+                for topic, partitions in catalog.source_topics(entry.plan).items():
+                    for partition in range(partitions):
+                        self._publisher.send(topic, encode(ControlRecord(kind, stream=stream_id)), partition=partition)
         except (BusError, RedisError) as error:
             log.warning("a stream could not be told", kind=kind, error=str(error))
             return False

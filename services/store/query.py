@@ -16,10 +16,12 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
+from penstock.catalog.model import Table
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
+from services.store import virtual
 from services.store.relation import Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
@@ -85,10 +87,28 @@ class Queries:
     def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved, views: dict[int, View] | None = None) -> str:
         """SQL of the live rows of a table or child table, as of one moment of its partitions."""
         table = found.table
-        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views)
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
+        if table.kind == "virtual":
+            members = self._resolver.members(found)
+            return virtual.sql(con, prefix, columns, table.tags, members, lambda *o: self._origin(con, prefix, *o))
+        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views)
         relation = Relation(con, prefix, layout_of(table), columns, image)
-        rows = relation.sql(None if found.child is None else [found.child])
+        return self._kept(table, relation.sql(None if found.child is None else [found.child]))
+
+    def _origin(self, con: duckdb.DuckDBPyConnection, prefix: str, table_id: int, tables: Sequence[str], number: int) -> str | None:
+        """Live rows of some child tables (or of a plain table) for a virtual one, with their time as `_penstock_ts`."""
+        table = self._resolver.by_id(table_id)
+        if table is None:
+            return None
+        columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
+        image = parts(self._shelf.root, table.id, self.views(table.topic))
+        relation = Relation(con, f"{prefix}_o{number}", layout_of(table), columns, image)
+        rows = self._kept(table, relation.sql(tables if table.kind == "stable" else None))
+        name = "tbname" if table.kind == "stable" else f"{literal(tables[0])} AS tbname"
+        return f"SELECT * EXCLUDE (tbname), {name}, {quote(table.time_column)} AS _penstock_ts FROM ({rows})"
+
+    def _kept(self, table: Table, rows: str) -> str:
+        """*rows* without those over their KEEP."""
         before = self._resolver.expiry(table)
         if before is None:
             return rows

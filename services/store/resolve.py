@@ -12,6 +12,8 @@ from penstock import names
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.schema_view import CatalogSchema
+from penstock.catalog.virtual import members
+from penstock.sql.plan import Member
 from services.store.retention import expiry
 
 
@@ -45,11 +47,20 @@ class Resolver:
         return expiry(self._reader.catalog, table, time.time())
 
     def view(self) -> CatalogSchema:
-        """The catalog as the planner asks it."""
-        return CatalogSchema(self._reader.catalog, self._seen_in_rows)
+        """The catalog as the planner asks it; a virtual table's rows are there as any other's."""
+        return CatalogSchema(self._reader.catalog, self._seen_in_rows, virtual_as_real=True)
+
+    def members(self, found: Resolved) -> tuple[Member, ...]:
+        """Where the columns of a virtual table come from at this moment."""
+        return members(self._reader.catalog, self.view().find, found.table, found.child)
+
+    def by_id(self, table_id: int) -> Table | None:
+        return self._reader.catalog.table_by_id(table_id)
 
     def _seen_in_rows(self, database: str, name: str) -> int | None:
         """Id of the supertable of a child table that was never created but written to."""
+        if self._reader.catalog.database(database) is None:
+            return None
         stables = [t for t in self._reader.catalog.tables(database) if t.kind == "stable"]
         return next((t.id for t in stables if self._redis.hexists(names.children(t.id), name)), None)
 

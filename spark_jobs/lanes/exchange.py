@@ -1,6 +1,6 @@
 """The exchange: rows of streams whose groups cross partitions, sent by scans to the partition that finishes their groups.
 
-`Sender` is the scan's side: WHERE applied, rows hashed by group, controls passed to every exchange partition. `ExchangeLane` is the other
+`Sender` is the scan's side: rows go where `route` says, controls to every exchange partition. `ExchangeLane` is the other
 side: a lane over `penstock.exchange` whose position is its own offset, and which drops what a producer sends twice. Order is promised per
 source partition only, so a range delete is passed on for the tables of the sending partition alone.
 """
@@ -11,66 +11,25 @@ import dataclasses
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
 from penstock import names
+from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 from penstock.partition import partition
-from penstock.records import ControlRecord, ExchangeRecord, decode, encode
+from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode, encode
 from penstock.sql.plan import StreamPlan
-from penstock.windows.kernel import DELETE, History
-from penstock.windows.scope import Scope, evaluate
-from spark_jobs.history import TableHistory
+from penstock.windows.kernel import History
+from spark_jobs.history import TableHistory, VirtualHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.partition import Lane
+from spark_jobs.lanes.route import PARTITIONS
 from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.replay import Position
 from spark_jobs.worker import Worker
 
-_PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
 _MAX_BYTES = 700_000
-
-
-class _Route:
-    """Where rows of one stream go: WHERE and the keys, compiled once, and the partition of every group met."""
-
-    def __init__(self, plan: StreamPlan) -> None:
-        scope = Scope(plan)
-        self._plan = plan
-        where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
-        self._keys = [f"_k{i}" for i in range(len(plan.keys))]
-        # a delete of a row names its key only: every partition has to hear of it
-        self._expressions = [
-            (where | (pl.col("_op") == DELETE)).alias("_pass"),
-            *(scope.over_rows(key.sql).expr.alias(name) for name, key in zip(self._keys, plan.keys, strict=True)),
-        ]
-        self._known: dict[tuple[Any, ...], int] = {}
-
-    def split(self, rows: pl.DataFrame) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
-        """(exchange partition, rows) in order, and the rows on which an expression failed."""
-        made, failed = evaluate(rows, self._expressions)
-        made = made.filter(pl.col("_pass"))
-        if not made.height:
-            return [], failed
-        if not self._keys:
-            return [(0, made.select(rows.columns))], failed
-        groups = made.select(self._keys).unique(maintain_order=True)
-        places = groups.with_columns(_place=pl.Series([self._place(k) for k in groups.rows()], dtype=pl.Int64))
-        made = made.join(places, on=self._keys, how="left", nulls_equal=True, maintain_order="left")
-        parts = []
-        deletes = (made["_op"] == DELETE).any()
-        for number in range(_PARTITIONS):
-            mine = pl.col("_place") == number
-            part = made.filter(mine | (pl.col("_op") == DELETE) if deletes else mine)
-            if part.height:
-                parts.append((number, part.select(rows.columns)))
-        return parts, failed
-
-    def _place(self, values: tuple[Any, ...]) -> int:
-        if values not in self._known:
-            self._known[values] = names.group_id(self._plan.target.table, values) % _PARTITIONS
-        return self._known[values]
 
 
 class Sender:
@@ -78,15 +37,18 @@ class Sender:
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._routes: dict[int, _Route] = {}
 
-    def rows(self, stream: LiveStream, rows: pl.DataFrame, first: int, last: int) -> None:
+    def rows(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
         """Send a unit's rows of one stream to the partitions of their groups."""
         if stream.child is not None:
             rows = rows.filter(pl.col("tbname").str.to_lowercase() == stream.child)
+        if rows.height:
+            stream.guard(lambda: self._send(stream, table, rows, first, last), first, last)
+
+    def _send(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
         lane = self._lane
-        route = self._routes.setdefault(stream.id, _Route(stream.plan))
-        parts, failed = route.split(rows)
+        assert stream.route is not None
+        parts, failed = stream.route.split(table.id, table.time_column, rows, lane.stored(stream.plan))
         producer = names.exchange_producer(stream.id, lane.topic, lane.partition)
         for place, part in parts:
             pieces = 1 + int(part.estimated_size()) // _MAX_BYTES
@@ -117,7 +79,7 @@ class Sender:
             if not wanted:
                 return
         value = encode(sent)
-        for place in range(_PARTITIONS):
+        for place in range(PARTITIONS):
             lane.outbox.send(lane.forwarder, names.EXCHANGE, place, offset, 0, value)
 
     def _wanted(self, control: ControlRecord) -> bool:
@@ -128,11 +90,17 @@ class Sender:
             return any(s.id == control.stream for s in streams)
         if control.kind == "tick":
             return any(s.timed for s in streams)
+        if control.body == DROPPED and any(control.table in s.plan.source.table_ids for s in streams):
+            return True
         return any(control.table in (None, s.plan.source.table_id) for s in streams)
 
 
 def _announced(stream_id: int) -> str:
     return f"on {stream_id}"
+
+
+def _begun(stream_id: int) -> str:
+    return f"begun {stream_id}"
 
 
 class ExchangeLane(Lane):
@@ -143,10 +111,13 @@ class ExchangeLane(Lane):
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         #: while history is filled: stream → source partition → offset up to which
         self._bounds: dict[int, dict[int, int]] = {}
+        #: while a unit is worked on: what was seen before it
+        self._before: dict[str, Position] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
+        self._before = dict(self._seen)
         for i in range(len(records)):
             offset, value = int(records.offsets[i]), records.values[i]
             try:
@@ -156,19 +127,37 @@ class ExchangeLane(Lane):
                 self.bury(offset, "E_MALFORMED", str(error), value, int(records.times[i]))
                 continue
             if not self.repeated(record.producer, record.offset, record.ordinal):
-                frames.setdefault(record.stream, []).append(rows.with_columns(_offset=pl.lit(offset, dtype=pl.Int64)))
+                frames.setdefault(record.stream, []).append(rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64)))
         first, last = int(records.offsets[0]), int(records.offsets[-1])
         for stream_id, parts in frames.items():
             stream = self.streams.get(stream_id)
             if stream is not None:
-                rows = pl.concat(parts)
-                steps = pl.struct("_offset", "_step").rle_id().cast(pl.UInt32)
-                stream.apply(rows.with_columns(_step=steps), first, last)
+                rows = pl.concat(parts, how="diagonal")
+                steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
+                stream.apply(self._full(stream.plan, rows.with_columns(_step=steps).drop("_record")), first, last)
+        self._before = None
+
+    @staticmethod
+    def _full(plan: StreamPlan, rows: pl.DataFrame) -> pl.DataFrame:
+        """*rows* with all source columns: those that the plan does not read are not sent."""
+        lacking = [c for c in (*plan.source.columns, *plan.source.tags) if c.name not in rows.columns]
+        return rows.with_columns(pl.lit(None).cast(c.type.polars()).alias(c.name) for c in lacking) if lacking else rows
 
     def forward(self, control: ControlRecord, offset: int) -> None:
-        """Nobody comes behind the exchange; but every announcement of a stream counts for its history."""
+        """Nobody comes behind the exchange; but every announcement of a stream says where it begins in a source partition."""
+        if control.kind == "stream_on" and control.stream in self.streams and control.producer is not None:
+            self._note_begin(control.stream, control.producer.split(":", 2)[2], control.offset)
         if control.kind == "stream_on" and control.stream in self.streams and _announced(control.stream) in self._waiting:
             self._fill(self.streams[control.stream], control, offset)
+
+    def _note_begin(self, stream_id: int, where: str, offset: int) -> None:
+        known = self._waiting.setdefault(_begun(stream_id), [])
+        if all(k.rpartition("@")[0] != where for k in known):
+            known.append(f"{where}@{offset}")
+
+    def ended(self, stream_id: int) -> None:
+        for key in (_begun(stream_id), _announced(stream_id)):
+            self._waiting.pop(key, None)
 
     def barrier(self, control: ControlRecord, offset: int) -> None:
         """Passed when it has come from every partition of its source topic."""
@@ -211,16 +200,29 @@ class ExchangeLane(Lane):
             del self._waiting[_announced(stream.id)], self._bounds[stream.id]
 
     def history(self, plan: StreamPlan) -> History | None:
-        table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
-        topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
-
-        def bounds() -> dict[int, int]:
+        def bounds(topic: str, partitions: int) -> dict[int, int]:
             if plan.stream_id in self._bounds:
                 return self._bounds[plan.stream_id]
-            stamps = {p: self._seen.get(names.exchange_producer(plan.stream_id, topic, p), (-1, -1)) for p in range(partitions)}
+            seen = self._seen if self._before is None else self._before
+            stamps = {p: seen.get(names.exchange_producer(plan.stream_id, topic, p), (-1, -1)) for p in range(partitions)}
             return {p: offset + 1 for p, (offset, _) in stamps.items()}
 
-        return TableHistory(self.worker, plan.source, topic, bounds)
+        def begins(topic: str) -> dict[int, int]:
+            found = {}
+            for line in self._waiting.get(_begun(plan.stream_id), ()):
+                where, _, offset = line.rpartition("@")
+                if where.rpartition(":")[0] == topic:
+                    found[int(where.rpartition(":")[2])] = int(offset)
+            return found
+
+        if plan.source.kind == "virtual":
+            return VirtualHistory(self.worker, plan.source, bounds, begins)
+        table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
+        topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
+        return TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
+
+    def stored(self, plan: StreamPlan) -> History | None:
+        return None
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":

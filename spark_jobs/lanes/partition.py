@@ -19,7 +19,7 @@ from penstock import log, names
 from penstock.bus import Reader
 from penstock.codec import schema_ids
 from penstock.errors import PenstockError, SchemaError, StateError
-from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import Control, History
 from spark_jobs.input import Records
@@ -109,6 +109,14 @@ class Lane(ABC):
     @abstractmethod
     def begun(self, stream: LiveStream, offset: int) -> None:
         """A stream has begun here."""
+
+    @abstractmethod
+    def stored(self, plan: StreamPlan) -> History | None:
+        """Rows of the source as this lane has them, for a stream that it passes on."""
+
+    @abstractmethod
+    def ended(self, stream_id: int) -> None:
+        """A stream was dropped."""
 
     @abstractmethod
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
@@ -232,8 +240,11 @@ class Lane(ABC):
         elif control.kind == "stream_off" and control.stream is not None:
             if self.streams.pop(control.stream, None) is not None:
                 self._touched[control.stream] = None
+                self.ended(control.stream)
         elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
             for stream in self.streams.values():
+                if control.body == DROPPED and control.table is not None and stream.sever(control.table, control.tables or ()):
+                    self.touch(stream)
                 wanted = stream.id == control.stream if control.stream is not None else self.concerns(stream, control)
                 if wanted:
                     stream.control(self._kernel_control(control, stream.plan), offset)

@@ -72,7 +72,7 @@ class ScanLane(Lane):
         for table_id, found in parts.items():
             rows = self._rows(tables[table_id], records, found)
             if rows.height:
-                self._to_streams(table_id, rows, first, last)
+                self._to_streams(tables[table_id], rows, first, last)
 
     def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
         """The unit's rows of one table in the kernels' input layout."""
@@ -148,13 +148,13 @@ class ScanLane(Lane):
             sample = part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
             self.bury(int(str(offset)), code, f"{part.height} rows: {reason}", sample, int(part["_now"][0]))
 
-    def _to_streams(self, table_id: int, rows: pl.DataFrame, first: int, last: int) -> None:
+    def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
         for stream in list(self.streams.values()):
             plan = stream.plan
-            if plan.source.table_id != table_id or stream.status == "failed":
+            if table.id not in plan.source.table_ids or stream.status == "failed":
                 continue
             if plan.path == "exchange":
-                self._sender.rows(stream, rows, first, last)
+                self._sender.rows(stream, table, rows, first, last)
             else:
                 stream.apply(rows, first, last)
 
@@ -169,7 +169,7 @@ class ScanLane(Lane):
 
     def plans(self) -> list[StreamPlan]:
         tables = {t.id for t in self.worker.catalog.catalog.tables_of_topic(self.topic)}
-        return [s.plan for s in self.worker.catalog.catalog.streams() if s.plan.source.table_id in tables]
+        return [s.plan for s in self.worker.catalog.catalog.streams() if tables.intersection(s.plan.source.table_ids)]
 
     def outputs(self, plan: StreamPlan) -> dict[str, int]:
         if plan.path == "exchange":
@@ -189,10 +189,16 @@ class ScanLane(Lane):
         mine = {n for n in found if place(n, partitions) == self.partition}
         return mine | self._right.get(table_id, set())
 
+    def ended(self, stream_id: int) -> None:
+        """Histories are of tables, not of streams: they stay."""
+
     def history(self, plan: StreamPlan) -> History | None:
-        if plan.path == "exchange":
-            return None
+        return None if plan.path == "exchange" else self.stored(plan)
+
+    def stored(self, plan: StreamPlan) -> History | None:
         table_id = plan.source.table_id
+        if plan.source.kind == "virtual":
+            return None
         if table_id not in self._histories:
             self._histories[table_id] = TableHistory(self.worker, plan.source, self.topic, lambda: {self.partition: self.next})
         return self._histories[table_id]

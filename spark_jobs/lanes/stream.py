@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import polars as pl
 
@@ -18,6 +19,7 @@ from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import StreamPlan
 from penstock.windows import make_kernel
 from penstock.windows.kernel import Control, Delta, Emission, History, Kernel
+from spark_jobs.lanes.route import Route
 from spark_jobs.output import Outbox
 from spark_jobs.worker import Worker
 
@@ -50,40 +52,63 @@ class LiveStream:
         self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
         self.changed = False
         self._kernel: Kernel | None = None
-        if status != "failed" and history is not None:
-            self._guard(lambda: self._start(history, saved), -1, -1)
+        #: where the stream's rows go, when this lane passes them on
+        self.route: Route | None = None
+        if status != "failed":
+            self.guard(lambda: self._start(history, saved), -1, -1)
 
-    def _start(self, history: History, saved: Iterable[Delta]) -> None:
+    def _start(self, history: History | None, saved: Iterable[Delta]) -> None:
+        if history is None:
+            self.route = Route(self.plan)
+            self.route.restore(saved)
+            return
         self._kernel = make_kernel(self.plan, history)
         self._kernel.restore(saved)
 
     def apply(self, rows: pl.DataFrame, first: int, last: int) -> None:
         """Feed the rows of the unit first..last and publish what comes of them."""
         if (kernel := self._kernel) is not None:
-            self._guard(lambda: self._publish(kernel.apply(rows), first, last), first, last)
+            self.guard(lambda: self._publish(kernel.apply(rows), first, last), first, last)
 
     def control(self, control: Control, offset: int) -> None:
         """Feed a control record."""
         if (kernel := self._kernel) is not None:
-            self._guard(lambda: self._publish(kernel.control(control), offset, offset), offset, offset)
+            self.guard(lambda: self._publish(kernel.control(control), offset, offset), offset, offset)
 
     def fill_history(self, offset: int) -> None:
         """Process what the source held before the stream."""
         if (kernel := self._kernel) is not None:
-            self._guard(lambda: self._publish(kernel.load_history(), offset, offset), offset, offset)
+            self.guard(lambda: self._publish(kernel.load_history(), offset, offset), offset, offset)
 
     def delta(self, full: bool) -> Delta | None:
-        """State changed since the last call; None without a kernel."""
+        """State changed since the last call; None when there is none to keep."""
         self.changed = False
-        return self._kernel.delta(full) if self._kernel is not None else None
+        keeper = self.route if self._kernel is None else self._kernel
+        return keeper.delta(full) if keeper is not None else None
+
+    def sever(self, table_id: int, tables: Iterable[str]) -> bool:
+        """Read *tables* of *table_id* no more, not even if they are made again: they were dropped. Whether that changes anything."""
+        gone = {t.lower() for t in tables}
+        source = self.plan.source
+        members = tuple(
+            replace(m, origins=tuple(o for o in m.origins if o.table_id != table_id or o.table.lower() not in gone)) for m in source.members
+        )
+        if members == source.members:
+            return False
+        self.text = replace(self.plan, source=replace(source, members=members)).to_json()
+        self.plan = self._worker.plan(self.text)
+        if self.route is not None:
+            self.route.replan(self.plan)
+        return True
 
     def fail(self, reason: str) -> None:
         """Stop this stream, here only, and say why."""
-        self.status, self._kernel, self.changed = "failed", None, True
+        self.status, self._kernel, self.route, self.changed = "failed", None, None, True
         _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
         self._worker.report_stream(self.id, f"failed:{self._topic}:{self._partition}", reason)
 
-    def _guard(self, action: Callable[[], None], first: int, last: int) -> None:
+    def guard(self, action: Callable[[], None], first: int, last: int) -> None:
+        """Do *action* for the unit first..last; what goes wrong in it stops this stream alone."""
         try:
             action()
             self.changed = True
@@ -132,7 +157,9 @@ class LiveStream:
         What failed in a result, not in a row, counts for the unit's *last* record.
         """
         have = set(rows.columns)
-        at = pl.col("_offset").fill_null(last) if "_offset" in have else pl.lit(last, dtype=pl.Int64).alias("_offset")
+        # rows that came through the exchange carry offsets of another topic
+        own = "_offset" in have and self._topic != names.EXCHANGE
+        at = pl.col("_offset").fill_null(last) if own else pl.lit(last, dtype=pl.Int64).alias("_offset")
         now = pl.col("_now").fill_null(0) if "_now" in have else pl.lit(0, dtype=pl.Int64).alias("_now")
         for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
             letter = DeadLetter(

@@ -278,10 +278,16 @@ class DdlParser(ValueParser):
 
     def alter_table(self, stable: bool) -> Statement:
         table = self.name()
-        word = self.one_of(("ADD", "DROP", "MODIFY", "RENAME", "SET", "KEEP", "COMMENT"), "what to alter")
+        word = self.one_of(("ADD", "DROP", "MODIFY", "RENAME", "SET", "ALTER", "KEEP", "COMMENT"), "what to alter")
         if word in ("KEEP", "COMMENT"):
             self.index -= 1
             return AlterTable(table=table, action="options", stable=stable, options=self.table_options())
+        if word == "ALTER":
+            self.expect("COLUMN")
+            column = self.identifier("a column name")
+            self.expect("SET")
+            origin = None if self.take("NULL") else self._origin()
+            return AlterTable(table=table, action="set_origin", stable=stable, name=column, origin=origin)
         if word == "SET":
             self.expect("TAG")
             return AlterTable(table=table, action="set_tag", stable=stable, values=self.listed(self._assignment))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from penstock.sql.plan import Column, Precision
+from penstock.sql.plan import Column, Member, Precision
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class TableDef:
     child: str | None = None
     #: id of the stream whose result this is
     result_of: int | None = None
+    #: of a virtual table: itself, or the virtual child tables there are now
+    members: tuple[Member, ...] = ()
 
     @property
     def many(self) -> bool:
         """Whether its rows come from several tables, so that a timeline of its own needs PARTITION BY tbname."""
-        return self.kind == "stable" or (self.kind == "virtual" and bool(self.tags))
+        return self.kind == "stable" or (self.kind == "virtual" and bool(self.tags) and self.child is None)
 
     @property
     def shown(self) -> str:

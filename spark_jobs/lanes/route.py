@@ -1,0 +1,174 @@
+"""Where rows of one exchange stream go: what the scan of a source partition decides before rows leave it.
+
+Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for their own table (`_late`: only
+the scan sees all of a table), rows that replace earlier ones, whichever group those were in, and the columns worth sending. Rows of virtual
+sources are renamed here and joined behind the exchange. Refuses to send: that is `Sender`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock import names
+from penstock.sql.plan import Event, State, StreamPlan
+from penstock.windows.groups import TABLES
+from penstock.windows.kernel import DELETE, Delta, History
+from penstock.windows.merge import complete
+from penstock.windows.scope import Scope, evaluate
+from penstock.windows.steps import TableClock
+from penstock.windows.virtual import Mapper
+
+PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
+_META = ("_step", "_offset", "_now", "_op", "tbname")
+_CLOCK = "route.tables"
+
+
+def replaces(plan: StreamPlan) -> bool:
+    """Whether a row written again takes the place of the earlier one."""
+    return not plan.ignore_update or plan.source.result_of is not None or plan.trigger.kind == "continuous_window_close"
+
+
+def needed(plan: StreamPlan) -> list[str]:
+    """Source columns and tags that the plan reads; others need not travel."""
+    scope, window = Scope(plan), plan.window
+    texts = [plan.where, *(k.sql for k in plan.keys), *(a.sql for a in plan.aggregates)]
+    found = {plan.source.time_column, plan.source.key_column}
+    if window is None:
+        texts += [o.sql for o in plan.outputs]
+    if isinstance(window, State):
+        texts.append(window.sql)
+    if isinstance(window, Event):
+        texts += [window.start_sql, window.end_sql]
+        found |= {*window.start_columns, *window.end_columns}
+    for text in texts:
+        if text:
+            found |= set(scope.over_rows(text).expr.meta.root_names())
+    return [c.name for c in (*plan.source.columns, *plan.source.tags) if c.name in found]
+
+
+class Route:
+    """One stream in the scan of one source partition."""
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._tables = TableClock()
+        self.plan = plan
+        self._compile()
+
+    def _compile(self) -> None:
+        plan = self.plan
+        source, scope = plan.source, Scope(plan)
+        self._mapper = Mapper(source) if source.kind == "virtual" else None
+        self._key_names = [f"_k{i}" for i in range(len(plan.keys))]
+        keys = [scope.over_rows(key.sql).expr.alias(name) for name, key in zip(self._key_names, plan.keys, strict=True)]
+        fixed = {"tbname", *(t.name for t in source.tags)}
+        #: whether a table's rows can never change their group
+        self._constant = all(set(k.meta.root_names()) <= fixed for k in keys)
+        where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
+        if self._mapper is not None:
+            # a partial row says nothing about WHERE; and all parts of a row must meet
+            where, keys = pl.lit(True), keys if self._constant else []
+        self._expressions = [where.alias("_pass"), *keys]
+        self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
+        self._values = [c.name for c in source.columns if c.name not in self._identity]
+        self._replaces = self._mapper is None and replaces(plan)
+        self._sent = [*_META, *needed(plan), "_late"]
+
+    def replan(self, plan: StreamPlan) -> None:
+        """Go on with *plan*, which reads less than before."""
+        self.plan = plan
+        self._compile()
+
+    def split(
+        self, table_id: int, time: str, rows: pl.DataFrame, history: History | None
+    ) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
+        """(exchange partition, rows) in order, and the rows on which an expression failed.
+
+        *time*: the time column of the table that *rows* come from. *history*: of that table, for partial writes.
+        """
+        if self._mapper is not None:
+            rows = self._mapper.rows(table_id, time, rows)
+            if not rows.height:
+                return [], None
+            tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
+        else:
+            tables = TABLES.numbers(rows)
+        times = rows.get_column(self.plan.source.time_column).to_numpy()
+        steps = rows.get_column("_step").to_numpy()
+        behind = self._tables.behind(tables, times) if self._replaces else np.zeros(rows.height, np.bool_)
+        if self._replaces:
+            rows = complete(rows, history, self._identity, self._values)
+        made, failed = evaluate(rows.with_columns(pl.Series("_behind", behind), pl.Series("_table", tables)), self._expressions)
+        counts = made.get_column("_pass") & (made.get_column("_op") != DELETE)
+        late = np.zeros(made.height, np.bool_)
+        if failed is not None:
+            steps = made.get_column("_step").to_numpy()
+            times, tables = made.get_column(self.plan.source.time_column).to_numpy(), made.get_column("_table").to_numpy()
+        if counts.all():
+            late = self._tables.late(tables, times, steps)
+            self._tables.advance(tables, times)
+        else:
+            chosen = counts.to_numpy()
+            late[chosen] = self._tables.late(tables[chosen], times[chosen], steps[chosen])
+            self._tables.advance(tables[chosen], times[chosen])
+        made = made.with_columns(pl.Series("_late", late))
+        return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
+
+    def _parts(self, made: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
+        gone = pl.col("_op") == DELETE
+        if self._replaces and not self._constant:
+            # the earlier version may be in any group: all partitions hear that it is gone, its new one that it is there
+            leaves = gone | pl.col("_behind")
+        elif self._replaces:
+            # its group is the same, but it may pass WHERE no more
+            leaves = gone | (pl.col("_behind") & ~pl.col("_pass"))
+        else:
+            leaves = gone
+        stays = pl.col("_pass") & ~gone
+        made = self._placed(made.filter(leaves | stays))
+        if not made.height:
+            return []
+        everywhere = made.select(leaves.any()).item()
+        as_delete = pl.lit(DELETE, dtype=pl.Int8).alias("_op")
+        parts = []
+        for number in range(PARTITIONS):
+            mine = stays & (pl.col("_place") == number)
+            if everywhere:
+                here = made.select((mine).alias("_mine"), leaves.alias("_leaves"))
+                part = made.with_columns(here).filter(pl.col("_mine") | pl.col("_leaves"))
+                part = part.with_columns(pl.when(pl.col("_mine")).then(pl.col("_op")).otherwise(as_delete).alias("_op"))
+            else:
+                part = made.filter(mine)
+            if part.height:
+                parts.append((number, part.select(self._sent)))
+        return parts
+
+    def _placed(self, made: pl.DataFrame) -> pl.DataFrame:
+        if not self._key_names:
+            return made.with_columns(pl.lit(0).alias("_place"))
+        if self._mapper is not None and not self._constant:
+            return made.with_columns(pl.lit(self.plan.stream_id % PARTITIONS).alias("_place"))
+        groups = made.select(self._key_names).unique(maintain_order=True)
+        places = groups.with_columns(_place=pl.Series([self._place(k) for k in groups.rows()], dtype=pl.Int64))
+        return made.join(places, on=self._key_names, how="left", nulls_equal=True, maintain_order="left")
+
+    def _place(self, values: tuple[Any, ...]) -> int:
+        if values not in self._known:
+            self._known[values] = names.group_id(self.plan.target.table, values) % PARTITIONS
+        return self._known[values]
+
+    # -- state ----------------------------------------------------------------------------------------------------------
+
+    def delta(self, full: bool) -> Delta:
+        """How far each table has come, as changed since the last call."""
+        frame = self._tables.delta(full)
+        return Delta({_CLOCK: frame} if frame.height else {}, full)
+
+    def restore(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            if _CLOCK in delta.frames:
+                self._tables.restore(delta.frames[_CLOCK])

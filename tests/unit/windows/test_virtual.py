@@ -1,0 +1,117 @@
+"""Virtual sources: whatever order the parts of a row come in, and however often the kernel is restored, windows see the joined rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from penstock.sql.plan import Member, Origin, StreamPlan
+from penstock.windows import Delta, Kernel, make_kernel
+from penstock.windows.kernel import DELETE, UPSERT
+from penstock.windows.virtual import JoinKernel, Mapper, merged
+from tests.unit.sql.memory_view import MemoryView, plan
+
+T0 = 1_700_006_400_000
+DDL = (
+    "CREATE TABLE p (ts TIMESTAMP, a INT)",
+    "CREATE TABLE q (ts TIMESTAMP, b INT)",
+    "CREATE VTABLE v (ts TIMESTAMP, a INT FROM p.a, b INT FROM q.b)",
+)
+
+
+def planned(text: str) -> StreamPlan:
+    made = plan(text, MemoryView(*DDL)).plan
+    member = Member("v", (), (Origin("a", 101, "p", "a"), Origin("b", 102, "q", "b")))
+    return replace(made, source=replace(made.source, members=(member,)))
+
+
+def origin_rows(column: str, table: str, rows: list[tuple[int, int]], op: int = UPSERT) -> pl.DataFrame:
+    schema = {
+        "_step": pl.UInt32,
+        "_offset": pl.Int64,
+        "_now": pl.Int64,
+        "_op": pl.Int8,
+        "tbname": pl.String,
+        "ts": pl.Int64,
+        column: pl.Int32,
+    }
+    lines = [(i, i, T0, op, table, T0 + t, v) for i, (t, v) in enumerate(rows)]
+    return pl.DataFrame(lines, schema=schema, orient="row")
+
+
+def apply(kernel: Kernel, mapper: Mapper, rows: pl.DataFrame, table: int, target: dict[int, tuple[object, ...]]) -> None:
+    part = mapper.rows(table, "ts", rows).drop("_origin").with_columns(_late=pl.lit(False))
+    emission = kernel.apply(part)
+    for row in emission.rows.iter_rows(named=True) if emission.rows is not None else ():
+        if row["_op"] == DELETE:
+            target.pop(row["ws"] - T0, None)
+        else:
+            target[row["ws"] - T0] = (row["n"], row["sa"], row["sb"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_joined_rows_do_not_depend_on_order_or_restarts(seed: int) -> None:
+    chance = random.Random(seed)
+    made = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n, sum(a) sa, sum(b) sb FROM v INTERVAL(10a)")
+    mapper = Mapper(made.source)
+    events = [(101, "a", "p", t, t) for t in range(40)] + [(102, "b", "q", t, 100 + t) for t in range(0, 40, 2)]
+    # each origin comes in order, but one may be far ahead of the other
+    order = sorted(events, key=lambda e: (e[3] + (chance.random() * 60 if seed else 0) * (e[0] == 102), e[0]))
+    ahead = [e for e in order if e[0] == 101], sorted((e for e in order if e[0] == 102), key=lambda e: e[3])
+    kernel, saved, target = make_kernel(made), list[Delta](), dict[int, tuple[object, ...]]()
+    queues = [list(ahead[0]), list(ahead[1])]
+    while any(queues):
+        queue = chance.choice([q for q in queues if q])
+        part = [queue.pop(0) for _ in range(min(len(queue), chance.randint(1, 5)))]
+        apply(kernel, mapper, origin_rows(part[0][1], part[0][2], [(e[3], e[4]) for e in part]), part[0][0], target)
+        if chance.random() < 0.4:
+            full = not saved or chance.random() < 0.3
+            saved = [kernel.delta(full)] if full else [*saved, kernel.delta()]
+            if chance.random() < 0.5:
+                kernel = make_kernel(made)
+                kernel.restore(saved)
+    for start in range(0, 40, 10):
+        a, b = list(range(start, start + 10)), [100 + t for t in range(start, start + 10, 2)]
+        assert target[start] == (10, sum(a), sum(b))
+
+
+def test_where_looks_at_the_whole_row() -> None:
+    made = planned(
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n, sum(a) sa, sum(b) sb FROM v WHERE b > 1 INTERVAL(10a)"
+    )
+    mapper, kernel, target = Mapper(made.source), make_kernel(made), dict[int, tuple[object, ...]]()
+    apply(kernel, mapper, origin_rows("a", "p", [(1, 5), (2, 6)]), 101, target)
+    assert target == {}
+    apply(kernel, mapper, origin_rows("b", "q", [(1, 1), (2, 2)]), 102, target)
+    assert target == {0: (1, 6, 2)}
+
+
+def test_deletes_of_an_origin_are_not_seen() -> None:
+    mapper = Mapper(planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM v INTERVAL(10a)").source)
+    assert mapper.rows(101, "ts", origin_rows("a", "p", [(1, 5)], DELETE)).is_empty()
+
+
+def test_old_joined_rows_are_let_go() -> None:
+    made = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n, sum(a) sa, sum(b) sb FROM v INTERVAL(10a)")
+    kernel = JoinKernel(made, make_kernel(made), None)
+    kernel.room = 10
+    mapper = Mapper(made.source)
+    for t in range(100):
+        kernel.apply(mapper.rows(101, "ts", origin_rows("a", "p", [(t, t)])).drop("_origin").with_columns(_late=pl.lit(False)))
+    assert kernel._rows.height <= 21
+    again = JoinKernel(made, make_kernel(made), None)
+    again.restore([kernel.delta(True)])
+    assert again._rows.sort("ts").equals(kernel._rows.sort("ts")) and again._floors.equals(kernel._floors)
+
+
+def test_merged_takes_what_each_origin_said_last() -> None:
+    source = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM v INTERVAL(10a)").source
+    mapper = Mapper(source)
+    parts = [
+        mapper.rows(101, "ts", origin_rows("a", "p", [(1, 5), (1, 6), (2, 7)])),
+        mapper.rows(102, "ts", origin_rows("b", "q", [(1, 9)])),
+    ]
+    assert merged(pl.concat(parts), source).sort("ts").select("a", "b").rows() == [(6, 9), (7, None)]
