@@ -90,8 +90,8 @@ mesh-status: setup  ## health, ports, memory and restarts of each room of the em
 
 nightly: test  ## the long suites: everything marked slow, too
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
-	@$(PY) -m tests.conformance $(CASES) --backend stack --without vtable
-	@$(PY) -m tests.conformance $(CASES) --backend stack --without vtable --every 4 --kill 3
+	@$(PY) -m tests.conformance $(CASES) --backend stack
+	@$(PY) -m tests.conformance $(CASES) --backend stack --every 4 --kill 3
 
 clean:  ## stop all; remove .venv, caches and data, those of the stack too while it runs
 	@deploy/stack down --volumes
