@@ -195,7 +195,9 @@ def _encode(snapshot: Snapshot, base: str) -> bytes:
             rows.append((stream, delta.full, "", b""))
             for frame_name, frame in delta.frames.items():
                 buffer = io.BytesIO()
-                frame.write_ipc_stream(buffer)
+                # a handle of its own: polars locks the frame while it writes, and asks for the GIL meanwhile; the lane's thread may
+                # ask for that lock while it holds the GIL (the kernel's state holds the same frames), and both would wait for ever
+                frame.clone().write_ipc_stream(buffer)
                 rows.append((stream, delta.full, frame_name, buffer.getvalue()))
     meta = {
         "base": base, "next": snapshot.next, "time": snapshot.time, "ends": snapshot.ends, "seen": snapshot.seen,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -119,3 +121,23 @@ def test_only_an_orderly_end_is_clean(tmp_path: Path) -> None:
     assert not files.claim("d", 10)
     files.release("d", 12)
     assert not files.claim("e", 10)
+
+
+_TWO_THREADS = """
+import sys, threading, polars as pl
+from penstock.windows.kernel import Delta
+from spark_jobs.state import Snapshot, StateFiles
+
+sys.setswitchinterval(0.0002)
+frame = pl.DataFrame({"k": list(range(1000))})
+files = StateFiles(sys.argv[1])
+saver = threading.Thread(target=lambda: [files.save(Snapshot(n, deltas={7: [Delta({"x": frame}, True)]}), full=True) for n in range(15)])
+saver.start()
+while saver.is_alive():
+    frame.lazy()
+"""
+
+
+def test_saving_does_not_block_a_kernel_that_holds_the_same_frames(tmp_path: Path) -> None:
+    """polars locks a frame while it writes it to Python: both threads once waited for each other for ever, with the GIL."""
+    subprocess.run([sys.executable, "-c", _TWO_THREADS, str(tmp_path)], check=True, timeout=50)
