@@ -72,7 +72,14 @@ class RowSubscription:
             rows, whole = rows.filter(pl.col("tbname").str.to_lowercase().is_in(self._tables)), False
         if not rows.height:
             return None
-        return Message("rows", piece.shared(("text", *key), rows.write_json) if whole else rows.write_json(), rows.height)
+        return Message("rows", piece.shared(("text", *key), lambda: _text(rows)) if whole else _text(rows), rows.height)
+
+
+def _text(rows: pl.DataFrame) -> str:
+    """*rows* as JSON. Through a handle of its own: polars locks the frame while it writes and asks for the GIL meanwhile; a thread with the
+    same slice for another client may ask for that lock with the GIL in its hand, and both would wait for ever.
+    """
+    return rows.clone().write_json()
 
 
 def _decode(piece: Slice, table: Table) -> _Rows:
