@@ -44,15 +44,17 @@ class Streams:
             return None
         if known is not None and statement.or_replace:
             self.drop(known)
-        planned = self._plan(statement, database, timezone, self._definer.new_id(), self._definer.new_id())
+        # the stream's id is the highest of its commit: a lane that knows of a higher one and not of the stream takes it for dropped
+        target_id, version_id, stream_id = (self._definer.new_id() for _ in range(3))
+        planned = self._plan(statement, database, timezone, stream_id, target_id)
         plan = planned.plan
         puts: tuple[Entry, ...] = ()
         if planned.new_target is not None:
             target = planned.new_target
-            ids = iter((plan.target.table_id,))
+            ids = iter((target_id, version_id))
             made = changes.create_table(
                 self._definer.catalog,
-                lambda: next(ids, 0) or self._definer.new_id(),
+                lambda: next(ids),
                 target.database,
                 target.name,
                 target.columns,

@@ -262,7 +262,7 @@ class Lane(ABC):
         """Begin a stream at this offset; a repeat, and a stream that is in the catalog no more, change nothing."""
         known = self.streams.get(stream_id)
         if known is None:
-            # ids grow: one below the next is there or is dropped
+            # ids grow, and a stream has the highest of its commit: one below the next is there or is dropped
             self.worker.await_catalog(lambda c: c.next_id > stream_id, _CATALOG_PATIENCE)
             if self.worker.catalog.catalog.stream_by_id(stream_id) is None:
                 return

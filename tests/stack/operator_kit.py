@@ -88,16 +88,21 @@ class OperatorKit:
         assert isinstance(statement, CreateStable)
         columns = tuple(Column(c.name, c.type) for c in statement.columns)
         tags = tuple(Column(c.name, c.type) for c in statement.tags)
-        return self._table(self.writer.new_id(), database, statement.table.name, columns, tags)
+        return self._table(self._ids(), database, statement.table.name, columns, tags)
+
+    def _ids(self) -> tuple[int, int]:
+        return self.writer.new_id(), self.writer.new_id()
 
     def _table(
-        self, table_id: int, database: str, name: str, columns: tuple[Column, ...], tags: tuple[Column, ...], result_of: int | None = None
-    ) -> Table:
+        self, ids: tuple[int, int], database: str, name: str, columns: tuple[Column, ...], tags: tuple[Column, ...],
+        result_of: int | None = None,
+    ) -> Table:  # fmt: skip
+        """A new table; *ids*: its own and its first schema's."""
         found = self.catalog.catalog.database(database)
         assert found is not None
         table = Table(
-            table_id, database, name, "stable", names.ingest_topic(database), found.partitions, found.precision,
-            (TableVersion(self.writer.new_id(), columns, tags),), result_of=result_of,
+            ids[0], database, name, "stable", names.ingest_topic(database), found.partitions, found.precision,
+            (TableVersion(ids[1], columns, tags),), result_of=result_of,
         )  # fmt: skip
         self.commit([table])
         return table
@@ -106,11 +111,11 @@ class OperatorKit:
         """CREATE STREAM; returns when it is live in every partition."""
         statement = parse_one(sql)
         assert isinstance(statement, CreateStream)
-        stream_id, target_id = self.writer.new_id(), self.writer.new_id()
-        planned = plan_stream(statement, _View(self), database=database, stream_id=stream_id, target_id=target_id)
+        ids, stream_id = self._ids(), self.writer.new_id()  # a stream's id is the highest of what is made for it
+        planned = plan_stream(statement, _View(self), database=database, stream_id=stream_id, target_id=ids[0])
         assert planned.new_target is not None
         new = planned.new_target
-        target = self._table(target_id, new.database, new.name, new.columns, new.tags, stream_id)
+        made = self._table(ids, new.database, new.name, new.columns, new.tags, stream_id)
         entry = StreamEntry(stream_id, planned.plan, created=time.time_ns() // 10**6)
         self.commit([entry])
         source = self.catalog.catalog.table_by_id(planned.plan.source.table_id)
@@ -121,7 +126,7 @@ class OperatorKit:
             if planned.plan.path == "exchange":
                 wanted |= {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
             eventually(lambda: wanted <= set(self.redis.hkeys(names.stream_status(stream_id))))
-        return entry, target
+        return entry, made
 
     def drop_stream(self, entry: StreamEntry) -> None:
         source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
