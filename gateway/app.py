@@ -27,6 +27,7 @@ from gateway.definitions import Definitions
 from gateway.door import Door
 from gateway.drain import Drain
 from gateway.execute import Executor, Session
+from gateway.federation import Federation
 from gateway.forward import Forwarder, column_from_json, internal_token
 from gateway.idempotency import Ledger
 from gateway.influx import Influx
@@ -119,13 +120,24 @@ class _Gateway:
             wait_for_jobs=settings.wait_for_jobs,
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
-        definitions = Definitions(self._definer, streams, clock)
+        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir)
+        definitions = Definitions(self._definer, streams, self._federation, clock)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog)
         self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)
         information = Information(self._catalog, self._redis, _version())
         self._forwarder = Forwarder(self._reader, internal_token(password))
         self._executor = Executor(
-            self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder, clock
+            self._catalog,
+            self._definer,
+            definitions,
+            streams,
+            intake,
+            self._publisher,
+            self._store,
+            information,
+            self._forwarder,
+            self._federation,
+            clock,
         )
         users = Users({settings.user: password})
         door = Door(users, settings.allowed_origins)
@@ -184,6 +196,7 @@ class _Gateway:
         self._writer.close()
         self._reader.close()
         self._store.close()
+        self._federation.close()
         self._redis.close()
 
     async def _follow_catalog(self) -> None:

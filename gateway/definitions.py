@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway import insert, times
 from gateway.ddl import Definer
+from gateway.federation import Federation
 from gateway.intake import database_of, layout_of
 from gateway.streams import Streams
 from penstock import names
@@ -29,8 +30,8 @@ After = Callable[[], None] | None
 class Definitions:
     """Applies one DDL statement at a time."""
 
-    def __init__(self, definer: Definer, streams: Streams, clock: Clock) -> None:
-        self._definer, self._streams, self._clock = definer, streams, clock
+    def __init__(self, definer: Definer, streams: Streams, federation: Federation, clock: Clock) -> None:
+        self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
 
     def apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
         """Do what *statement* says. Raises PenstockError; CatalogErrors come back pointing at the statement."""
@@ -58,7 +59,7 @@ class Definitions:
             case st.Drop():
                 return self._drop(statement, database)
             case st.CreateStream():
-                made = self._streams.create(statement, database, timezone)
+                made = self._streams.create(self._federation.over_mirror(statement, database), database, timezone)
                 return None if made is None else lambda: self._streams.wait_live(made)
             case st.PauseStream() | st.ResumeStream() | st.FlushStream():
                 return self._steer(statement, database)
@@ -66,6 +67,15 @@ class Definitions:
                 stream = self._streams.find(statement.stream, database, False)
                 assert stream is not None
                 self._streams.recalculate(statement, stream, times.zone(timezone))
+                return None
+            case st.CreateExternalStream():
+                self._federation.create_external(statement, self._home(statement, statement.stream, database).name)
+                return None
+            case st.CreateView():
+                self._federation.create_view(statement, self._home(statement, statement.view, database).name, timezone)
+                return None
+            case st.SteerView():
+                self._federation.steer(statement, self._home(statement, statement.view, database).name)
                 return None
         raise statement.error(f"{type(statement).__name__} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
 
@@ -223,13 +233,26 @@ class Definitions:
                 if table is not None and not table.tags and statement.kind == "stable":
                     raise statement.error(f"{name.name} is no supertable", name, code="E_NOT_A_STABLE")
                 self._definer.drop_table(home.name, name.name, if_exists)
+            elif statement.kind == "external stream":
+                self._federation.drop_external(self._home(statement, name, database).name, name.name, if_exists)
+            elif statement.kind == "materialized view":
+                self._federation.drop_view(self._home(statement, name, database).name, name.name, if_exists)
             elif statement.kind == "stream":
-                stream = self._streams.find(name, database, if_exists)
-                if stream is not None:
-                    self._streams.drop(stream)
+                self._drop_stream(statement, name, database, if_exists)
             else:
                 raise statement.error(f"DROP {statement.kind.upper()} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
         return None
+
+    def _drop_stream(self, statement: st.Drop, name: st.Name, database: str | None, if_exists: bool) -> None:
+        """A stream of ours, or an external one; mirrors that only it read go, too."""
+        home = name.database or database
+        if home is not None and self._definer.catalog.external(home, name.name) is not None:
+            self._federation.drop_external(home, name.name, if_exists)
+            return
+        stream = self._streams.find(name, database, if_exists)
+        if stream is not None:
+            self._streams.drop(stream)
+            self._federation.sweep()
 
     def _steer(self, statement: st.PauseStream | st.ResumeStream | st.FlushStream, database: str | None) -> After:
         stream = self._streams.find(statement.stream, database, statement.if_exists)

@@ -20,6 +20,7 @@ from gateway import deleting, insert, times
 from gateway.answers import Affected, Answer, table_of
 from gateway.ddl import Definer, Elsewhere
 from gateway.definitions import Definitions
+from gateway.federation import Federation
 from gateway.forward import Forwarder
 from gateway.information import SCHEMA, Information
 from gateway.intake import Intake, database_of, refuse_virtual
@@ -28,7 +29,7 @@ from gateway.rows import Layout
 from gateway.select import Store
 from gateway.streams import Streams
 from penstock import log, names
-from penstock.catalog.model import Database
+from penstock.catalog.model import Database, External
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.errors import CatalogError, SqlSemanticError, SqlSyntaxError
@@ -36,6 +37,7 @@ from penstock.sql import parse
 from penstock.sql import render as sql_text
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.sql.source import masked
 from penstock.types import ColumnType
 
 _log = log.get("gateway.execute")
@@ -45,6 +47,7 @@ _LONG = 16 * 1024
 _DDL = (
     st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateChildren, st.AlterTable, st.Drop, st.CreateStream,
     st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode,
+    st.CreateExternalStream, st.CreateView, st.SteerView,
 )  # fmt: skip
 
 
@@ -64,11 +67,12 @@ class Executor:
 
     def __init__(
         self, catalog: Callable[[], Catalog], definer: Definer, definitions: Definitions, streams: Streams, intake: Intake,
-        publisher: Publisher, store: Store, information: Information, forwarder: Forwarder, clock: Clock,
+        publisher: Publisher, store: Store, information: Information, forwarder: Forwarder,
+        federation: Federation, clock: Clock,
     ) -> None:  # fmt: skip
         self._catalog, self._definer, self._definitions, self._streams = catalog, definer, definitions, streams
         self._intake, self._publisher, self._store = intake, publisher, store
-        self._information, self._forwarder, self._clock = information, forwarder, clock
+        self._information, self._forwarder, self._federation, self._clock = information, forwarder, federation, clock
 
     async def run(self, text: str, session: Session) -> Answer:
         """Run the statements of *text* in order, up to the first that fails; the answer is the last one's. Raises PenstockError."""
@@ -119,6 +123,9 @@ class Executor:
 
     async def _describe(self, statement: st.Describe, session: Session) -> pa.Table:
         home = self._home(statement, statement.table, session)
+        entry = self._catalog().external(home.name, statement.table.name)
+        if entry is not None:
+            return self._information.describe_external(entry)
         layout, child = await self._find(home, statement, statement.table)
         table = self._catalog().table_by_id(layout.table_id)
         assert table is not None
@@ -136,8 +143,14 @@ class Executor:
     async def _insert(self, statement: st.Insert, session: Session) -> Affected:
         tz = times.zone(session.timezone)
         bound = []
+        abroad: list[tuple[External, insert.Bound]] = []
         for part in statement.parts:
             home = self._home(statement, part.table, session)
+            entry = self._catalog().external(home.name, (part.stable or part.table).name)
+            if entry is not None:
+                child = part.table.name if part.stable is not None else None
+                abroad.append((entry, insert.bind(statement, part, self._federation.layout(entry), child, tz, self._clock.now())))
+                continue
             if part.stable is not None:
                 stable_home = part.stable.database or home.name
                 layout, child = await self._find(database_of(self._catalog(), stable_home), statement, part.stable)
@@ -148,13 +161,16 @@ class Executor:
                 layout, name = await self._find(home, statement, part.table)
             self._pointing(statement, part.table, partial(refuse_virtual, layout))
             bound.append(insert.bind(statement, part, layout, name, tz, self._clock.now()))
+        if abroad and session.key is not None:
+            raise statement.error("an idempotency key is for tables of this deployment", code="E_UNSUPPORTED_STATEMENT")
+        written = [await asyncio.to_thread(self._federation.write, e, b.frame) for e, b in abroad]
         futures = []
         for i, part_rows in enumerate(bound):
             key = f"{session.key}#{i}" if session.key is not None and len(bound) > 1 else session.key
             digest = hashlib.sha256(statement.text.encode()).hexdigest() if key else ""
             size = int(part_rows.frame.estimated_size())
             futures.append(await self._intake.submit_to(part_rows.layout, part_rows.frame, size=size, key=key, digest=digest))
-        return Affected(sum([(await f).rows for f in futures]))
+        return Affected(sum([(await f).rows for f in futures]) + sum(written))
 
     async def _delete(self, statement: st.Delete, session: Session) -> Affected:
         home = self._home(statement, statement.table, session)
@@ -178,7 +194,12 @@ class Executor:
 
     async def _define(self, statement: st.Statement, session: Session) -> Affected:
         _log.info(
-            "ddl", audit=True, kind=type(statement).__name__, sql=statement.text[:2000], database=session.database, remote=session.remote
+            "ddl",
+            audit=True,
+            kind=type(statement).__name__,
+            sql=masked(statement.text)[:2000],
+            database=session.database,
+            remote=session.remote,
         )
         try:
             after = await self._definer.run(lambda: self._definitions.apply(statement, session.database, session.timezone))

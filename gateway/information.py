@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from gateway.answers import table_of
 from penstock import names
-from penstock.catalog.model import Child, StreamEntry, Table, VirtualColumn
+from penstock.catalog.model import Child, External, StreamEntry, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
+from penstock.link import external
 from penstock.sql.plan import Column, Duration
 from penstock.sql.render import value as sql_value
 from penstock.sql.statements import Describe, Show, ShowCreate
@@ -97,6 +98,14 @@ _TASKS: Columns = (
     ("live_from", _BIG),
     ("progress", _LONG),
 )
+_EXTERNALS: Columns = (
+    ("stream_name", _TEXT), ("db_name", _TEXT), ("type", _TEXT), ("hosts", _LONG), ("remote_db", _TEXT), ("remote_stream", _TEXT),
+    ("user", _TEXT), ("secure", ColumnType("BOOL")), ("create_time", _TIME),
+)  # fmt: skip
+_VIEWS: Columns = (
+    ("view_name", _TEXT), ("db_name", _TEXT), ("status", _TEXT), ("source", _TEXT), ("target", _TEXT), ("rows_sent", _BIG),
+    ("lag_records", _BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", _LONG), ("create_time", _TIME), ("sql", _LONG),
+)  # fmt: skip
 _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
@@ -113,6 +122,8 @@ class Information:
             "ins_tags": self._tags,
             "ins_streams": self._streams,
             "ins_stream_tasks": self._tasks,
+            "ins_external_streams": self._externals,
+            "ins_views": self._views,
         }
 
     # ---------------------------------------------------------------- statements
@@ -178,6 +189,10 @@ class Information:
                 virtual = [str(t).startswith("VIRTUAL_") for t in made.column("type").to_pylist()]
                 made = made.filter(pa.array([v is (what == "VTABLES") for v in virtual], pa.bool_()))
             answer = made.select(["stable_name" if what == "STABLES" else "table_name"])
+        elif what == "EXTERNAL STREAMS":
+            answer = self._externals(statement.database)
+        elif what == "VIEWS":
+            answer = self._views(statement.database)
         elif what == "VARIABLES":
             answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
         else:
@@ -207,6 +222,18 @@ class Information:
             return table_of((("Database", _TEXT), ("Create Database", _LONG)), [(found.name, f"{text} MAX_AHEAD {found.max_ahead}")])
         if home is None:
             raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
+        entry = catalog.external(home, name.name)
+        if statement.kind == "external stream" or (statement.kind == "stream" and entry is not None):
+            if entry is None:
+                raise statement.error(f'there is no external stream "{name.name}"', name, code="E_NO_STREAM")
+            return table_of((("Stream", _TEXT), ("Create External Stream", _LONG)), [(entry.name, external.shown(entry))])
+        if statement.kind == "materialized view":
+            view = catalog.view(home, name.name)
+            if view is None:
+                raise statement.error(f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW")
+            into = "" if view.owns_target else f" INTO {self._named(view.target_id)}"
+            text = f"CREATE MATERIALIZED VIEW {_quote(view.name)}{into} AS {view.sql}"
+            return table_of((("View", _TEXT), ("Create Materialized View", _LONG)), [(view.name, text)])
         if statement.kind == "stream":
             stream = catalog.stream(home, name.name)
             if stream is None:
@@ -298,6 +325,48 @@ class Information:
                 )
             )
         return table_of(_STREAMS, rows)
+
+    def describe_external(self, entry: External) -> pa.Table:
+        """DESCRIBE of an external stream: as the other side had it when it was looked at."""
+        rows = [(c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == entry.key_column else "") for c in entry.columns]
+        rows += [(t.name, t.type.kind, t.type.bytes(), "TAG") for t in entry.tags]
+        return table_of(_DESCRIBE, rows)
+
+    def _externals(self, database: str | None = None) -> pa.Table:
+        rows = [
+            (
+                e.name,
+                e.database,
+                e.type,
+                ",".join("|".join(s) for s in e.shards),
+                e.remote_database,
+                e.remote_name,
+                e.user,
+                e.secure,
+                e.created,
+            )
+            for e in self._catalog().externals(database)
+        ]
+        return table_of(_EXTERNALS, rows)
+
+    def _views(self, database: str | None = None) -> pa.Table:
+        rows = []
+        for v in self._catalog().views(database):
+            held = self._ask(lambda v=v: self._redis.hgetall(names.view_status(v.id)))  # type: ignore[misc]
+            said = {k.decode(): t.decode(errors="replace") for k, t in held.items()}
+            status = "paused" if v.status == "paused" else said.get("state", "starting")
+            rows.append(
+                (
+                    v.name, v.database, status, self._named(v.source_id), self._named(v.target_id), int(said.get("rows", 0)),
+                    int(said["lag"]) if "lag" in said else None, float(said["behind"]) if "behind" in said else None,
+                    said.get("error") or None, v.created, v.sql,
+                )
+            )  # fmt: skip
+        return table_of(_VIEWS, rows)
+
+    def _named(self, entry_id: int) -> str:
+        entry = self._catalog().by_id(entry_id)
+        return f"{_quote(entry.database)}.{_quote(entry.name)}" if isinstance(entry, Table | External) else "?"
 
     def _tasks(self) -> pa.Table:
         rows = []

@@ -30,6 +30,21 @@ def ingest_topic(database: str, own: str | None = None) -> str:
     return f"{name}.{own.lower()}" if own else name
 
 
+def mirror(external: str, *, history: bool) -> str:
+    """Table that the rows of an external stream are pumped into so that streams can read it; *history*: from the very first row."""
+    return f"_{'history' if history else 'mirror'}_{external}"
+
+
+def view_producer(created: int, view_id: int, shard: int, source_id: int, topic: str, partition: int) -> str:
+    """Producer id of a view's rows: one per partition of its source, another for a source that was made anew."""
+    return f"f:{created}:{view_id}:{shard}:{source_id}:{topic}:{partition}"
+
+
+def view_status(view_id: int) -> str:
+    """Redis hash: what a materialized view is doing: state, lag, error."""
+    return f"penstock:view:{view_id}"
+
+
 def is_ingest_topic(topic: str) -> bool:
     return topic.startswith(_INGEST)
 

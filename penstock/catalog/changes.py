@@ -10,9 +10,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal, NoReturn
 
-from penstock.catalog.model import Child, Database, Entry, StreamEntry, StreamStatus, Table, TableKind, TableVersion
+from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, StreamStatus, Table, TableKind, TableVersion, View
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.names import MAX_NAME_BYTES, ingest_topic
@@ -78,7 +78,13 @@ def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
     for table in tables:
         _refuse_used(table, "drop", [s for s in (*catalog.readers_of(table.id), *catalog.writers_of(table.id)) if s.id not in inside])
     children = [c for t in tables if t.tags for c in catalog.children(t.id)]
-    return Change(removes=(*streams, *children, *tables, database))
+    views, externals = catalog.views(name), catalog.externals(name)
+    known = {v.id for v in views}
+    for used in [*((t.id, t.name) for t in tables), *((e.id, e.name) for e in externals)]:
+        others = [v for v in catalog.views_of(used[0]) if v.id not in known]
+        if others:
+            _refuse("E_IN_USE", f"cannot drop {used[1]}: view {others[0].database}.{others[0].name} uses it", hint="drop the view first")
+    return Change(removes=(*streams, *views, *externals, *children, *tables, database))
 
 
 # ---------------------------------------------------------------- tables
@@ -108,6 +114,7 @@ def create_table(
         if_not_exists: an existing one is no error.
     """
     base = _database(catalog, database)
+    _refuse_external(catalog, base.name, name)
     if (found := catalog.table(database, name) or catalog.child(database, name)) is not None:
         if if_not_exists:
             return Change()
@@ -165,6 +172,7 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
             return Change()
         _refuse("E_NO_TABLE", f"there is no table {database}.{name}")
     _refuse_used(table, "drop", [*catalog.readers_of(table.id), *catalog.writers_of(table.id)])
+    _refuse_viewed(catalog, table)
     return Change(removes=(*(catalog.children(table.id) if table.tags else ()), table))
 
 
@@ -297,6 +305,94 @@ def _reaches(catalog: Catalog, start: int, goal: int) -> bool:
             seen.add(table)
             todo += [s.plan.target.table_id for s in catalog.fed_by(table)]
     return False
+
+
+# ---------------------------------------------------------------- other deployments
+
+
+def create_external(catalog: Catalog, entry: External) -> Change:
+    """A name of ours for a table of another deployment. Its schema has been looked up."""
+    _database(catalog, entry.database)
+    _check_table_name(entry.name)
+    if catalog.external(entry.database, entry.name) is not None:
+        _refuse("E_STREAM_EXISTS", f"external stream {entry.database}.{entry.name} exists already")
+    for kind, there in (("table", catalog.table), ("table", catalog.child), ("stream", catalog.stream), ("view", catalog.view)):
+        if there(entry.database, entry.name) is not None:
+            _refuse("E_TABLE_EXISTS", f"{kind} {entry.database}.{entry.name} exists already")
+    _check_columns(entry.columns, entry.tags)
+    return Change((entry,))
+
+
+def drop_external(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:
+    """What lies in the other deployment stays."""
+    entry = catalog.external(database, name)
+    if entry is None:
+        if if_exists:
+            return Change()
+        _refuse("E_NO_STREAM", f"there is no external stream {database}.{name}")
+    _refuse_viewed(catalog, entry)
+    return Change(removes=(entry,))
+
+
+def create_view(catalog: Catalog, view: View) -> Change:
+    """The entry of a view whose SELECT has been checked against source and target."""
+    _database(catalog, view.database)
+    _check_table_name(view.name)
+    if catalog.view(view.database, view.name) is not None:
+        _refuse("E_STREAM_EXISTS", f"view {view.database}.{view.name} exists already")
+    if _pumps_into(catalog, view.target_id, view.source_id):
+        _refuse("E_STREAM_CYCLE", f"view {view.name} would read its own rows")
+    return Change((view,))
+
+
+def drop_view(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:
+    """The target stays, unless it was made for the view and nothing else uses it."""
+    view = catalog.view(database, name)
+    if view is None:
+        if if_exists:
+            return Change()
+        _refuse("E_NO_VIEW", f"there is no materialized view {database}.{name}")
+    table = catalog.table_by_id(view.target_id) if view.owns_target else None
+    if table is None:
+        return Change(removes=(view,))
+    _refuse_used(table, "drop", [*catalog.readers_of(table.id), *catalog.writers_of(table.id)])
+    others = [v for v in catalog.views_of(table.id) if v.id != view.id]
+    if others:
+        _refuse("E_IN_USE", f"cannot drop {view.name}: view {others[0].name} uses its rows", hint="drop that view first")
+    return Change(removes=(view, *(catalog.children(table.id) if table.kind == "stable" else ()), table))
+
+
+def set_view_status(catalog: Catalog, database: str, name: str, status: Literal["running", "paused"]) -> Change:
+    view = catalog.view(database, name)
+    if view is None:
+        _refuse("E_NO_VIEW", f"there is no materialized view {database}.{name}")
+    return Change((dataclasses.replace(view, status=status),))
+
+
+def _pumps_into(catalog: Catalog, start: int, goal: int) -> bool:
+    """Whether rows of *start* flow into *goal* by the streams and views there are."""
+    seen, todo = set[int](), [start]
+    while todo:
+        at = todo.pop()
+        if at == goal:
+            return True
+        if at not in seen:
+            seen.add(at)
+            todo += [s.plan.target.table_id for s in catalog.readers_of(at)]
+            todo += [v.target_id for v in catalog.views() if v.source_id == at]
+    return False
+
+
+def _refuse_viewed(catalog: Catalog, entry: Table | External) -> None:
+    views = catalog.views_of(entry.id)
+    if views:
+        listed = ", ".join(f"{v.database}.{v.name}" for v in views)
+        _refuse("E_IN_USE", f"cannot drop {entry.name}: view {listed} uses it", hint="drop the view first")
+
+
+def _refuse_external(catalog: Catalog, database: str, name: str) -> None:
+    if catalog.external(database, name) is not None:
+        _refuse("E_TABLE_EXISTS", f"external stream {database}.{name} exists already")
 
 
 # ---------------------------------------------------------------- checks

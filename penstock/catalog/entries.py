@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table, VirtualColumn
+from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, Table, View, VirtualColumn
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
@@ -17,7 +17,7 @@ LEADER_KEY = b"leader/0"
 
 
 def kind_of(entry: Entry) -> str:
-    return {Database: "database", Table: "table", Child: "child", StreamEntry: "stream"}[type(entry)]
+    return {Database: "database", Table: "table", Child: "child", StreamEntry: "stream", External: "external", View: "view"}[type(entry)]
 
 
 def key_of(entry: Entry) -> bytes:
@@ -73,4 +73,6 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
         record.id, body[0], body[1], record.name, tuple(body[2]), tuple(VirtualColumn(**o) for o in (body[3] if len(body) > 3 else ()))
     ),
     "stream": _stream,
+    "external": lambda record, body: cast(External, build(External, body)),
+    "view": lambda record, body: cast(View, build(View, body)),
 }

@@ -145,4 +145,58 @@ class StreamEntry:
         return self.plan.name
 
 
-Entry = Database | Table | Child | StreamEntry
+@dataclass(frozen=True)
+class External:
+    """A table of another deployment under a name of ours. Its password is a secret file, never here (`penstock.link.external`)."""
+
+    id: int
+    database: str
+    name: str
+    #: `penstock` (also written `timeplus`)
+    type: str
+    #: each shard's replicas, `host:port`
+    shards: tuple[tuple[str, ...], ...]
+    remote_database: str
+    remote_name: str
+    columns: tuple[Column, ...]
+    tags: tuple[Column, ...] = ()
+    precision: Precision = "ms"
+    key_column: str | None = None
+    user: str = "default"
+    secure: bool = False
+    #: certificates to trust besides the system's
+    ca_file: str = ""
+    #: ids that the table had at each shard when it was looked at
+    remote_ids: tuple[int, ...] = ()
+    #: epoch milliseconds
+    created: int = 0
+
+    @property
+    def time_column(self) -> str:
+        return self.columns[0].name
+
+
+@dataclass(frozen=True)
+class View:
+    """A materialized view: `sql` is its SELECT, which filters and projects rows of the source into the target, each exactly once."""
+
+    id: int
+    database: str
+    name: str
+    sql: str
+    #: id of a Table or an External
+    source_id: int
+    target_id: int
+    #: the target was made for it and goes with it
+    owns_target: bool = False
+    status: Literal["running", "paused"] = "running"
+    #: a token for each shard of the source: the first row that counts
+    begin: tuple[str, ...] = ()
+    #: epoch milliseconds
+    created: int = 0
+    timezone: str = "UTC"
+    #: made by Penstock itself, so that a stream can compute over an external stream
+    mirror: bool = False
+
+
+Entry = Database | Table | Child | StreamEntry | External | View

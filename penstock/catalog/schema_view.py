@@ -16,15 +16,21 @@ class CatalogSchema:
     """Answers the planner's questions from one catalog."""
 
     def __init__(
-        self, catalog: Catalog, find_child: Callable[[str, str], int | None] | None = None, *, virtual_as_real: bool = False
+        self,
+        catalog: Catalog,
+        find_child: Callable[[str, str], int | None] | None = None,
+        *,
+        virtual_as_real: bool = False,
+        find_other: Callable[[str, str], Table | None] | None = None,
     ) -> None:
         """
         Args:
             catalog: what there is.
             find_child: (database, name) → id of the supertable of a child table that only rows have made known.
             virtual_as_real: for queries: the rows of a virtual table are there as any other's.
+            find_other: (database, name) → what else may be read as a table.
         """
-        self._catalog, self._find_child, self._as_real = catalog, find_child, virtual_as_real
+        self._catalog, self._find_child, self._as_real, self._find_other = catalog, find_child, virtual_as_real, find_other
 
     def precision(self, database: str) -> Precision | None:
         found = self._catalog.database(database)
@@ -38,6 +44,8 @@ class CatalogSchema:
         """See `penstock.catalog.virtual.Find`."""
         if (table := self._catalog.table(database, name)) is not None:
             return table, None
+        if self._find_other is not None and (other := self._find_other(database, name)) is not None:
+            return other, None
         child = self._catalog.child(database, name)
         stable_id = child.stable_id if child else self._find_child(database, name) if self._find_child else None
         stable = self._catalog.table_by_id(stable_id) if stable_id is not None else None

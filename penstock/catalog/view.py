@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from penstock.catalog.model import Child, Database, Entry, StreamEntry, Table, TableVersion
+from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, Table, TableVersion, View
 from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
 from penstock.sql.plan import StreamPlan
 
@@ -25,6 +25,8 @@ class Catalog:
         self._databases: dict[str, Database] = {}
         self._tables: dict[tuple[str, str], Table] = {}
         self._streams: dict[tuple[str, str], StreamEntry] = {}
+        self._externals: dict[tuple[str, str], External] = {}
+        self._views: dict[tuple[str, str], View] = {}
         #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
         self._ids: dict[int, Entry] = {}
@@ -47,6 +49,10 @@ class Catalog:
             self._versions.update({v.schema_id: (entry, v) for v in entry.versions})
         elif isinstance(entry, StreamEntry):
             self._streams[entry.database.lower(), entry.name.lower()] = entry
+        elif isinstance(entry, External):
+            self._externals[entry.database.lower(), entry.name.lower()] = entry
+        elif isinstance(entry, View):
+            self._views[entry.database.lower(), entry.name.lower()] = entry
         else:
             self._databases[entry.name.lower()] = entry
         self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
@@ -63,6 +69,10 @@ class Catalog:
                 self._versions.pop(version.schema_id, None)
         elif isinstance(old, StreamEntry):
             self._streams.pop((old.database.lower(), old.name.lower()), None)
+        elif isinstance(old, External):
+            self._externals.pop((old.database.lower(), old.name.lower()), None)
+        elif isinstance(old, View):
+            self._views.pop((old.database.lower(), old.name.lower()), None)
         elif old is not None:
             self._databases.pop(old.name.lower(), None)
         return old
@@ -155,6 +165,25 @@ class Catalog:
     def writers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose results go into this table."""
         return [s for s in self.streams() if s.plan.target.table_id == table_id]
+
+    def external(self, database: str, name: str) -> External | None:
+        return self._externals.get((database.lower(), name.lower()))
+
+    def externals(self, database: str | None = None) -> list[External]:
+        found = self._externals.copy().values()
+        return sorted((e for e in found if database is None or e.database.lower() == database.lower()), key=lambda e: e.id)
+
+    def view(self, database: str, name: str) -> View | None:
+        """The materialized view *name*."""
+        return self._views.get((database.lower(), name.lower()))
+
+    def views(self, database: str | None = None) -> list[View]:
+        found = self._views.copy().values()
+        return sorted((v for v in found if database is None or v.database.lower() == database.lower()), key=lambda v: v.id)
+
+    def views_of(self, entry_id: int) -> list[View]:
+        """Views that read or write this table or external stream."""
+        return [v for v in self.views() if entry_id in (v.source_id, v.target_id)]
 
     def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
         """The table and the version whose records carry *schema_id*."""

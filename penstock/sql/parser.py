@@ -134,6 +134,7 @@ class StatementParser(ShowParser):
             "RESUME": self.resume,
             "FLUSH": self.flush,
             "RECALCULATE": self.recalculate,
+            "SYSTEM": self.system,
         }
         word = self.word()
         if self.source.text[self.offset : self.offset + 1] == "(":
@@ -153,6 +154,10 @@ class StatementParser(ShowParser):
             return self.create_stream(or_replace)
         if or_replace:
             self.fail("only CREATE OR REPLACE STREAM is known")
+        if self.take("EXTERNAL", "STREAM"):
+            return self.create_external_stream()
+        if self.take("MATERIALIZED", "VIEW"):
+            return self.create_view()
         return self.create()
 
     def _alter(self) -> Statement:

@@ -311,3 +311,28 @@ def _(s: st.RecalculateStream) -> str:
 @render.register
 def _(s: st.AlterStream) -> str:
     return _words("ALTER STREAM", name(s.stream), _options(s.options))
+
+
+# -- other deployments ---------------------------------------------------------------------------------------------
+
+
+def _setting(key: str, value: str) -> str:
+    return f"{quote_name(key)} = {value if value in ('true', 'false') else quote_string(value)}"
+
+
+@render.register
+def _(s: st.CreateExternalStream) -> str:
+    columns = None if s.columns is None else _columns(s.columns)
+    settings = ", ".join(_setting(k, v) for k, v in s.settings)
+    return _words("CREATE EXTERNAL STREAM", _if("IF NOT EXISTS", s.if_not_exists), name(s.stream), columns, "SETTINGS", settings)
+
+
+@render.register
+def _(s: st.CreateView) -> str:
+    target = None if s.target is None else f"INTO {name(s.target)}"
+    return _words("CREATE MATERIALIZED VIEW", _if("IF NOT EXISTS", s.if_not_exists), name(s.view), target, "AS", to_sql(s.query))
+
+
+@render.register
+def _(s: st.SteerView) -> str:
+    return f"SYSTEM {s.action.upper()} MATERIALIZED VIEW {name(s.view)}"

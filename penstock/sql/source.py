@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError, SqlSyntaxError
 
+#: `password = '…'`, wherever it stands; a string that is never closed goes to the end
+_SECRET = re.compile(r"""(password\w*`?\s*=\s*)('(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?)""", re.IGNORECASE)
 #: A snippet shows at most this much of a line on each side of the caret.
 CONTEXT = 60
+
+
+def masked(text: str) -> str:
+    """*text* with every password in it replaced by asterisks, as long as before: for logs, errors and SHOW."""
+    return _SECRET.sub(lambda m: m.group(1) + "*" * len(m.group(2)), text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,12 +35,13 @@ class Source:
     def snippet(self, offset: int, length: int = 1) -> str:
         """The line around *offset* with carets below *length* characters of it."""
         offset = min(max(offset, 0), len(self.text))
-        begin = self.text.rfind("\n", 0, offset) + 1
-        end = self.text.find("\n", offset)
-        end = len(self.text) if end < 0 else end
+        text = masked(self.text)
+        begin = text.rfind("\n", 0, offset) + 1
+        end = text.find("\n", offset)
+        end = len(text) if end < 0 else end
         left, right = max(begin, offset - CONTEXT), min(end, offset + CONTEXT)
-        prefix = ("…" if left > begin else "") + self.text[left:offset]
-        rest = self.text[offset:right] + ("…" if right < end else "")
+        prefix = ("…" if left > begin else "") + text[left:offset]
+        rest = text[offset:right] + ("…" if right < end else "")
         # Every blank of the prefix is kept as it is, so tabs line up; all else becomes a space.
         pad = "".join(c if c == "\t" else " " for c in prefix)
         return f"{prefix}{rest}\n{pad}{'^' * max(1, min(length, right - offset))}".replace("\r", " ")

@@ -192,7 +192,7 @@ class AlterTable(Statement):
     origin: tuple[Name, str] | None = None
 
 
-DropKind = Literal["database", "table", "stable", "stream", "snode", "function"]
+DropKind = Literal["database", "table", "stable", "stream", "snode", "function", "external stream", "materialized view"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ class Show(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class ShowCreate(Statement):
-    kind: Literal["database", "stable", "table", "stream"]
+    kind: Literal["database", "stable", "table", "stream", "external stream", "materialized view"]
     name: Name
 
 
@@ -371,3 +371,36 @@ class AlterStream(Statement):
 @dataclass(frozen=True, kw_only=True)
 class CreateSnode(Statement):
     dnode: int
+
+
+# -- other deployments ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateExternalStream(Statement):
+    """`settings` as written, keys in lower case; `columns` None: as the other side says."""
+
+    stream: Name
+    settings: tuple[tuple[str, str], ...]
+    columns: tuple[ColumnDef, ...] | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateView(Statement):
+    """`target` None: a table of the view's own, called as the view is."""
+
+    view: Name
+    query: exp.Query
+    target: Name | None = None
+    if_not_exists: bool = False
+    #: where the SELECT begins in the text
+    query_offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteerView(Statement):
+    """SYSTEM PAUSE and RESUME of a materialized view."""
+
+    view: Name
+    action: Literal["pause", "resume"]

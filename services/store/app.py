@@ -13,6 +13,7 @@ from penstock import redis_link
 from penstock.catalog.reader import CatalogReader
 from penstock.health import Health
 from penstock.log import configure, get
+from services.store.far import Far
 from services.store.flight import StoreServer
 from services.store.intake import Intake
 from services.store.query import Limits, Queries
@@ -49,7 +50,10 @@ def run(settings: StoreSettings) -> int:
         tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
         intake = Intake(settings, catalog, shelf, client, on_read)
         intake.start()
-        queries = Queries(shelf, Resolver(catalog, client), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows))
+        far = Far(catalog, settings.data_dir)
+        queries = Queries(
+            shelf, Resolver(catalog, client, far), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows)
+        )
         server = StoreServer(
             f"grpc://{settings.host}:{settings.port}", queries, shelf,
             user=settings.user, password=settings.root_password, own_writes_seconds=settings.own_writes_seconds,
@@ -62,5 +66,6 @@ def run(settings: StoreSettings) -> int:
                 return 1
         server.shutdown()
         intake.stop()
+        far.close()
     health.close()
     return 0

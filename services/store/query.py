@@ -16,12 +16,13 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.catalog.model import Table
+from penstock.catalog.model import External, Table
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from services.store import virtual
+from services.store.far import Far, needed
 from services.store.relation import Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
@@ -125,6 +126,10 @@ class Queries:
     def view(self) -> SchemaView:
         return self._resolver.view()
 
+    @property
+    def far(self) -> Far | None:
+        return self._resolver.far
+
     def views(self, topic: str) -> dict[int, View]:
         """One moment of each partition of *topic*."""
         return self._shelf.views(topic)
@@ -153,22 +158,36 @@ class _Run:
         return self._queries.resolve(database, table, statement)
 
     def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
+        if found.external is not None:
+            return self._fetched(prefix, found.external, [c.name for c in (*found.table.columns, *found.table.tags)], [])
         views = self._queries.views(found.table.topic)
         for partition, view in views.items():
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
         return self._queries.relation(con, prefix, found, views)
 
+    def _fetched(self, prefix: str, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
+        """SQL of rows that have been brought here from another deployment."""
+        assert self._queries.far is not None
+        name = f"{prefix}_far"
+        self._con.register(name, self._queries.far.rows(entry, columns, conditions, self._timezone))
+        types = {c.name: duck_type(c.type.kind, entry.precision, str(c.type)) for c in (*entry.columns, *entry.tags)}
+        return f"SELECT tbname, {', '.join(f'CAST({quote(c)} AS {types[c]}) AS {quote(c)}' for c in columns)} FROM {name}"
+
     def view(self) -> SchemaView:
         return self._queries.view()
 
     def result(self) -> pa.Table:
+        far = self._queries.far
+        answer = far.whole(self._statement.query, self._database, self._timezone) if far is not None else None
+        if answer is not None:
+            return answer
         tree = self._statement.query.copy()
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._windowed(tree, select)
         for table in list(tree.find_all(exp.Table)):
-            self._bind(table)
+            self._bind(tree, table)
         context = Context(self._tables, self._timezone)
         text = query(tree, context)
         arrow = self._con.sql(f"SELECT * FROM ({text}) LIMIT {self._queries.max_rows + 1}" if _unordered(tree) else text).to_arrow_table()
@@ -182,14 +201,18 @@ class _Run:
         known = self._types.get(field.name.lower())
         return field.with_metadata({"type": known}) if known else field
 
-    def _bind(self, table: exp.Table) -> None:
+    def _bind(self, tree: exp.Query, table: exp.Table) -> None:
         """Make *table* a temporary view and let the tree name it; its alias stays what the query calls it."""
         if table.name.startswith("_penstock_"):
             return
         alias = (table.alias or table.name).lower()
         found = self._queries.resolve(self._database, table, self._statement)
         name = self._name()
-        self._con.execute(f"CREATE TEMP VIEW {name} AS {self.relation(self._con, name, found)}")
+        if found.external is not None:
+            rows = self._fetched(name, found.external, *needed(found.external, tree, table))
+        else:
+            rows = self.relation(self._con, name, found)
+        self._con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
         columns = (*found.table.columns, *found.table.tags)
         times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
         self._tables[alias] = Bound(name, tuple(c.name for c in columns), times, found.table.precision)

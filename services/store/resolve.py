@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import redis
 
 from penstock import names
-from penstock.catalog.model import Table
+from penstock.catalog.model import External, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.catalog.virtual import members
 from penstock.sql.plan import Member
+from services.store.far import Far, as_table
 from services.store.retention import expiry
 
 
@@ -23,11 +24,13 @@ class Resolved:
 
     table: Table
     child: str | None = None
+    #: where its rows are, when that is another deployment
+    external: External | None = None
 
 
 class Resolver:
-    def __init__(self, catalog: CatalogReader, client: redis.Redis) -> None:
-        self._reader, self._redis = catalog, client
+    def __init__(self, catalog: CatalogReader, client: redis.Redis, far: Far | None = None) -> None:
+        self._reader, self._redis, self.far = catalog, client, far
 
     def find(self, database: str, name: str) -> Resolved | None:
         catalog = self._reader.catalog
@@ -38,6 +41,13 @@ class Resolver:
         if child is not None:
             stable = catalog.table_by_id(child.stable_id)
             return Resolved(stable, child.name) if stable is not None else None
+        entry = self.far.find(database, name) if self.far is not None else None
+        if entry is not None:
+            return Resolved(as_table(entry), external=entry)
+        view = catalog.view(database, name)
+        target = catalog.table_by_id(view.target_id) if view is not None else None
+        if target is not None:
+            return Resolved(target)
         stable_id = self._seen_in_rows(database, name)
         stable = catalog.table_by_id(stable_id) if stable_id is not None else None
         return Resolved(stable, name) if stable is not None else None
@@ -48,7 +58,7 @@ class Resolver:
 
     def view(self) -> CatalogSchema:
         """The catalog as the planner asks it; a virtual table's rows are there as any other's."""
-        return CatalogSchema(self._reader.catalog, self._seen_in_rows, virtual_as_real=True)
+        return CatalogSchema(self._reader.catalog, self._seen_in_rows, virtual_as_real=True, find_other=self._external)
 
     def members(self, found: Resolved) -> tuple[Member, ...]:
         """Where the columns of a virtual table come from at this moment."""
@@ -56,6 +66,10 @@ class Resolver:
 
     def by_id(self, table_id: int) -> Table | None:
         return self._reader.catalog.table_by_id(table_id)
+
+    def _external(self, database: str, name: str) -> Table | None:
+        found = self.far.find(database, name) if self.far is not None else None
+        return as_table(found) if found is not None else None
 
     def _seen_in_rows(self, database: str, name: str) -> int | None:
         """Id of the supertable of a child table that was never created but written to."""

@@ -52,3 +52,7 @@ def settings_of(mesh: RunningMesh, stream: str, **more: str) -> Mapping[str, str
 
 def clause(settings: Mapping[str, str]) -> str:
     return "SETTINGS " + ", ".join(f"{k}='{v}'" if v not in ("true", "false") else f"{k}={v}" for k, v in settings.items())
+
+
+def health_port(mesh: RunningMesh, room: str) -> int:
+    return int(mesh.state()["ports"][f"{room}-health"])

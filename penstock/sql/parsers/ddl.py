@@ -307,9 +307,13 @@ class DdlParser(ValueParser):
     def drop(self) -> Statement:
         kinds: dict[str, DropKind] = {
             "DATABASE": "database", "TABLE": "table", "STABLE": "stable", "STREAM": "stream", "VTABLE": "table",
-            "SNODE": "snode", "FUNCTION": "function",
+            "SNODE": "snode", "FUNCTION": "function", "EXTERNAL": "external stream", "MATERIALIZED": "materialized view",
+            "VIEW": "materialized view",
         }  # fmt: skip
-        kind = kinds[self.one_of(kinds, "what to drop")]
+        word = self.one_of(kinds, "what to drop")
+        if word in ("EXTERNAL", "MATERIALIZED"):
+            self.expect("STREAM" if word == "EXTERNAL" else "VIEW")
+        kind = kinds[word]
         if kind == "snode":
             self.expect("ON", "DNODE")
             return Drop(kind=kind, names=(Name(str(self.integer())),), if_exists=(False,))

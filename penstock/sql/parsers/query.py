@@ -210,11 +210,18 @@ class QueryParser(ExpressionParser):
             self.close()
             node: exp.Expr = exp.Subquery(this=inner)
         else:
+            # table(x): what x holds now, which is what a SELECT reads in any case
+            bounded = self.sees("TABLE") and self.sees_type(TokenType.L_PAREN, 1)
+            if bounded:
+                self.index += 2
             first = self._identifier()
             if self.take_type(TokenType.DOT):
                 node = exp.Table(this=self._identifier(), db=first)
             else:
                 node = exp.Table(this=first)
+            if bounded:
+                self.close()
+                node.meta["bounded"] = True
         alias = self._alias()
         if alias:
             node.set("alias", exp.TableAlias(this=alias))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.parsers.stream import StreamParser
+from penstock.sql.parsers.federation import FederationParser
 from penstock.sql.statements import Delete, Describe, Show, ShowCreate, Statement
 
 _SHOWN = (
@@ -14,12 +14,13 @@ _SHOWN = (
     "QNODES", "QUERIES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES", "VGROUPS",
     "VIEWS", "VTABLES",
 )  # fmt: skip
-_CREATED: dict[str, Literal["database", "stable", "table", "stream"]] = {
+_CREATED: dict[str, Literal["database", "stable", "table", "stream", "external stream", "materialized view"]] = {
     "DATABASE": "database", "STABLE": "stable", "TABLE": "table", "STREAM": "stream", "VTABLE": "table",
+    "EXTERNAL": "external stream", "MATERIALIZED": "materialized view", "VIEW": "materialized view",
 }  # fmt: skip
 
 
-class ShowParser(StreamParser):
+class ShowParser(FederationParser):
     """Statements that inform, and DELETE."""
 
     def describe(self) -> Statement:
@@ -28,7 +29,10 @@ class ShowParser(StreamParser):
     def show(self) -> Statement:
         """`SHOW CREATE kind name`, `SHOW [db.]what [FROM db] [LIKE 'pattern']`."""
         if self.take("CREATE"):
-            kind = _CREATED[self.one_of(_CREATED, "DATABASE, STABLE, TABLE or STREAM")]
+            word = self.one_of(_CREATED, "DATABASE, STABLE, TABLE or STREAM")
+            if word in ("EXTERNAL", "MATERIALIZED"):
+                self.expect("STREAM" if word == "EXTERNAL" else "VIEW")
+            kind = _CREATED[word]
             return ShowCreate(kind=kind, name=self.name(f"a {kind} name"))
         database = None
         if self.sees_type(TokenType.DOT, 1):
@@ -36,6 +40,8 @@ class ShowParser(StreamParser):
             self.index += 1
         if self.take("EXTERNAL", "STREAMS"):
             what = "EXTERNAL STREAMS"
+        elif self.take("MATERIALIZED", "VIEWS"):
+            what = "VIEWS"
         else:
             what = self.one_of([s for s in _SHOWN if " " not in s], "what to show")
         if database is None and self.take("FROM"):

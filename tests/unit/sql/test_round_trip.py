@@ -18,9 +18,11 @@ from penstock.sql.statements import (
     ColumnDef,
     CreateChildren,
     CreateDatabase,
+    CreateExternalStream,
     CreateStable,
     CreateStream,
     CreateTable,
+    CreateView,
     DatabaseOptions,
     Drop,
     Insert,
@@ -30,6 +32,7 @@ from penstock.sql.statements import (
     Query,
     RelativeTime,
     Statement,
+    SteerView,
     StreamOptions,
     TableOptions,
     TargetColumn,
@@ -259,3 +262,24 @@ def test_long_numbers_keep_every_digit(number: Decimal) -> None:
     (statement,) = parse(f"INSERT INTO t VALUES ({number})")
     assert isinstance(statement, Insert)
     assert statement.parts[0].rows == ((number,),)
+
+
+@given(
+    some.lists(
+        some.tuples(some.sampled_from(["type", "hosts", "user", "password", "stream"]), some.text(max_size=20)),
+        min_size=1,
+        unique_by=lambda s: s[0],
+    )
+)
+def test_external_streams(settings: list[tuple[str, str]]) -> None:
+    plain = tuple((k, v if v not in ("true", "false") else "x") for k, v in settings)
+    check(CreateExternalStream(stream=Name("far", "d"), settings=(*plain, ("secure", "true")), if_not_exists=True))
+
+
+@given(selects())
+def test_views(text: str) -> None:
+    (query,) = parse(text)
+    assert isinstance(query, Query)
+    check(CreateView(view=Name("v"), target=Name("t", "d"), query=query.query))
+    check(SteerView(view=Name("v", "d"), action="pause"))
+    check(Drop(kind="external stream", names=(Name("x"),), if_exists=(True,)))

@@ -1,0 +1,144 @@
+"""External streams: what their SETTINGS mean, where they are, and the secret file that holds each one's password.
+
+A password is in `<data directory>/secrets/external-<id>.password` (mode 0600) and nowhere else: not in the catalog, a log, an error or an
+answer. Every room that opens links reads it there, so `hosts` may change hands without the catalog knowing a secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.catalog.model import External
+from penstock.errors import CatalogError
+from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
+from penstock.link.description import Description
+
+#: ports that are dialled when a host names none, by type: plain, secure. `timeplus` is another name of our own link.
+PORTS = {"penstock": (DEFAULT_PORT, DEFAULT_TLS_PORT), "timeplus": (8463, 9440)}
+KNOWN = ("type", "hosts", "db", "user", "password", "password_file", "secure", "stream", "ca_file")
+MAX_ADDRESSES = 64
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """The SETTINGS of an external stream, checked."""
+
+    type: str
+    shards: tuple[tuple[str, ...], ...]
+    db: str
+    user: str
+    password: str
+    secure: bool
+    stream: str
+    ca_file: str
+
+    def addresses(self) -> list[tuple[Address, ...]]:
+        """Replicas of each shard."""
+        return [_replicas(shard, self.user, self.password, self.secure, self.ca_file) for shard in self.shards]
+
+
+def read_settings(given: Mapping[str, str]) -> Settings:
+    """Raises CatalogError (`E_BAD_OPTION`)."""
+    unknown = [key for key in given if key not in KNOWN]
+    if unknown:
+        raise _bad(f"there is no setting {unknown[0]}", f"settings are {', '.join(KNOWN)}")
+    kind = given.get("type", "").lower()
+    if kind == "kafka":
+        raise _bad(
+            "topics of a foreign Kafka are not read in this version",
+            "let a Kafka client write them into a table's topic: docs/publishing.md",
+        )
+    if kind not in PORTS:
+        raise _bad(f"type '{kind}' is not known", "type is 'penstock' or 'timeplus'")
+    for key in ("hosts", "stream"):
+        if not given.get(key, "").strip():
+            raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
+    secure = given.get("secure", "false").lower()
+    if secure not in ("true", "false", "1", "0"):
+        raise _bad("secure is true or false", "")
+    if "password" in given and "password_file" in given:
+        raise _bad("password and password_file say the same thing", "give one of them")
+    password = given.get("password", "")
+    if "password_file" in given:
+        try:
+            password = Path(given["password_file"]).read_text(encoding="utf-8").strip()
+        except OSError as wrong:
+            raise _bad("password_file cannot be read", str(wrong.strerror)) from None
+    is_secure = secure in ("true", "1")
+    port = PORTS[kind][is_secure]
+    shards = tuple(tuple(_host(host, port) for host in shard.split("|")) for shard in given["hosts"].split(","))
+    if sum(map(len, shards)) > MAX_ADDRESSES:
+        raise _bad(f"more than {MAX_ADDRESSES} hosts", "")
+    stream, db = given["stream"], given.get("db") or "default"
+    return Settings(kind, shards, db, given.get("user", "default"), password, is_secure, stream, given.get("ca_file", ""))
+
+
+def _host(text: str, port: int) -> str:
+    text = text.strip()
+    host, colon, number = text.rpartition(":")
+    if text.startswith("[") and text.endswith("]"):
+        host, colon, number = text, ":", str(port)
+    elif not colon:
+        host, number = text, str(port)
+    if not host or any(c in host for c in "/@?# ") or not number.isdigit() or not 0 < int(number) < 65536:
+        raise _bad(f"'{text}' is no host", "host or host:port; shards are separated by commas, replicas of a shard by |")
+    return f"{host}:{number}"
+
+
+def _bad(message: str, hint: str) -> CatalogError:
+    return CatalogError(message, code="E_BAD_OPTION", hint=hint)
+
+
+def _replicas(shard: tuple[str, ...], user: str, password: str, secure: bool, ca_file: str) -> tuple[Address, ...]:
+    found = []
+    for place in shard:
+        host, _, port = place.rpartition(":")
+        found.append(Address(host.strip("[]"), int(port), user, password, secure, ca_file or None))
+    return tuple(found)
+
+
+def addresses(entry: External, data_dir: Path) -> list[tuple[Address, ...]]:
+    """Replicas of each shard, with the password from its file."""
+    try:
+        password = secret_path(data_dir, entry.id).read_text(encoding="utf-8").rstrip("\n")
+    except FileNotFoundError:
+        password = ""
+    return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file) for shard in entry.shards]
+
+
+def secret_path(data_dir: Path, entry_id: int) -> Path:
+    return data_dir / "secrets" / f"external-{entry_id}.password"
+
+
+def keep_secret(data_dir: Path, entry_id: int, password: str) -> None:
+    """Write the password's file, readable by its owner only."""
+    path = secret_path(data_dir, entry_id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(password + "\n")
+    fresh.rename(path)
+
+
+def forget_secret(data_dir: Path, entry_id: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        secret_path(data_dir, entry_id).unlink()
+
+
+def description_of(entry: External) -> Description:
+    """What was known of the table when it was looked at."""
+    return Description(entry.id, entry.database, entry.name, entry.columns, entry.tags, entry.precision, entry.key_column)
+
+
+def shown(entry: External) -> str:
+    """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
+    hosts = ",".join("|".join(shard) for shard in entry.shards)
+    settings = {"type": entry.type, "hosts": hosts, "db": entry.remote_database, "user": entry.user, "password": "******"}
+    text = ", ".join(f"{k} = '{v}'" for k, v in settings.items())
+    text += f", secure = {'true' if entry.secure else 'false'}" + (f", ca_file = '{entry.ca_file}'" if entry.ca_file else "")
+    columns = ", ".join(f"`{c.name}` {c.type}" for c in (*entry.columns, *entry.tags))
+    return f"CREATE EXTERNAL STREAM `{entry.name}` ({columns}) SETTINGS {text}, stream = '{entry.remote_name}'"
