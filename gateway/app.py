@@ -19,7 +19,6 @@ import uvloop
 from aiohttp import web
 from prometheus_client import Gauge
 
-from gateway.auth import Users
 from gateway.children import Children
 from gateway.console import Console
 from gateway.ddl import Definer
@@ -35,6 +34,7 @@ from gateway.information import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
 from gateway.latest import Latest
+from gateway.principals import Principals
 from gateway.publisher import Publisher
 from gateway.registry import Registry
 from gateway.rest import Rest
@@ -42,7 +42,8 @@ from gateway.select import Store
 from gateway.settings import GatewaySettings
 from gateway.streams import Streams
 from gateway.websocket import Socket
-from penstock import log, redis_link
+from penstock import audit, log, redis_link
+from penstock.access import Access
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
 from penstock.catalog.reader import CatalogReader
@@ -51,6 +52,7 @@ from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
 from penstock.errors import BusError, PenstockError
 from penstock.health import Health
+from penstock.login import Login
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
@@ -62,6 +64,7 @@ _FOR_EVER_S = 1e7
 def run(settings: GatewaySettings) -> int:
     """Serve until told to stop."""
     log.configure("gateway", settings.log_level)
+    audit.open_trail(settings.audit_log, "gateway")
     # the event loop must not wait five milliseconds for the thread that encodes rows
     sys.setswitchinterval(_SWITCH_S)
     uvloop.run(_serve(settings))
@@ -121,36 +124,29 @@ class _Gateway:
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
         self._federation = Federation(self._definer, self._admin, clock, settings.data_dir)
-        definitions = Definitions(self._definer, streams, self._federation, clock)
-        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog)
+        principals = Principals(self._definer, clock, settings.user)
+        definitions = Definitions(self._definer, streams, self._federation, principals, clock)
+        access = Access(self._catalog, settings.user)
+        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access)
         self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)
-        information = Information(self._catalog, self._redis, _version())
+        information = Information(self._catalog, self._redis, _version(), access)
         self._forwarder = Forwarder(self._reader, internal_token(password))
         self._executor = Executor(
-            self._catalog,
-            self._definer,
-            definitions,
-            streams,
-            intake,
-            self._publisher,
-            self._store,
-            information,
-            self._forwarder,
-            self._federation,
-            clock,
-        )
-        users = Users({settings.user: password})
-        door = Door(users, settings.allowed_origins)
+            self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder,
+            self._federation, access, clock,
+        )  # fmt: skip
+        login = Login(self._catalog, settings.user, password, clock)
+        door = Door(login, settings.allowed_origins)
         self._socket = Socket(intake, settings.window, settings.max_body)
         app = web.Application(client_max_size=settings.max_body)
         for part in (
-            Rest(self._executor, users, clock, {"version": _version(), "notifier_url": settings.notifier_url}),
+            Rest(self._executor, login, clock, {"version": _version(), "notifier_url": settings.notifier_url}),
             Ingest(intake),
             Latest(intake, self._redis),
             self._socket,
-            Influx(intake, self._definer, self._forwarder, clock),
-            Registry(self._catalog),
-            Drain(self._definer, self._redis, wait_for_jobs=settings.wait_for_jobs),
+            Influx(intake, self._definer, self._forwarder, access, clock),
+            Registry(self._catalog, access),
+            Drain(self._definer, self._redis, access, wait_for_jobs=settings.wait_for_jobs),
             Console(),
         ):
             app.router.add_routes(part.routes(door))
@@ -236,14 +232,16 @@ class _Gateway:
 
     async def _forwarded(self, body: dict[str, object]) -> None:
         """DDL that another gateway sends to the catalog's leader."""
+        user = str(body.get("user", ""))
         if "widen" in body:
             asked = body["widen"]
             assert isinstance(asked, dict)
             time, columns, tags = ([column_from_json(c) for c in asked[k]] for k in ("time", "columns", "tags"))
-            await self._definer.run(lambda: self._definer.widen(asked["database"], asked["table"], time[0], columns, tags))
+            await self._definer.run(lambda: self._definer.widen(asked["database"], asked["table"], time[0], columns, tags), user)
             return
         database = body.get("database")
-        session = Session(str(database) if database else None, str(body.get("timezone") or "UTC"), remote="gateway", forwarded=True)
+        timezone = str(body.get("timezone") or "UTC")
+        session = Session(str(database) if database else None, timezone, user=user, remote="gateway", forwarded=True)
         await self._executor.run(str(body["sql"]), session)
 
 

@@ -24,6 +24,7 @@ from penstock.bus import Admin, Delivery, Publisher
 from penstock.catalog import changes
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import Child, Database, Table
+from penstock.catalog.principals import owner
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
@@ -57,6 +58,8 @@ class Definer:
         self._redis, self._children = client, children
         self._live_timeout, self._wait_for_jobs = live_timeout, wait_for_jobs
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ddl")
+        #: for whom the DDL thread works at the moment; they own what they make
+        self._user = ""
 
     @property
     def catalog(self) -> Catalog:
@@ -65,10 +68,15 @@ class Definer:
     def close(self) -> None:
         self._thread.shutdown()
 
-    async def run(self, action: Callable[[], T]) -> T:
-        """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another gateway is that."""
+    async def run(self, action: Callable[[], T], user: str = "") -> T:
+        """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another gateway is that.
+
+        Args:
+            user: gets all rights on what the action makes.
+        """
 
         def lead() -> T:
+            self._user = user
             for last in (False, True):
                 self._lead()
                 try:
@@ -95,7 +103,8 @@ class Definer:
         missing = {t: n for t, n in wanted.items() if t not in self.catalog.topics()}
         if missing:
             self._admin.ensure_topics(missing)
-        return self._writer.commit(change.puts, change.removes) if change.puts or change.removes else self.catalog.revision
+        puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
+        return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
 
     def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
         """Apply one of the rules of `penstock.catalog.changes` and write what it says."""

@@ -13,6 +13,7 @@ from gateway import insert, times
 from gateway.ddl import Definer
 from gateway.federation import Federation
 from gateway.intake import database_of, layout_of
+from gateway.principals import Principals
 from gateway.streams import Streams
 from penstock import names
 from penstock.catalog import changes, virtual
@@ -30,8 +31,9 @@ After = Callable[[], None] | None
 class Definitions:
     """Applies one DDL statement at a time."""
 
-    def __init__(self, definer: Definer, streams: Streams, federation: Federation, clock: Clock) -> None:
+    def __init__(self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, clock: Clock) -> None:
         self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
+        self._principals = principals
 
     def apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
         """Do what *statement* says. Raises PenstockError; CatalogErrors come back pointing at the statement."""
@@ -76,6 +78,9 @@ class Definitions:
                 return None
             case st.SteerView():
                 self._federation.steer(statement, self._home(statement, statement.view, database).name)
+                return None
+            case st.CreateUser() | st.AlterUser() | st.CreateRole() | st.Grant() | st.GrantRole() | st.RevokeTokens():
+                self._principals.apply(statement, database)
                 return None
         raise statement.error(f"{type(statement).__name__} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
 
@@ -224,6 +229,9 @@ class Definitions:
             self._definer.set_tags(home, name, bound)
 
     def _drop(self, statement: st.Drop, database: str | None) -> After:
+        if statement.kind in ("user", "role"):
+            self._principals.drop(statement)
+            return None
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
             if statement.kind == "database":
                 self._definer.drop_database(name.name, if_exists)

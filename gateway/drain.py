@@ -20,9 +20,10 @@ from aiohttp import web
 from gateway import http
 from gateway.children import text
 from gateway.ddl import Definer
-from gateway.door import Door
+from gateway.door import Door, user_of
 from gateway.intake import database_of
 from penstock import names
+from penstock.access import Access
 from penstock.errors import BusError, SchemaError
 from penstock.records import ControlRecord
 
@@ -32,8 +33,8 @@ _MAX_DEPTH = 32
 class Drain:
     """The handler."""
 
-    def __init__(self, definer: Definer, client: redis.Redis, *, wait_for_jobs: bool) -> None:
-        self._definer, self._redis, self._wait_for_jobs = definer, client, wait_for_jobs
+    def __init__(self, definer: Definer, client: redis.Redis, access: Access, *, wait_for_jobs: bool) -> None:
+        self._definer, self._redis, self._access, self._wait_for_jobs = definer, client, access, wait_for_jobs
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.post("/v1/drain", door.guard(self._drain))]
@@ -42,7 +43,11 @@ class Drain:
         depth = request.query.get("depth", "1")
         if not depth.isdecimal() or not 0 <= int(depth) <= _MAX_DEPTH:
             raise SchemaError(f"depth is 0 to {_MAX_DEPTH}", code="E_BODY")
-        topics = self._topics(request.query.get("db"))
+        database, user = request.query.get("db"), user_of(request)
+        home = self._definer.catalog.database(database) if database is not None else None
+        if home is None or not self._access.sees(user, home):
+            self._access.require(user, "WRITE", None)
+        topics = self._topics(database)
         for _ in range(int(depth) + 1):
             await asyncio.to_thread(self._round, topics)
         await asyncio.to_thread(self._notified, topics)

@@ -7,6 +7,7 @@ gateway that holds the catalog's lease. Refuses statements that this build does 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,38 +26,41 @@ from gateway.forward import Forwarder
 from gateway.information import SCHEMA, Information
 from gateway.intake import Intake, database_of, refuse_virtual
 from gateway.publisher import Publisher
+from gateway.rights import Asked, Need, needs
 from gateway.rows import Layout
 from gateway.select import Store
 from gateway.streams import Streams
-from penstock import log, names
+from penstock import audit, names
+from penstock.access import Access
 from penstock.catalog.model import Database, External
+from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
-from penstock.errors import CatalogError, SqlSemanticError, SqlSyntaxError
+from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
 from penstock.sql import parse
 from penstock.sql import render as sql_text
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.sql.source import masked
+from penstock.sql.secret import hidden
 from penstock.types import ColumnType
 
-_log = log.get("gateway.execute")
 T = TypeVar("T")
 #: longer texts are parsed in a worker thread
 _LONG = 16 * 1024
 _DDL = (
     st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateChildren, st.AlterTable, st.Drop, st.CreateStream,
-    st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode,
-    st.CreateExternalStream, st.CreateView, st.SteerView,
+    st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode, st.CreateUser, st.AlterUser,
+    st.CreateRole, st.Grant, st.GrantRole, st.RevokeTokens, st.CreateExternalStream, st.CreateView, st.SteerView,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a request says beside its text. `forwarded`: another gateway sent it, so it is not sent on."""
+    """What a request says beside its text. `forwarded`: another gateway sent it, so it is not sent on. Nobody ("") may do nothing."""
 
     database: str | None = None
     timezone: str = "UTC"
+    user: str = ""
     key: str | None = None
     remote: str = ""
     forwarded: bool = False
@@ -67,11 +71,11 @@ class Executor:
 
     def __init__(
         self, catalog: Callable[[], Catalog], definer: Definer, definitions: Definitions, streams: Streams, intake: Intake,
-        publisher: Publisher, store: Store, information: Information, forwarder: Forwarder,
-        federation: Federation, clock: Clock,
+        publisher: Publisher, store: Store, information: Information, forwarder: Forwarder, federation: Federation, access: Access,
+        clock: Clock,
     ) -> None:  # fmt: skip
         self._catalog, self._definer, self._definitions, self._streams = catalog, definer, definitions, streams
-        self._intake, self._publisher, self._store = intake, publisher, store
+        self._intake, self._publisher, self._store, self._access = intake, publisher, store, access
         self._information, self._forwarder, self._federation, self._clock = information, forwarder, federation, clock
 
     async def run(self, text: str, session: Session) -> Answer:
@@ -83,6 +87,7 @@ class Executor:
             raise SqlSemanticError("an idempotency key is for one statement", code="E_SEVERAL_STATEMENTS")
         answer: Answer = Affected()
         for statement in statements:
+            await self._allow(statement, session)
             if isinstance(statement, st.UseDatabase):
                 session = replace(session, database=database_of(self._catalog(), statement.name).name)
                 answer = Affected()
@@ -102,19 +107,63 @@ class Executor:
         if isinstance(statement, st.Explain):
             return await self._explain(statement, session)
         if isinstance(statement, st.Show):
-            return await asyncio.to_thread(self._information.show, statement, session.database)
+            return await asyncio.to_thread(self._information.seen_by(session.user).show, statement, session.database)
         if isinstance(statement, st.ShowCreate):
-            return await asyncio.to_thread(self._information.show_create, statement, session.database)
+            return await asyncio.to_thread(self._information.seen_by(session.user).show_create, statement, session.database)
         if isinstance(statement, st.Describe):
             return await self._describe(statement, session)
         raise statement.error("this statement is not available", code="E_UNSUPPORTED_STATEMENT")
+
+    # ---------------------------------------------------------------- rights
+
+    async def _allow(self, statement: st.Statement, session: Session) -> None:
+        """Raises AuthError unless the user may do what *statement* says."""
+        if session.user == self._access.root:
+            return
+        catalog = self._catalog()
+        for need in needs(statement, Asked(session.user, session.database, catalog)):
+            await self._ask(need, session.user, catalog)
+
+    async def _ask(self, need: Need, user: str, catalog: Catalog) -> None:
+        access = self._access
+        if need.kind == "all":
+            access.require(user, need.right or "ADMIN", None)
+            return
+        if not need.database:
+            return  # there is no current database, which the statement is refused for
+        home = catalog.database(need.database)
+        if need.right is None:
+            await self._see(need, user, home)
+        elif need.kind == "database":
+            access.require_named(user, need.right, need.database)
+        elif (found := _plain(catalog, need)) is not None:
+            access.require(user, need.right, found)
+        elif need.kind in ("stream", "view"):
+            access.require_named(user, need.right, need.database, need.name)
+        elif not (home is not None and access.may(user, need.right, home)):
+            try:
+                await self._intake.locate_for(user, need.right, need.database, need.name)
+            except CatalogError as error:
+                if error.code not in ("E_NO_TABLE", "E_NO_DATABASE"):
+                    raise
+
+    async def _see(self, need: Need, user: str, home: Database | None) -> None:
+        """Any right on it will do."""
+        access = self._access
+        found: Object | None = home if need.kind == "database" else _plain(self._catalog(), need)
+        if found is None and home is not None and need.kind == "table" and not access.may(user, "READ", home):
+            with contextlib.suppress(CatalogError):
+                layout, _ = await self._intake.locate(home.name, need.name)
+                found = self._catalog().table_by_id(layout.table_id)
+        if found is None or not access.sees(user, found):
+            access.require_named(user, "READ", need.database, need.name or None)
 
     # ---------------------------------------------------------------- reading
 
     async def _query(self, statement: st.Query, session: Session) -> pa.Table:
         tables = list(statement.query.find_all(exp.Table))
         if not tables or any(t.db.lower() == SCHEMA for t in tables):
-            answer = await asyncio.to_thread(self._information.query, statement.query)
+            answer = await asyncio.to_thread(self._information.seen_by(session.user).query, statement.query)
             if answer is not None:
                 return answer
         prefixes = {names.ingest_topic(d) for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
@@ -193,20 +242,17 @@ class Executor:
     # ---------------------------------------------------------------- defining
 
     async def _define(self, statement: st.Statement, session: Session) -> Affected:
-        _log.info(
-            "ddl",
-            audit=True,
-            kind=type(statement).__name__,
-            sql=masked(statement.text)[:2000],
-            database=session.database,
-            remote=session.remote,
-        )
+        told = {"user": session.user, "kind": type(statement).__name__, "sql": hidden(statement.text)[:2000], "database": session.database}
+        audit.write("ddl", remote=session.remote, **told)
         try:
-            after = await self._definer.run(lambda: self._definitions.apply(statement, session.database, session.timezone))
+            after = await self._definer.run(lambda: self._definitions.apply(statement, session.database, session.timezone), session.user)
+        except PenstockError as error:
+            audit.write("ddl failed", remote=session.remote, code=error.code, **told)
+            raise
         except Elsewhere as elsewhere:
             if session.forwarded:
                 raise CatalogError("the catalog changes hands at this moment", code="E_LEASE_HELD", hint="try again in a second") from None
-            await self._forwarder.statement(elsewhere.address, statement.text, session.database, session.timezone)
+            await self._forwarder.statement(elsewhere.address, session.user, statement.text, session.database, session.timezone)
             return Affected()
         if after is not None:
             await asyncio.to_thread(after)
@@ -233,3 +279,15 @@ class Executor:
             return action()
         except CatalogError as error:
             raise statement.error(error.message, name, code=error.code, hint=error.hint) from error
+
+
+def _plain(catalog: Catalog, need: Need) -> Object | None:
+    """What a need is about, unless the name is a table's or child table's."""
+    if need.kind == "stream":
+        return catalog.stream(need.database, need.name)
+    view = catalog.view(need.database, need.name)
+    if need.kind == "view":
+        return view
+    if catalog.table(need.database, need.name) is not None:
+        return None
+    return catalog.external(need.database, need.name) or (catalog.table_by_id(view.target_id) if view is not None else None)

@@ -58,14 +58,16 @@ class Forwarder:
         self._reader, self._token = reader, token
         self._session: aiohttp.ClientSession | None = None
 
-    async def statement(self, address: str, sql: str, database: str | None, timezone: str) -> None:
-        """Have a DDL statement run at *address*."""
-        await self._send(address, {"sql": sql, "database": database, "timezone": timezone})
+    async def statement(self, address: str, user: str, sql: str, database: str | None, timezone: str) -> None:
+        """Have a DDL statement of *user* run at *address*."""
+        await self._send(address, {"sql": sql, "database": database, "timezone": timezone, "user": user})
 
-    async def widen(self, address: str, database: str, table: str, time: Column, columns: list[Column], tags: list[Column]) -> None:
+    async def widen(
+        self, address: str, user: str, database: str, table: str, time: Column, columns: list[Column], tags: list[Column]
+    ) -> None:
         """Have a table made or widened for line protocol at *address*."""
         parts = {"time": [column_to_json(time)], "columns": [column_to_json(c) for c in columns], "tags": [column_to_json(c) for c in tags]}
-        await self._send(address, {"widen": {"database": database, "table": table, **parts}})
+        await self._send(address, {"widen": {"database": database, "table": table, **parts}, "user": user})
 
     async def close(self) -> None:
         if self._session is not None:

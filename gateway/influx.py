@@ -14,12 +14,13 @@ from aiohttp import web
 
 from gateway import http
 from gateway.ddl import Definer, Elsewhere
-from gateway.door import Door, body
+from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
 from gateway.intake import Intake, database_of
 from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.rows import TBNAME, RowError
 from penstock import names
+from penstock.access import Access
 from penstock.clock import Clock
 from penstock.errors import PenstockError, SchemaError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
@@ -37,8 +38,8 @@ _LONG = 64 * 1024
 class Influx:
     """The handlers of line protocol."""
 
-    def __init__(self, intake: Intake, definer: Definer, forwarder: Forwarder, clock: Clock) -> None:
-        self._intake, self._definer, self._forwarder, self._clock = intake, definer, forwarder, clock
+    def __init__(self, intake: Intake, definer: Definer, forwarder: Forwarder, access: Access, clock: Clock) -> None:
+        self._intake, self._definer, self._forwarder, self._access, self._clock = intake, definer, forwarder, access, clock
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         first, second = door.guard(self._write_v1, _error), door.guard(self._write_v2, _error)
@@ -71,8 +72,9 @@ class Influx:
         by_table: dict[str, list[Point]] = {}
         for point in points:
             by_table.setdefault(point.measurement, []).append(point)
+        user = user_of(request)
         for table, some in by_table.items():
-            await self._ensure(database, table, *_needs(some))
+            await self._ensure(user, database, table, *_needs(some))
         futures = [await self._submit(database, table, some, precision, len(data)) for table, some in by_table.items()]
         for future, some in zip(futures, by_table.values(), strict=True):
             try:
@@ -83,16 +85,23 @@ class Influx:
                 raise LineError(error.message.partition(": ")[2] or error.message, some[error.row].line) from error
         return web.Response(status=204)
 
-    async def _ensure(self, database: str, table: str, columns: list[Column], tags: list[Column]) -> None:
-        """Make the table, or give it what these points need and it lacks."""
+    async def _ensure(self, user: str, database: str, table: str, columns: list[Column], tags: list[Column]) -> None:
+        """Make the table, or give it what these points need and it lacks; who may do neither may still write what fits."""
+        known = self._definer.catalog.table(database, table)
+        if known is None:
+            self._access.require_named(user, "CREATE", database, table)
+        else:
+            self._access.require(user, "WRITE", known)
         database_of(self._definer.catalog, database)
         if not self._definer.missing(database, table, columns, tags):
             return
+        if known is not None:
+            self._access.require(user, "ALTER", known)
         time = ColumnDefaults.time()
         try:
-            await self._definer.run(lambda: self._definer.widen(database, table, time, columns, tags))
+            await self._definer.run(lambda: self._definer.widen(database, table, time, columns, tags), user)
         except Elsewhere as elsewhere:
-            await self._forwarder.widen(elsewhere.address, database, table, time, columns, tags)
+            await self._forwarder.widen(elsewhere.address, user, database, table, time, columns, tags)
 
     async def _submit(self, database: str, table: str, points: list[Point], precision: str, size: int) -> asyncio.Future[Any]:
         found = self._intake.find(database, table)

@@ -17,7 +17,9 @@ from sqlglot import exp
 
 from gateway.answers import table_of
 from penstock import names
-from penstock.catalog.model import Child, External, StreamEntry, Table, VirtualColumn
+from penstock.access import Access, visible
+from penstock.catalog.model import Child, Database, External, Principal, StreamEntry, Table, User, VirtualColumn
+from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.link import external
@@ -106,14 +108,24 @@ _VIEWS: Columns = (
     ("view_name", _TEXT), ("db_name", _TEXT), ("status", _TEXT), ("source", _TEXT), ("target", _TEXT), ("rows_sent", _BIG),
     ("lag_records", _BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", _LONG), ("create_time", _TIME), ("sql", _LONG),
 )  # fmt: skip
+_USERS: Columns = (("name", _TEXT), ("super", _INT), ("enable", _INT), ("roles", _LONG), ("create_time", _TIME))
+_ROLES: Columns = (("name", _TEXT), ("users", _LONG))
+_GRANTS: Columns = (
+    ("user_name", _TEXT),
+    ("kind", _TEXT),
+    ("privilege", _TEXT),
+    ("object_type", _TEXT),
+    ("db_name", _TEXT),
+    ("object_name", _TEXT),
+)
 _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
 class Information:
-    """Answers questions about the catalog as it is now."""
+    """Answers questions about the catalog as it is now, as one user may see it."""
 
-    def __init__(self, catalog: Callable[[], Catalog], client: redis.Redis, version: str) -> None:
-        self._catalog, self._redis, self._version = catalog, client, version
+    def __init__(self, catalog: Callable[[], Catalog], client: redis.Redis, version: str, access: Access, user: str = "") -> None:
+        self._all, self._redis, self._version, self._access, self._user = catalog, client, version, access, user
         self._makers: dict[str, Callable[[], pa.Table]] = {
             "ins_databases": self._databases,
             "ins_stables": self._stables,
@@ -124,7 +136,17 @@ class Information:
             "ins_stream_tasks": self._tasks,
             "ins_external_streams": self._externals,
             "ins_views": self._views,
+            "ins_users": self._users,
+            "ins_roles": self._roles,
+            "ins_user_privileges": self._grants,
         }
+
+    def seen_by(self, user: str) -> Information:
+        """The same, as *user* may see it."""
+        return Information(self._all, self._redis, self._version, self._access, user)
+
+    def _catalog(self) -> Catalog:
+        return visible(self._all(), self._access, self._user)
 
     # ---------------------------------------------------------------- statements
 
@@ -148,7 +170,7 @@ class Information:
             table.set("db", None)
             table.set("this", exp.to_identifier(name))
         for call in list(tree.find_all(exp.Anonymous)):
-            values = {"server_version": self._version, "client_version": self._version, "database": None, "current_user": "root"}
+            values = {"server_version": self._version, "client_version": self._version, "database": None, "current_user": self._user}
             if call.name.lower() in values:
                 value = values[call.name.lower()]
                 literal: exp.Expression = exp.null() if value is None else exp.Literal.string(value)
@@ -193,6 +215,8 @@ class Information:
             answer = self._externals(statement.database)
         elif what == "VIEWS":
             answer = self._views(statement.database)
+        elif what in ("USERS", "ROLES", "GRANTS"):
+            answer = {"USERS": self._users, "ROLES": self._roles, "GRANTS": self._grants}[what]()
         elif what == "VARIABLES":
             answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
         else:
@@ -377,6 +401,47 @@ class Information:
                 status = {"running": "ready"}.get(s.status, s.status)
                 rows.append((s.name, s.database, s.id, field, level, status, int(value) if live else None, None if live else value))
         return table_of(_TASKS, rows)
+
+    def _users(self) -> pa.Table:
+        """All users for who may change them, else oneself. What a password became is not among the columns."""
+        catalog, root = self._all(), self._access.root
+        roles = {r.id: r.name for r in catalog.roles()}
+        rows: list[tuple[Any, ...]] = [(root, 1, 1, "", None)] if self._manages(root) else []
+        for u in catalog.users():
+            if self._manages(u.name):
+                rows.append((u.name, 0, int(u.enabled), ", ".join(roles[r] for r in u.roles if r in roles), u.created))
+        return table_of(_USERS, rows)
+
+    def _roles(self) -> pa.Table:
+        catalog = self._all()
+        rows = []
+        for role in catalog.roles():
+            having = [u.name for u in catalog.users() if role.id in u.roles and self._manages(u.name)]
+            if having or self._manages(""):
+                rows.append((role.name, ", ".join(having)))
+        return table_of(_ROLES, rows)
+
+    def _grants(self) -> pa.Table:
+        """Rights of users and roles; those of roles for who has them."""
+        catalog = self._all()
+        rows: list[tuple[Any, ...]] = [(self._access.root, "user", "ALL", "all", "*", "*")] if self._manages(self._access.root) else []
+        mine = catalog.user(self._user)
+        principals: list[Principal] = [u for u in catalog.users() if self._manages(u.name)]
+        principals += [r for r in catalog.roles() if self._manages("") or (mine is not None and r.id in mine.roles)]
+        for principal in principals:
+            kind = "user" if isinstance(principal, User) else "role"
+            for grant in principal.grants:
+                target = catalog.by_id(grant.object_id) if grant.object_id else None
+                if grant.object_id == 0:
+                    rows.append((principal.name, kind, grant.right, "all", "*", "*"))
+                elif isinstance(target, Database):
+                    rows.append((principal.name, kind, grant.right, "database", target.name, "*"))
+                elif isinstance(target, Object):
+                    rows.append((principal.name, kind, grant.right, kind_of(target), target.database, target.name))
+        return table_of(_GRANTS, rows)
+
+    def _manages(self, name: str) -> bool:
+        return name == self._user or self._access.may(self._user, "ADMIN", None)
 
     def _status(self, stream: StreamEntry) -> tuple[str, str]:
         if stream.status != "running":

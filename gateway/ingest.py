@@ -14,7 +14,7 @@ import pyarrow as pa
 from aiohttp import web
 
 from gateway import http, times
-from gateway.door import Door, body
+from gateway.door import Door, body, user_of
 from gateway.intake import Intake
 from gateway.rest import ARROW
 from penstock.errors import SchemaError
@@ -94,5 +94,7 @@ class Ingest:
         digest = hashlib.sha256(request.path.encode() + b"\0" + data).hexdigest() if key else ""
         tz = times.zone(request.query.get("tz", "UTC"))
         names = request.match_info
-        receipt = await self._intake.write(names["db"], names["table"], rows, size=len(data), key=key, digest=digest, tz=tz)
+        receipt = await self._intake.write(
+            names["db"], names["table"], rows, user=user_of(request), size=len(data), key=key, digest=digest, tz=tz
+        )
         return http.json_response({"rows": receipt.rows})

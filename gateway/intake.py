@@ -20,7 +20,8 @@ from gateway.coalescer import Write
 from gateway.idempotency import Ledger, Receipt
 from gateway.publisher import Publisher
 from gateway.rows import Layout
-from penstock.catalog.model import Database, Table
+from penstock.access import Access
+from penstock.catalog.model import Database, Right, Table
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import CatalogError
@@ -59,28 +60,30 @@ def refuse_virtual(layout: Layout) -> None:
 class Intake:
     """Takes writes from every way in. Event loop only."""
 
-    def __init__(self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog]) -> None:
+    def __init__(self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], access: Access) -> None:
         self._publisher, self._children, self._ledger, self._catalog = publisher, children, ledger, catalog
+        self._access = access
         self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
         self._revision = -1
         self._running: dict[str, asyncio.Future[Receipt]] = {}
 
     async def write(
-        self, database: str, table: str, rows: Body, *, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+        self, database: str, table: str, rows: Body, *, user: str, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
     ) -> Receipt:
         """Write rows and wait until Kafka has them."""
-        return await (await self.submit(database, table, rows, size=size, key=key, digest=digest, tz=tz))
+        return await (await self.submit(database, table, rows, user=user, size=size, key=key, digest=digest, tz=tz))
 
     async def submit(
-        self, database: str, table: str, rows: Body, *, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+        self, database: str, table: str, rows: Body, *, user: str, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
     ) -> asyncio.Future[Receipt]:
         """Queue rows; the future is done when Kafka has them.
 
         Raises:
+            AuthError: *user* may not write there.
             CatalogError: there is no such table.
             OverloadError, BusError: not now.
         """
-        layout, child = await self.locate(database, table)
+        layout, child = await self.locate_for(user, "WRITE", database, table)
         return await self.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz)
 
     async def submit_to(
@@ -124,6 +127,20 @@ class Intake:
     def _forget(self, key: str, future: asyncio.Future[Receipt]) -> None:
         if self._running.get(key) is future:
             del self._running[key]
+
+    async def locate_for(self, user: str, right: Right, database: str, name: str) -> tuple[Layout, str | None]:
+        """The same for somebody who needs a right on it: who has none is not told whether it exists. Raises AuthError, CatalogError."""
+        try:
+            found = self.find(database, name) or await self._search(database, name)
+        except CatalogError:
+            self._access.require_named(user, right, database, name)
+            raise
+        table = self._catalog().table_by_id(found[0].table_id)
+        if table is None:
+            self._access.require_named(user, right, database, name)
+        else:
+            self._access.require(user, right, table)
+        return found
 
     async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:
         """The layout of *name* and, when it is a child table, its own spelling. Raises CatalogError."""

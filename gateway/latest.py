@@ -15,7 +15,7 @@ from aiohttp import web
 
 from gateway import http
 from gateway.children import text
-from gateway.door import Door
+from gateway.door import Door, user_of
 from gateway.intake import Intake
 from penstock import names
 from penstock.errors import BusError, SchemaError
@@ -33,7 +33,7 @@ class Latest:
         return [web.get("/v1/tables/{db}/{table}/last", door.guard(self._last))]
 
     async def _last(self, request: web.Request) -> web.Response:
-        layout, child = await self._intake.locate(request.match_info["db"], request.match_info["table"])
+        layout, child = await self._intake.locate_for(user_of(request), "READ", request.match_info["db"], request.match_info["table"])
         wanted = [child] if child is not None else request.query.getall("tbname", [layout.table] if layout.plain else [])
         key = names.last_row(layout.database, layout.table)
         found = await asyncio.to_thread(self._ask, key, wanted)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from aiohttp import web
 
 from gateway import http
-from gateway.door import Door
+from gateway.door import Door, user_of
+from penstock.access import Access, visible
 from penstock.catalog import registry
 from penstock.catalog.registry import Registered
 from penstock.catalog.view import Catalog
@@ -24,8 +25,12 @@ _JSON = "application/vnd.schemaregistry.v1+json"
 class Registry:
     """Subjects are `<topic>-<table>`; versions count from 1."""
 
-    def __init__(self, catalog: Callable[[], Catalog]) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Callable[[], Catalog], access: Access) -> None:
+        self._all, self._access = catalog, access
+
+    def _catalog(self, request: web.Request) -> Catalog:
+        """What the user may see: a table that is not theirs has no subject here."""
+        return visible(self._all(), self._access, user_of(request))
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         def get(path: str, handler: Callable[[web.Request], object]) -> web.RouteDef:
@@ -43,7 +48,7 @@ class Registry:
             get("/schemas/ids/{id}/schema", lambda r: json.loads(self._text(r))),
             get("/schemas/ids/{id}/subjects", lambda r: [f.subject for f in self._of_id(r)]),
             get("/schemas/ids/{id}/versions", lambda r: [{"subject": f.subject, "version": f.version} for f in self._of_id(r)]),
-            get("/subjects", lambda _: registry.subjects(self._catalog())),
+            get("/subjects", lambda r: registry.subjects(self._catalog(r))),
             get("/subjects/{subject}/versions", lambda r: [v.version for v in self._versions(r)]),
             get("/subjects/{subject}/versions/{version}", lambda r: _shown(self._version(r))),
             get("/subjects/{subject}/versions/{version}/schema", lambda r: json.loads(self._version(r).schema)),
@@ -53,19 +58,19 @@ class Registry:
 
     def _text(self, request: web.Request) -> str:
         number = request.match_info["id"]
-        text = registry.schema_text(self._catalog(), int(number)) if number.isdecimal() else None
+        text = registry.schema_text(self._catalog(request), int(number)) if number.isdecimal() else None
         if text is None:
             raise _Missing(40403, f"Schema {number} not found")
         return text
 
     def _of_id(self, request: web.Request) -> list[Registered]:
         number = request.match_info["id"]
-        found = registry.of_id(self._catalog(), int(number)) if number.isdecimal() else None
+        found = registry.of_id(self._catalog(request), int(number)) if number.isdecimal() else None
         return [found] if found is not None else []
 
     def _versions(self, request: web.Request) -> list[Registered]:
         subject = request.match_info["subject"]
-        found = registry.versions(self._catalog(), subject)
+        found = registry.versions(self._catalog(request), subject)
         if not found:
             raise _Missing(40401, f"Subject '{subject}' not found.")
         return found

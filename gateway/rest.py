@@ -13,11 +13,11 @@ from typing import Any
 from aiohttp import web
 
 from gateway import answers, http, times
-from gateway.auth import Users
-from gateway.door import Door, body
+from gateway.door import Door, body, user_of
 from gateway.execute import Executor, Session
 from penstock.clock import Clock
 from penstock.errors import PenstockError, SchemaError
+from penstock.login import Login
 
 ARROW = "application/vnd.apache.arrow.stream"
 #: answers with more cells are made in a worker thread
@@ -27,19 +27,19 @@ _SMALL = 2_000
 class Rest:
     """The handlers; `routes` mounts them."""
 
-    def __init__(self, executor: Executor, users: Users, clock: Clock, info: Mapping[str, str]) -> None:
+    def __init__(self, executor: Executor, login: Login, clock: Clock, info: Mapping[str, str]) -> None:
         """
         Args:
             info: what /v1/info tells: version, and where the notifier is.
         """
-        self._executor, self._users, self._clock, self._info = executor, users, clock, dict(info)
+        self._executor, self._login, self._clock, self._info = executor, login, clock, dict(info)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         sql = door.guard(self._sql, http.tdengine_error)
         return [
             web.post("/rest/sql", sql),
             web.post("/rest/sql/{db}", sql),
-            web.get("/rest/login/{user}/{password}", self._login),
+            web.get("/rest/login/{user}/{password}", self._log_in),
             web.post("/v1/query", door.guard(self._query)),
             web.get("/v1/info", door.guard(self._about)),
         ]
@@ -57,15 +57,17 @@ class Rest:
             return _bad_parameter("no sql input" if request.can_read_body else "no message input")
         tz = query.get("conn_tz") or query.get("tz") or "UTC"
         times.zone(tz)
-        session = Session(request.match_info.get("db"), tz, key=request.headers.get("Idempotency-Key"), remote=request.remote or "")
+        session = _session(request, request.match_info.get("db"), tz)
         answer = await self._executor.run(text, session)
         timing = self._clock.now() - started if query.get("timing") == "true" else None
         data = await _render(answer, tz, with_meta in ("true", "1", "t"), timing)
         return web.Response(body=data, content_type="application/json", charset="utf-8")
 
-    async def _login(self, request: web.Request) -> web.Response:
+    async def _log_in(self, request: web.Request) -> web.Response:
+        where = request.remote or ""
         try:
-            token = self._users.token(request.match_info["user"], request.match_info["password"], where=request.remote or "")
+            user = await asyncio.to_thread(self._login.login, request.match_info["user"], request.match_info["password"], where=where)
+            token = self._login.token(user, where=where)
         except PenstockError as error:
             return http.tdengine_error(error)
         return http.json_response({"code": 0, "desc": token})
@@ -86,11 +88,16 @@ class Rest:
         tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
         times.zone(tz)
         database = wanted.get("database") or request.query.get("db")
-        session = Session(database, tz, key=request.headers.get("Idempotency-Key"), remote=request.remote or "")
+        session = _session(request, database, tz)
         answer = await self._executor.run(wanted["sql"], session)
         if ARROW in request.headers.get("Accept", ""):
             return web.Response(body=await asyncio.to_thread(answers.to_arrow, answer), content_type=ARROW)
         return web.Response(body=await _render(answer, tz, False, None), content_type="application/json", charset="utf-8")
+
+
+def _session(request: web.Request, database: str | None, tz: str) -> Session:
+    key = request.headers.get("Idempotency-Key")
+    return Session(database, tz, user=user_of(request), key=key, remote=request.remote or "")
 
 
 async def _render(answer: answers.Answer, tz: str, objects: bool, timing: int | None) -> bytes:

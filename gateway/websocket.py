@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 from aiohttp import WSMsgType, web
 
-from gateway.door import Door
+from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.ingest import Rows, from_arrow, parse_json
 from gateway.intake import Intake
-from penstock import log
-from penstock.errors import BusError, PenstockError, SchemaError
+from penstock import audit, log
+from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 
 _log = log.get("gateway.websocket")
 _PING_S = 20.0
@@ -49,7 +49,9 @@ class Socket:
         self._open.add(socket)
         try:
             await socket.send_str(json.dumps({"window": self._window, "max_frame": self._max_frame}))
-            await _Connection(socket, self._intake, self._window, request.query.get("table")).serve()
+            await _Connection(
+                socket, self._intake, self._window, request.query.get("table"), user_of(request), request.remote or ""
+            ).serve()
         finally:
             self._open.discard(socket)
         return socket
@@ -58,8 +60,10 @@ class Socket:
 class _Connection:
     """One client: reads frames while the window has room, sends answers as they come."""
 
-    def __init__(self, socket: web.WebSocketResponse, intake: Intake, window: int, table: str | None) -> None:
+    def __init__(self, socket: web.WebSocketResponse, intake: Intake, window: int, table: str | None, user: str, remote: str) -> None:
         self._socket, self._intake, self._table = socket, intake, table
+        self._user, self._remote = user, remote
+        self._audited: set[str] = set()
         self._room = asyncio.Semaphore(window)
         self._window = window
         self._answers: asyncio.Queue[str | None] = asyncio.Queue()
@@ -97,7 +101,7 @@ class _Connection:
                 raise SchemaError('a frame names its table: "database.table"', code="E_BODY")
             database, _, name = table.partition(".")
             digest = hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest() if key else ""
-            future = await self._intake.submit(database, name, rows, size=len(data), key=key, digest=digest)
+            future = await self._intake.submit(database, name, rows, user=self._user, size=len(data), key=key, digest=digest)
         except PenstockError as error:
             self._refuse(seq, error)
             return
@@ -115,6 +119,9 @@ class _Connection:
             self._refuse(seq, error if isinstance(error, PenstockError) else BusError("the write was given up", code="E_INTERNAL"))
 
     def _refuse(self, seq: Any, error: PenstockError) -> None:
+        if isinstance(error, AuthError) and error.message not in self._audited:  # once, not for each of its frames
+            self._audited.add(error.message)
+            audit.refused(self._user, self._remote, error)
         self._answers.put_nowait(json.dumps({"nack": seq, "error": error.to_dict()}))
 
 

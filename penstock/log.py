@@ -35,28 +35,32 @@ def configure(room: str, level: str = "INFO") -> None:
         cache_logger_on_first_use=False,
     )
 
-    def add_room(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        # a processor and not a context variable: threads start with empty contexts
-        event.setdefault("room", room)
-        return event
-
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=_SHARED,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                add_room,
-                structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
-            ],
-        )
-    )
+    handler.setFormatter(formatter(room))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level) if level != "DEBUG" else logging.INFO)
     logging.captureWarnings(True)
+
+
+def formatter(room: str) -> logging.Formatter:
+    """Makes lines as this process logs them, for a handler of its own."""
+
+    def add_room(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        # a processor and not a context variable: threads start with empty contexts
+        event.setdefault("room", room)
+        return event
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_SHARED,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            add_room,
+            structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+        ],
+    )
 
 
 def get(name: str, **bound: Any) -> structlog.stdlib.BoundLogger:

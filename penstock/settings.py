@@ -53,8 +53,11 @@ class Settings(BaseSettings):
     state_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "state"))
     segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
 
+    #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
     password: SecretStr | None = None
+    #: logins, definitions, grants and refusals; empty: in the room's log only
+    audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     clock: Literal["system", "manual"] = "system"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, Table, View, VirtualColumn
+from penstock.catalog.model import Child, Database, Entry, External, Role, StreamEntry, Table, User, View, VirtualColumn
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
@@ -17,7 +17,9 @@ LEADER_KEY = b"leader/0"
 
 
 def kind_of(entry: Entry) -> str:
-    return {Database: "database", Table: "table", Child: "child", StreamEntry: "stream", External: "external", View: "view"}[type(entry)]
+    kinds = {Database: "database", Table: "table", Child: "child", StreamEntry: "stream", User: "user", Role: "role"}
+    kinds |= {External: "external", View: "view"}
+    return kinds[type(entry)]
 
 
 def key_of(entry: Entry) -> bytes:
@@ -75,4 +77,6 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "stream": _stream,
     "external": lambda record, body: cast(External, build(External, body)),
     "view": lambda record, body: cast(View, build(View, body)),
+    "user": lambda record, body: cast(User, build(User, body)),
+    "role": lambda record, body: cast(Role, build(Role, body)),
 }

@@ -1,4 +1,4 @@
-"""What the catalog holds: frozen dataclasses of databases, tables with all their versions, child tables and streams.
+"""What the catalog holds: frozen dataclasses of databases, tables with all their versions, child tables, streams, users and roles.
 
 Names keep the spelling they were created with; who looks them up compares case-insensitively (`penstock.catalog.view`).
 Nothing here knows Kafka or Avro: entries become records in `penstock.catalog.entries`.
@@ -199,4 +199,41 @@ class View:
     mirror: bool = False
 
 
-Entry = Database | Table | Child | StreamEntry | External | View
+#: what may be granted; the last two only on everything
+Right = Literal["READ", "WRITE", "CREATE", "ALTER", "DROP", "FUNCTION", "ADMIN"]
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One right on the database, table or stream of an id (ids are never used again), or on everything: 0."""
+
+    right: Right
+    object_id: int = 0
+
+
+@dataclass(frozen=True)
+class Role:
+    """Rights under a name, for users to have."""
+
+    id: int
+    name: str
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody who may log in. `password` is an argon2 hash and is shown nowhere; `generation` outdates the tokens given out before."""
+
+    id: int
+    name: str
+    password: str = field(repr=False)
+    enabled: bool = True
+    roles: tuple[int, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    #: epoch milliseconds
+    created: int = 0
+    generation: int = 0
+
+
+Principal = User | Role
+Entry = Database | Table | Child | StreamEntry | External | View | User | Role

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, Table, TableVersion, View
+from penstock.catalog.model import Child, Database, Entry, External, Role, StreamEntry, Table, TableVersion, User, View
 from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
 from penstock.sql.plan import StreamPlan
 
@@ -27,6 +27,10 @@ class Catalog:
         self._streams: dict[tuple[str, str], StreamEntry] = {}
         self._externals: dict[tuple[str, str], External] = {}
         self._views: dict[tuple[str, str], View] = {}
+        self._users: dict[str, User] = {}
+        self._roles: dict[str, Role] = {}
+        #: grows with every change of a user or role: what was worked out from them is old then
+        self.principals = 0
         #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
         self._ids: dict[int, Entry] = {}
@@ -53,6 +57,12 @@ class Catalog:
             self._externals[entry.database.lower(), entry.name.lower()] = entry
         elif isinstance(entry, View):
             self._views[entry.database.lower(), entry.name.lower()] = entry
+        elif isinstance(entry, User):
+            self._users[entry.name.lower()] = entry
+            self.principals += 1
+        elif isinstance(entry, Role):
+            self._roles[entry.name.lower()] = entry
+            self.principals += 1
         else:
             self._databases[entry.name.lower()] = entry
         self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
@@ -73,6 +83,9 @@ class Catalog:
             self._externals.pop((old.database.lower(), old.name.lower()), None)
         elif isinstance(old, View):
             self._views.pop((old.database.lower(), old.name.lower()), None)
+        elif isinstance(old, User | Role):
+            (self._users if isinstance(old, User) else self._roles).pop(old.name.lower(), None)
+            self.principals += 1
         elif old is not None:
             self._databases.pop(old.name.lower(), None)
         return old
@@ -184,6 +197,18 @@ class Catalog:
     def views_of(self, entry_id: int) -> list[View]:
         """Views that read or write this table or external stream."""
         return [v for v in self.views() if entry_id in (v.source_id, v.target_id)]
+
+    def user(self, name: str) -> User | None:
+        return self._users.get(name.lower())
+
+    def users(self) -> list[User]:
+        return sorted(self._users.copy().values(), key=lambda u: u.name)
+
+    def role(self, name: str) -> Role | None:
+        return self._roles.get(name.lower())
+
+    def roles(self) -> list[Role]:
+        return sorted(self._roles.copy().values(), key=lambda r: r.name)
 
     def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
         """The table and the version whose records carry *schema_id*."""

@@ -135,6 +135,8 @@ class StatementParser(ShowParser):
             "FLUSH": self.flush,
             "RECALCULATE": self.recalculate,
             "SYSTEM": self.system,
+            "GRANT": self.grant,
+            "REVOKE": self.revoke,
         }
         word = self.word()
         if self.source.text[self.offset : self.offset + 1] == "(":
@@ -158,10 +160,16 @@ class StatementParser(ShowParser):
             return self.create_external_stream()
         if self.take("MATERIALIZED", "VIEW"):
             return self.create_view()
+        if self.take("USER"):
+            return self.create_user()
+        if self.take("ROLE"):
+            return self.create_role()
         return self.create()
 
     def _alter(self) -> Statement:
-        word = self.one_of(("DATABASE", "TABLE", "STABLE", "STREAM", "VTABLE"), "what to alter")
+        word = self.one_of(("DATABASE", "TABLE", "STABLE", "STREAM", "USER", "VTABLE"), "what to alter")
+        if word == "USER":
+            return self.alter_user()
         if word == "DATABASE":
             return self.alter_database()
         if word == "STREAM":

@@ -336,3 +336,43 @@ def _(s: st.CreateView) -> str:
 @render.register
 def _(s: st.SteerView) -> str:
     return f"SYSTEM {s.action.upper()} MATERIALIZED VIEW {name(s.view)}"
+
+
+# -- users ---------------------------------------------------------------------------------------------------------
+
+
+@render.register
+def _(s: st.CreateUser) -> str:
+    head = _words("CREATE USER", _if("IF NOT EXISTS", s.if_not_exists), quote_name(s.name), "PASS", quote_string(s.password))
+    return _words(head, _if("ENABLE 0", not s.enabled))
+
+
+@render.register
+def _(s: st.AlterUser) -> str:
+    password = None if s.password is None else f"PASS {quote_string(s.password)}"
+    return _words("ALTER USER", quote_name(s.name), password, _flag("ENABLE", s.enabled))
+
+
+@render.register
+def _(s: st.CreateRole) -> str:
+    return _words("CREATE ROLE", _if("IF NOT EXISTS", s.if_not_exists), quote_name(s.name))
+
+
+def _given(take: bool, what: str, grantee: str) -> str:
+    return f"{'REVOKE' if take else 'GRANT'} {what} {'FROM' if take else 'TO'} {quote_name(grantee)}"
+
+
+@render.register
+def _(s: st.Grant) -> str:
+    place = "*.*" if s.name is None else f"{s.kind.upper()} {name(s.name)}"
+    return _given(s.take, f"{', '.join(s.rights)} ON {place}", s.grantee)
+
+
+@render.register
+def _(s: st.GrantRole) -> str:
+    return _given(s.take, f"ROLE {quote_name(s.role)}", s.grantee)
+
+
+@render.register
+def _(s: st.RevokeTokens) -> str:
+    return f"REVOKE TOKENS FROM {quote_name(s.user)}"

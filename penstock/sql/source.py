@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError, SqlSyntaxError
+from penstock.sql.secret import masked
 
-#: `password = '…'`, wherever it stands; a string that is never closed goes to the end
-_SECRET = re.compile(r"""(password\w*`?\s*=\s*)('(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?)""", re.IGNORECASE)
 #: A snippet shows at most this much of a line on each side of the caret.
 CONTEXT = 60
-
-
-def masked(text: str) -> str:
-    """*text* with every password in it replaced by asterisks, as long as before: for logs, errors and SHOW."""
-    return _SECRET.sub(lambda m: m.group(1) + "*" * len(m.group(2)), text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,6 +19,11 @@ class Source:
     """One text given to `parse`. Offsets count characters from 0; lines and columns from 1."""
 
     text: str = ""
+
+    @cached_property
+    def shown(self) -> str:
+        """The text as errors may show it: passwords are asterisks."""
+        return masked(self.text)
 
     def locate(self, offset: int) -> tuple[int, int]:
         """Line and column of *offset*."""
@@ -35,7 +34,7 @@ class Source:
     def snippet(self, offset: int, length: int = 1) -> str:
         """The line around *offset* with carets below *length* characters of it."""
         offset = min(max(offset, 0), len(self.text))
-        text = masked(self.text)
+        text = self.shown
         begin = text.rfind("\n", 0, offset) + 1
         end = text.find("\n", offset)
         end = len(text) if end < 0 else end

@@ -11,7 +11,7 @@ import signal
 
 from websockets.asyncio.server import serve
 
-from penstock import redis_link
+from penstock import audit, redis_link
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -28,6 +28,7 @@ log = get(__name__)
 def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
     configure("notifier", settings.log_level)
+    audit.open_trail(settings.audit_log, "notifier")
     health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
     with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True) as catalog:
         health.ready("catalog")

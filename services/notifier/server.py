@@ -11,9 +11,9 @@ A slow client is waited for by its own task alone: it reads from memory or Kafka
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
 import json
+import weakref
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -22,14 +22,17 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import names
-from penstock.catalog.model import Table
+from penstock import audit, names
+from penstock.access import Access
+from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
+from penstock.clock import SystemClock
 from penstock.cursor import Cursor, TokenError
-from penstock.errors import BusError, CatalogError, PenstockError
+from penstock.errors import AuthError, BusError, CatalogError, PenstockError
 from penstock.feed import Feed, History, Slice
 from penstock.health import Health
 from penstock.log import get
+from penstock.login import Login
 from services.notifier.settings import NotifierSettings
 from services.notifier.subscription import EventSubscription, RowSubscription
 
@@ -51,14 +54,15 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
         self._feeds_lock = asyncio.Lock()
         self._connected = 0
-        expected = f"{settings.user}:{settings.root_password}".encode()
-        self._basic = "Basic " + base64.b64encode(expected).decode()
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
+        self._access = Access(lambda: catalog.catalog, settings.user)
+        self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
         self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
         self._sent = Counter("penstock_notifier_messages", "Messages sent to clients", ["kind"], registry=health.registry)
 
     # -- connections --------------------------------------------------------------------------------------------------
 
-    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Before the handshake: path, origin, credentials."""
         if request.path.partition("?")[0] != "/ws":
             return connection.respond(HTTPStatus.NOT_FOUND, "subscriptions live at /ws\n")
@@ -67,11 +71,19 @@ class Hub:
             return connection.respond(
                 HTTPStatus.FORBIDDEN, "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n"
             )
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), self._basic.encode()):
-            response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
+        try:
+            given = request.headers.get("Authorization")
+            remote = str((connection.remote_address or [""])[0])
+            user = self._login.known(given)
+            if user is None:
+                user = await asyncio.to_thread(self._login.check, given, where=remote)
+            self._users[connection] = user
+        except AuthError as wrong:
+            response = connection.respond(HTTPStatus.UNAUTHORIZED, f"E_AUTH: {wrong.message}\n")
             response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
             return response
+        except PenstockError as later:
+            return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n")
         if self._connected >= self._settings.max_clients:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many clients as PENSTOCK_NOTIFIER_MAX_CLIENTS says\n")
         return None
@@ -110,22 +122,27 @@ class Hub:
                 raise BadRequest(f'subscription "{key}" exists', hint="choose another id or unsubscribe first")
             if len(tasks) >= self._settings.max_subscriptions:
                 raise BadRequest(f"more than {self._settings.max_subscriptions} subscriptions on one connection", code="E_OVERLOAD")
-            topic, subscription = await self._prepare(request)
+            user = self._users[connection]
+            feed, subscription, subject = await self._prepare(request, user)
             await _send(connection, {"id": key, "type": "subscribed", "token": subscription.cursor.token()})
-            tasks[key] = asyncio.create_task(self._pump(connection, key, topic, subscription))
+            tasks[key] = asyncio.create_task(
+                self._pump(connection, key, feed, subscription, lambda: self._access.require(user, "READ", subject))
+            )
         except PenstockError as error:
+            if error.code == "E_FORBIDDEN":
+                audit.refused(self._users[connection], str((connection.remote_address or [""])[0]), error)
             await _send(connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()})
 
     # -- subscriptions ------------------------------------------------------------------------------------------------
 
-    async def _prepare(self, request: dict[str, Any]) -> tuple[Feed, Subscription]:
-        """Resolve what is asked for and where it begins."""
+    async def _prepare(self, request: dict[str, Any], user: str) -> tuple[Feed, Subscription, StreamEntry | Table]:
+        """Resolve what is asked for, whether *user* may read it, and where it begins."""
         what = request.get("what", "rows")
         tables = request.get("tables")
         if tables is not None and (not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)):
             raise BadRequest("tables must be a list of child-table names")
         if what == "events":
-            stream = self._stream(str(request.get("stream", "")))
+            stream = self._stream(str(request.get("stream", "")), user)
             if stream.plan.notify is None:
                 raise BadRequest(
                     f'stream "{stream.name}" makes no window events',
@@ -133,29 +150,33 @@ class Hub:
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
             feed = await self._feed(names.EVENTS)
-            return feed, EventSubscription(await _cursor(request, feed), stream.id, tables)
+            return feed, EventSubscription(await _cursor(request, feed), stream.id, tables), stream
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
-        table = self._table(request)
+        table = self._table(request, user)
+        subject = self._stream(str(request["stream"]), user) if "stream" in request else table
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
         feed = await self._feed(table.topic)
-        return feed, RowSubscription(await _cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables)
+        return feed, RowSubscription(await _cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
 
-    def _stream(self, name: str) -> Any:
+    def _stream(self, name: str, user: str) -> StreamEntry:
         database, _, plain = name.rpartition(".")
         entry = self._catalog.catalog.stream(database, plain)
-        if entry is None:
+        if entry is not None:
+            self._access.require(user, "READ", entry)
+        else:
+            self._access.require_named(user, "READ", database, plain)
             raise CatalogError(
                 f'there is no stream "{name}"', code="E_STREAM_NOT_EXIST", hint="write database.stream; SHOW STREAMS lists them"
             )
         return entry
 
-    def _table(self, request: dict[str, Any]) -> Table:
+    def _table(self, request: dict[str, Any], user: str) -> Table:
         """The table asked for: a stream's result, a supertable, a plain table or a child table."""
         catalog = self._catalog.catalog
         if "stream" in request:
-            target = self._stream(str(request["stream"])).plan.target
+            target = self._stream(str(request["stream"]), user).plan.target
             table = catalog.table(target.database, target.table)
         else:
             database, _, name = str(request.get("table", "")).rpartition(".")
@@ -164,6 +185,10 @@ class Hub:
             if child is not None:
                 request["_child"] = child.name
                 table = catalog.table_by_id(child.stable_id)
+            if table is not None:
+                self._access.require(user, "READ", table)
+            else:
+                self._access.require_named(user, "READ", database, name)
         if table is None:
             raise CatalogError(
                 f'there is no table "{request.get("table") or request.get("stream")}"',
@@ -184,8 +209,10 @@ class Hub:
                 self._feeds[topic] = feed
             return feed
 
-    async def _pump(self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription) -> None:
-        """Give one subscription everything behind its cursor, for as long as it lives."""
+    async def _pump(
+        self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription, permit: Callable[[], None]
+    ) -> None:
+        """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
         histories: dict[int, History] = {}
         while feed.stopped:  # its last listener left just now
             feed = await self._feed(feed.topic)
@@ -205,6 +232,7 @@ class Hub:
                         pieces = await histories[partition].read()
                     elif partition in histories:
                         histories.pop(partition).close()
+                    permit()  # rights may have been revoked since
                     for piece in pieces:
                         await self._give(connection, key, subscription, piece)
                 if quiet:

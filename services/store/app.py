@@ -9,10 +9,13 @@ from types import FrameType
 
 from prometheus_client import Counter, Gauge
 
-from penstock import redis_link
+from penstock import audit, redis_link
+from penstock.access import Access
 from penstock.catalog.reader import CatalogReader
+from penstock.clock import SystemClock
 from penstock.health import Health
 from penstock.log import configure, get
+from penstock.login import Login
 from services.store.far import Far
 from services.store.flight import StoreServer
 from services.store.intake import Intake
@@ -27,6 +30,7 @@ log = get(__name__)
 def run(settings: StoreSettings) -> int:
     """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts anew)."""
     configure("store", settings.log_level)
+    audit.open_trail(settings.audit_log, "store")
     health = Health("store", settings.health_port, host=settings.host, wait_for=("catalog", "topics", "flight"))
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
     lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
@@ -56,7 +60,8 @@ def run(settings: StoreSettings) -> int:
         )
         server = StoreServer(
             f"grpc://{settings.host}:{settings.port}", queries, shelf,
-            user=settings.user, password=settings.root_password, own_writes_seconds=settings.own_writes_seconds,
+            login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock()),
+            access=Access(lambda: catalog.catalog, settings.user), own_writes_seconds=settings.own_writes_seconds,
         )  # fmt: skip
         threading.Thread(target=server.serve, name="flight", daemon=True).start()
         health.ready("flight")

@@ -3,13 +3,12 @@
 Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "after": {"topic:partition": offset}, "positions": false}; or the bare text of a
 SELECT. With `positions` the schema's metadata says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
 `PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and column.
-Every call needs `authorization: Basic …` or the internal bearer token.
+Every call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query. Gateways come as root,
+having asked for their caller's rights themselves.
 """
 
 from __future__ import annotations
 
-import base64
-import hmac
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -17,42 +16,63 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock.errors import OverloadError, PenstockError, SqlError
+from penstock import audit
+from penstock.access import Access
+from penstock.catalog.model import Table
+from penstock.errors import AuthError, OverloadError, PenstockError
 from penstock.log import get
+from penstock.login import Login
 from services.store.query import Queries
 from services.store.shelf import Shelf
 
 log = get(__name__)
 
 
-class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Refuses calls without the user's password before any of them reaches the server."""
+class _Caller(flight.ServerMiddleware):  # type: ignore[misc]
+    """Who made a call."""
 
-    def __init__(self, user: str, password: str) -> None:
+    def __init__(self, user: str) -> None:
         super().__init__()
-        self._basic = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.user = user
 
-    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> None:
+
+class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Refuses calls without good credentials before any of them reaches the server."""
+
+    def __init__(self, login: Login) -> None:
+        super().__init__()
+        self._login = login
+
+    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
         given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
-        if not hmac.compare_digest(given.encode(), self._basic.encode()):
-            raise flight.FlightUnauthenticatedError("E_AUTH: user or password is wrong")
+        try:
+            return _Caller(self._login.check(given, where="flight"))
+        except AuthError as wrong:
+            raise flight.FlightUnauthenticatedError(f"E_AUTH: {wrong.message}") from None
+        except PenstockError as later:
+            raise flight.FlightUnavailableError(f"{later.code}: {later.message}") from None
 
 
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been read."""
 
-    def __init__(self, location: str, queries: Queries, shelf: Shelf, *, user: str, password: str, own_writes_seconds: float) -> None:
-        super().__init__(location, middleware={"credentials": _Credentials(user, password)})
+    def __init__(self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, own_writes_seconds: float) -> None:
+        super().__init__(location, middleware={"credentials": _Credentials(login)})
+        self._access = access
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        user = _user(context)
         try:
             request = _request(ticket.ticket)
             self._await(request.get("after") or {})
             database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
-            table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")))
+            permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
+            table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
             return flight.RecordBatchStream(table)
         except PenstockError as error:
+            if error.code == "E_FORBIDDEN":
+                audit.refused(user, "flight", error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
             raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})) from None
@@ -61,6 +81,12 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         except Exception as error:
             log.exception("query failed")
             raise flight.FlightServerError(json.dumps({"code": "E_INTERNAL", "message": f"query failed: {type(error).__name__}"})) from None
+
+    def _permit(self, user: str, database: str, name: str, table: Table | None) -> None:
+        if table is None:
+            self._access.require_named(user, "READ", database, name)
+        else:
+            self._access.require(user, "READ", table)
 
     def _await(self, after: Mapping[str, int]) -> None:
         """Read your own writes: wait until every record the caller names is in the tail."""
@@ -76,6 +102,10 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         if action.type != "positions":
             raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
+        try:
+            self._access.require(_user(context), "READ", None)
+        except AuthError as error:
+            raise _flight_error(error) from None
         positions = {f"{t}:{p}": tail.next for (t, p), tail in self._shelf.tails().items()}
         return [flight.Result(json.dumps(positions).encode())]
 
@@ -92,10 +122,14 @@ def _request(ticket: bytes) -> dict[str, Any]:
     return dict(request)
 
 
+def _user(context: flight.ServerCallContext) -> str:
+    return str(context.get_middleware("credentials").user)
+
+
 def _flight_error(error: PenstockError) -> flight.FlightError:
     kind = flight.FlightServerError
     if isinstance(error, OverloadError):
         kind = flight.FlightUnavailableError
-    elif isinstance(error, SqlError):
-        kind = flight.FlightServerError
+    elif isinstance(error, AuthError):
+        kind = flight.FlightUnauthorizedError
     return kind(json.dumps(error.to_dict()))

@@ -7,7 +7,7 @@ stream can't disagree. Refused: writing anything, and functions that reach files
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,10 @@ POSITIONS = b"penstock.positions"
 _TIMES = {"ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
+#: (database, name, table) of what is to be read; raises AuthError
+Permit = Callable[[str, str, Table | None], None]
+
+
 @dataclass(frozen=True)
 class Limits:
     memory: str
@@ -53,8 +57,11 @@ class Queries:
     def __init__(self, shelf: Shelf, resolver: Resolver, limits: Limits) -> None:
         self._shelf, self._resolver, self._limits = shelf, resolver, limits
 
-    def run(self, sql: str, database: str, timezone: str = "UTC", *, positions: bool = False) -> pa.Table:
+    def run(self, sql: str, database: str, timezone: str = "UTC", *, positions: bool = False, permit: Permit | None = None) -> pa.Table:
         """Execute one SELECT; with *positions* the schema's metadata says up to where the log of each table was read.
+
+        Args:
+            permit: told each table of it, by its names and (if there is one) as it is, to refuse it; None: all may be read.
 
         Returns:
             A table whose fields carry Penstock's column type in their metadata under `type` where it is known.
@@ -65,6 +72,10 @@ class Queries:
         statements = parse(sql)
         if len(statements) != 1 or not isinstance(statements[0], Query):
             raise SqlSemanticError("the store answers one SELECT at a time", hint="send other statements to the gateway")
+        if permit is not None:
+            for table in statements[0].query.find_all(exp.Table):
+                found = self._resolver.find(table.db or database, table.name)
+                permit(table.db or database, table.name, found.table if found is not None else None)
         con = duckdb.connect(config={"memory_limit": self._limits.memory, "threads": self._limits.threads})
         try:
             self._confine(con)

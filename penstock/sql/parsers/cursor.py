@@ -289,7 +289,7 @@ class Cursor:
         if self.at_end:
             raise self.source.syntax_error(f"{message}, but the statement ends", self.stop, code=code, hint=hint)
         token = self.token
-        shown = self.source.text[self.base + token.start : self.base + token.end + 1]
+        shown = self.source.shown[self.base + token.start : self.base + token.end + 1]
         if message.startswith(_FOUND) and "found" not in message:
             message += f", found {shown if len(shown) <= 30 else shown[:30] + '…'}"
         raise self.source.syntax_error(message, self.offset, token.end + 1 - token.start, code=code, hint=hint)

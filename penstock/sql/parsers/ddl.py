@@ -308,7 +308,7 @@ class DdlParser(ValueParser):
         kinds: dict[str, DropKind] = {
             "DATABASE": "database", "TABLE": "table", "STABLE": "stable", "STREAM": "stream", "VTABLE": "table",
             "SNODE": "snode", "FUNCTION": "function", "EXTERNAL": "external stream", "MATERIALIZED": "materialized view",
-            "VIEW": "materialized view",
+            "VIEW": "materialized view", "USER": "user", "ROLE": "role",
         }  # fmt: skip
         word = self.one_of(kinds, "what to drop")
         if word in ("EXTERNAL", "MATERIALIZED"):
@@ -320,7 +320,7 @@ class DdlParser(ValueParser):
 
         def item() -> tuple[bool, Name]:
             if_exists = self.if_exists()
-            if kind in ("database", "function"):
+            if kind in ("database", "function", "user", "role"):
                 offset = self.offset
                 return if_exists, Name(self.identifier(f"a {kind} name"), None, offset)
             return if_exists, self.name(f"a {kind} name")
@@ -331,7 +331,7 @@ class DdlParser(ValueParser):
     def create(self) -> Statement:
         """Behind CREATE, streams apart (see `parser.py`)."""
         virtual = self.take("VIRTUAL")
-        word = self.one_of(("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "SNODE"), "what to create")
+        word = self.one_of(("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "SNODE", "USER", "ROLE"), "what to create")
         if word == "DATABASE":
             return self.create_database()
         if word == "STABLE":

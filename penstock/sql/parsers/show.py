@@ -6,13 +6,13 @@ from typing import Literal
 
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sql.parsers.federation import FederationParser
+from penstock.sql.parsers.principals import PrincipalParser
 from penstock.sql.statements import Delete, Describe, Show, ShowCreate, Statement
 
 _SHOWN = (
     "APPS", "CLUSTER", "CONNECTIONS", "CONSUMERS", "DATABASES", "DNODES", "EXTERNAL STREAMS", "FUNCTIONS", "GRANTS", "LICENCES", "MNODES",
-    "QNODES", "QUERIES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES", "VGROUPS",
-    "VIEWS", "VTABLES",
+    "QNODES", "QUERIES", "ROLES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES",
+    "VGROUPS", "VIEWS", "VTABLES",
 )  # fmt: skip
 _CREATED: dict[str, Literal["database", "stable", "table", "stream", "external stream", "materialized view"]] = {
     "DATABASE": "database", "STABLE": "stable", "TABLE": "table", "STREAM": "stream", "VTABLE": "table",
@@ -20,7 +20,7 @@ _CREATED: dict[str, Literal["database", "stable", "table", "stream", "external s
 }  # fmt: skip
 
 
-class ShowParser(FederationParser):
+class ShowParser(PrincipalParser):
     """Statements that inform, and DELETE."""
 
     def describe(self) -> Statement:
@@ -42,6 +42,8 @@ class ShowParser(FederationParser):
             what = "EXTERNAL STREAMS"
         elif self.take("MATERIALIZED", "VIEWS"):
             what = "VIEWS"
+        elif self.take("USER", "PRIVILEGES"):
+            what = "GRANTS"
         else:
             what = self.one_of([s for s in _SHOWN if " " not in s], "what to show")
         if database is None and self.take("FROM"):

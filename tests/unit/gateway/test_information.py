@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from gateway.information import Information
+from penstock.access import Access
 from penstock.catalog.model import Child, Database, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
@@ -22,7 +23,7 @@ PLAIN = replace(
 )
 CATALOG = Catalog([Database(99, "Db"), STABLE, PLAIN, Child(104, "Db", 100, "c1", ("x",))])
 #: nobody listens there: what needs Redis says so
-INFORMATION = Information(lambda: CATALOG, redis.Redis(port=1, socket_connect_timeout=0.2), "1.0")
+INFORMATION = Information(lambda: CATALOG, redis.Redis(port=1, socket_connect_timeout=0.2), "1.0", Access(lambda: CATALOG, "root"), "root")
 
 
 def ask(text: str, database: str | None = "db") -> list[tuple[Any, ...]]:

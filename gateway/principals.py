@@ -1,0 +1,85 @@
+"""User, role and grant statements as calls of the rules in `penstock.catalog.principals`.
+
+Owns finding what a grant is on. Passwords become hashes here and go no further. Runs in the DDL thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.ddl import Definer
+from gateway.intake import database_of
+from penstock.catalog import principals
+from penstock.catalog.changes import Change, NewId
+from penstock.catalog.principals import Target
+from penstock.catalog.view import Catalog
+from penstock.clock import Clock, milliseconds
+from penstock.errors import CatalogError
+from penstock.passwords import hashed
+from penstock.sql import statements as st
+
+Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRole | st.RevokeTokens
+
+
+class Principals:
+    """Applies one statement at a time."""
+
+    def __init__(self, definer: Definer, clock: Clock, root: str) -> None:
+        self._definer, self._clock, self._root = definer, clock, root
+
+    def apply(self, statement: Statement, database: str | None) -> None:
+        """Raises CatalogError."""
+        root, decide = self._root, self._definer.decide
+        match statement:
+            case st.CreateUser(name=name):
+                hash_, now = hashed(statement.password), milliseconds(self._clock)
+                decide(
+                    lambda c, i: principals.create_user(
+                        c, i, name, hash_, root=root, created=now, enabled=statement.enabled, if_not_exists=statement.if_not_exists
+                    )
+                )
+            case st.AlterUser(name=name):
+                changed = None if statement.password is None else hashed(statement.password)
+                decide(lambda c, _: principals.alter_user(c, name, root=root, password=changed, enabled=statement.enabled))
+            case st.CreateRole(name=name):
+                decide(lambda c, i: principals.create_role(c, i, name, root=root, if_not_exists=statement.if_not_exists))
+            case st.RevokeTokens(user=name):
+                decide(lambda c, _: principals.revoke_tokens(c, name, root=root))
+            case st.GrantRole():
+                rule = principals.take_role if statement.take else principals.give_role
+                decide(lambda c, _: rule(c, statement.role, statement.grantee, root=root))
+            case st.Grant():
+                act = principals.revoke if statement.take else principals.grant
+                target = self._target(statement, database)
+                decide(lambda c, _: act(c, statement.rights, target, statement.grantee, root=root))
+
+    def drop(self, statement: st.Drop) -> None:
+        """DROP USER and DROP ROLE."""
+        for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
+            self._definer.decide(self._dropping(statement.kind, name.name, if_exists))
+
+    def _dropping(self, kind: str, name: str, if_exists: bool) -> Callable[[Catalog, NewId], Change]:
+        if kind == "user":
+            return lambda c, _: principals.drop_user(c, name, root=self._root, if_exists=if_exists)
+        return lambda c, _: principals.drop_role(c, name, if_exists=if_exists)
+
+    def _target(self, statement: st.Grant, database: str | None) -> Target:
+        catalog, name = self._definer.catalog, statement.name
+        if name is None:
+            return None
+        if statement.kind == "database":
+            return database_of(catalog, name.name)
+        home = name.database or database
+        if home is None:
+            raise CatalogError("which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
+        found: Target = catalog.external(home, name.name)
+        if found is None and statement.kind == "stream":
+            found = catalog.stream(home, name.name) or catalog.view(home, name.name)
+        elif found is None:
+            found = catalog.table(home, name.name)
+        if found is None:
+            if catalog.child(home, name.name) is not None or (statement.kind == "table" and self._definer.stable_of(home, name.name)):
+                raise CatalogError(f"{name.name} is a child table", code="E_CHILD_TABLE", hint="rights are given on its supertable")
+            code = "E_NO_STREAM" if statement.kind == "stream" else "E_NO_TABLE"
+            raise CatalogError(f"there is no {statement.kind} {home}.{name.name}", code=code)
+        return found

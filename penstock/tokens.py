@@ -1,0 +1,81 @@
+"""Signed tokens that stand for a user until they expire; every room can check them without asking anybody.
+
+A token is a JWT (HS256) under a key made from the mesh's own password, so changing that ends all tokens. `mark` ties it to the user's
+password as it was: a new password, ENABLE 0, DROP USER and REVOKE TOKENS end the tokens given out before. A `login` token is what
+`penstock up` prints: it is good once, for a session in a browser. The only file that calls jwt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jwt
+
+from penstock.catalog.model import User
+from penstock.clock import Clock
+from penstock.errors import AuthError
+
+Kind = Literal["access", "login"]
+DAY_S = 86_400
+LONGEST_S = 366 * DAY_S
+#: how long the link that `penstock up` prints may be opened, and the session that it begins
+LOGIN_S, SESSION_S = 900, 12 * 3600
+_ISSUER, _ALGORITHM = "penstock", "HS256"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a token says; `expires` in seconds since 1970."""
+
+    user: str
+    mark: str
+    kind: Kind
+    id: str
+    expires: int
+
+
+class Tokens:
+    """Makes and reads the tokens of one mesh."""
+
+    def __init__(self, password: str, clock: Clock) -> None:
+        """
+        Args:
+            password: the mesh's own.
+            clock: says what has expired.
+        """
+        self._key = hmac.digest(password.encode(), b"penstock tokens", "sha256")
+        self._clock = clock
+
+    def issue(self, user: str, mark: str, *, seconds: int = DAY_S, kind: Kind = "access") -> str:
+        now = self._clock.now() // 10**9
+        body = {"iss": _ISSUER, "sub": user, "mrk": mark, "aud": kind, "jti": secrets.token_hex(8), "iat": now, "exp": now + seconds}
+        return jwt.encode(body, self._key, algorithm=_ALGORITHM)
+
+    def read(self, token: str, kind: Kind = "access") -> Claims:
+        """What *token* says. Raises AuthError: not ours, of another kind, or expired."""
+        try:
+            body: dict[str, Any] = jwt.decode(
+                token, self._key, algorithms=[_ALGORITHM], audience=kind, issuer=_ISSUER,
+                options={"require": ["exp", "sub", "jti"], "verify_exp": False, "verify_iat": False},
+            )  # fmt: skip
+        except jwt.PyJWTError:
+            raise AuthError("this token is not valid here", hint="POST /v1/tokens gives a new one") from None
+        if int(body["exp"]) <= self._clock.now() // 10**9:
+            raise AuthError("the token has expired", hint="POST /v1/tokens gives a new one")
+        return Claims(str(body["sub"]), str(body.get("mrk", "")), kind, str(body["jti"]), int(body["exp"]))
+
+
+def looks_like_one(text: str) -> bool:
+    """Whether *text* has the form of a token, not that of `user:password`."""
+    return text.count(".") == 2 and ":" not in text
+
+
+def mark_of(user: User | None) -> str:
+    """What ties a token to a user's password and generation; empty for root, whose password is in the key already."""
+    if user is None:
+        return ""
+    return hashlib.blake2b(f"{user.id} {user.generation} {user.password}".encode(), digest_size=12).hexdigest()
