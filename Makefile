@@ -8,6 +8,9 @@ SPLIT ?=
 ONLY ?=
 CASES ?= tests/conformance/stream-cases.json
 BACKEND ?= kernel
+QUICK ?=
+RECORD ?=
+MINUTES ?=
 
 HA ?=
 SCALE ?=
@@ -50,6 +53,12 @@ integration: setup  ## contracts of Kafka and Redis: embedded, and in containers
 
 test-containers: setup images  ## the whole stack in containers, and what else needs Docker
 	@$(BIN)/pytest -q -m docker tests/integration
+
+test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [RECORD=1: docs/faults.md]
+	@QUICK=$(QUICK) RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
+
+soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
+	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))

@@ -53,6 +53,7 @@ from penstock.clock import SystemClock
 from penstock.errors import BusError, PenstockError
 from penstock.health import Health
 from penstock.login import Login
+from penstock.nodes import Presence
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
@@ -153,6 +154,7 @@ class _Gateway:
         app.router.add_routes(self._forwarder.routes(self._forwarded))
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5.0)
         self._tasks: list[asyncio.Task[None]] = []
+        self._presence = Presence(settings)
         self._metrics()
 
     def _catalog(self) -> Catalog:
@@ -170,6 +172,7 @@ class _Gateway:
         await self._runner.setup()
         await web.TCPSite(self._runner, self._settings.host, self._settings.port, backlog=1024).start()
         self._health.ready("http")
+        self._presence.start()
         _log.info("listening", host=self._settings.host, port=self._settings.port)
         self._tasks = [asyncio.create_task(self._follow_catalog()), asyncio.create_task(self._probe())]
 
@@ -184,6 +187,7 @@ class _Gateway:
         await asyncio.to_thread(self._stop)
 
     def _stop(self) -> None:
+        self._presence.close()
         self._publisher.close()
         self._bus.close()
         self._controls.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from gateway import children as tags_text
 from gateway.children import Children
 from gateway.intake import database_of, layout_of
 from gateway.rows import Layout
-from penstock import log, names
+from penstock import log, names, nodes
 from penstock.bus import Admin, Delivery, Publisher
 from penstock.catalog import changes
 from penstock.catalog.changes import Change, NewId
@@ -101,10 +102,42 @@ class Definer:
         wanted = {e.topic: e.partitions for e in change.puts if isinstance(e, Table)}
         wanted |= {names.ingest_topic(e.name): e.partitions for e in change.puts if isinstance(e, Database)}
         missing = {t: n for t, n in wanted.items() if t not in self.catalog.topics()}
-        if missing:
-            self._admin.ensure_topics(missing)
+        for replica, topics in self._by_replica(change, missing).items():
+            self._admin.ensure_topics(topics, replication=replica)
         puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
         return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
+
+    def _by_replica(self, change: Change, topics: dict[str, int]) -> dict[int, dict[str, int]]:
+        """Topics to make by the number of copies their database asks for; -1: what Kafka does by itself."""
+        made = {e.name.lower(): e for e in change.puts if isinstance(e, Database)}
+        found: dict[int, dict[str, int]] = {}
+        for topic, partitions in topics.items():
+            name = names.database_of(topic)
+            database = made.get(name) or self.catalog.database(name)
+            replica = database.replica if database is not None and database.replica > 1 else -1
+            found.setdefault(replica, {})[topic] = partitions
+        if found and max(found) > 1 and (brokers := self._admin.brokers()) < max(found):
+            raise CatalogError(
+                f"Kafka has {brokers} broker{'s' if brokers > 1 else ''}, REPLICA {max(found)} needs {max(found)}", code="E_BAD_OPTION",
+                hint="`penstock up` runs one broker; PENSTOCK_KAFKA_BOOTSTRAP can name a cluster",
+            )  # fmt: skip
+        return found
+
+    def create_snode(self, dnode: int) -> None:
+        """CREATE SNODE ON DNODE: the node must be there."""
+        try:
+            known = nodes.read(self._redis, time.time())
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        found = next((n for n in known if n.id == dnode), None)
+        if found is None:
+            listed = ", ".join(str(n.id) for n in known) or "none"
+            raise CatalogError(f"there is no dnode {dnode}", code="E_NO_DNODE", detail=f"nodes heard of: {listed}", hint="SHOW DNODES")
+        if "snode" not in found.rooms:
+            raise CatalogError(
+                f"no snode room runs on dnode {dnode}", code="E_NO_DNODE", hint="start it there: `penstock up --rooms …,snode`"
+            )
+        self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
     def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
         """Apply one of the rules of `penstock.catalog.changes` and write what it says."""

@@ -65,6 +65,9 @@ class Definitions:
                 return None if made is None else lambda: self._streams.wait_live(made)
             case st.PauseStream() | st.ResumeStream() | st.FlushStream():
                 return self._steer(statement, database)
+            case st.CreateSnode():
+                self._definer.create_snode(statement.dnode)
+                return None
             case st.RecalculateStream():
                 stream = self._streams.find(statement.stream, database, False)
                 assert stream is not None
@@ -91,13 +94,16 @@ class Definitions:
         change = self._definer.decide(
             lambda c, i: changes.create_database(
                 c, i, statement.name, precision=o.precision or "ms", keep=o.keep, partitions=o.partitions or 4,
-                max_ahead=o.max_ahead or Duration(1, "d"), if_not_exists=statement.if_not_exists,
+                max_ahead=o.max_ahead or Duration(1, "d"), replica=o.replica or 1, if_not_exists=statement.if_not_exists,
             )
         )  # fmt: skip
         return self._read(change)
 
     def _alter_database(self, statement: st.AlterDatabase) -> After:
         o = statement.options
+        if o.replica is not None:
+            hint = "Kafka's own tools move replicas; REPLICA counts at CREATE DATABASE"
+            raise statement.error("replicas of a database are not changed here", code="E_BAD_OPTION", hint=hint)
         if o.precision is not None or o.partitions is not None:
             raise statement.error("precision and partitions of a database are for ever", code="E_BAD_OPTION", hint="make a new database")
         self._definer.decide(lambda c, _: changes.alter_database(c, statement.name, keep=o.keep, max_ahead=o.max_ahead))
@@ -247,6 +253,8 @@ class Definitions:
                 self._federation.drop_view(self._home(statement, name, database).name, name.name, if_exists)
             elif statement.kind == "stream":
                 self._drop_stream(statement, name, database, if_exists)
+            elif statement.kind == "snode":
+                self._definer.decide(lambda c, _, number=int(name.name): changes.drop_snode(c, number))  # type: ignore[misc]
             else:
                 raise statement.error(f"DROP {statement.kind.upper()} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
         return None

@@ -6,7 +6,10 @@ have. Blocks on Redis: called from worker threads.
 
 from __future__ import annotations
 
+import functools
+import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +19,7 @@ import redis
 from sqlglot import exp
 
 from gateway.answers import table_of
-from penstock import names
+from penstock import names, nodes
 from penstock.access import Access, visible
 from penstock.catalog.model import Child, Database, External, Principal, StreamEntry, Table, User, VirtualColumn
 from penstock.catalog.principals import Object, kind_of
@@ -118,6 +121,17 @@ _GRANTS: Columns = (
     ("db_name", _TEXT),
     ("object_name", _TEXT),
 )
+_DNODES: Columns = (("id", _INT), ("endpoint", _TEXT), ("status", _TEXT), ("create_time", _TIME), ("rooms", _TEXT), ("note", _TEXT))
+_SNODES: Columns = (
+    ("id", _INT),
+    ("endpoint", _TEXT),
+    ("create_time", _TIME),
+    ("status", _TEXT),
+    ("backup_dir", _TEXT),
+    ("backups", _BIG),
+    ("newest", _TIME),
+    ("note", _LONG),
+)
 _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
@@ -139,6 +153,8 @@ class Information:
             "ins_users": self._users,
             "ins_roles": self._roles,
             "ins_user_privileges": self._grants,
+            "ins_dnodes": self._dnodes,
+            "ins_snodes": self._snodes,
         }
 
     def seen_by(self, user: str) -> Information:
@@ -217,6 +233,8 @@ class Information:
             answer = self._views(statement.database)
         elif what in ("USERS", "ROLES", "GRANTS"):
             answer = {"USERS": self._users, "ROLES": self._roles, "GRANTS": self._grants}[what]()
+        elif what in ("DNODES", "SNODES"):
+            answer = self._makers[f"ins_{what.lower()}"]()
         elif what == "VARIABLES":
             answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
         else:
@@ -224,7 +242,7 @@ class Information:
         if statement.like is None:
             return answer
         pattern = re.compile(_like(statement.like), re.IGNORECASE | re.DOTALL)
-        return answer.filter(pa.array([bool(pattern.fullmatch(v or "")) for v in answer.column(0).to_pylist()], pa.bool_()))
+        return answer.filter(pa.array([bool(pattern.fullmatch(str(v or ""))) for v in answer.column(0).to_pylist()], pa.bool_()))
 
     def describe(self, statement: Describe, database: str, table: Table, child: str | None) -> pa.Table:
         """DESCRIBE table."""
@@ -243,6 +261,7 @@ class Information:
                 raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
             text = f"CREATE DATABASE {_quote(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
             text += f" KEEP {found.keep}" if found.keep else ""
+            text += f" REPLICA {found.replica}" if found.replica > 1 else ""
             return table_of((("Database", _TEXT), ("Create Database", _LONG)), [(found.name, f"{text} MAX_AHEAD {found.max_ahead}")])
         if home is None:
             raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
@@ -284,7 +303,17 @@ class Information:
         for d in catalog.databases():
             count = sum(len(self._children(t)) if t.tags else 1 for t in catalog.tables(d.name))
             rows.append(
-                (d.name, count, d.partitions, 1, _or(d.keep, "forever"), d.precision, str(d.max_ahead), names.ingest_topic(d.name), "ready")
+                (
+                    d.name,
+                    count,
+                    d.partitions,
+                    d.replica,
+                    _or(d.keep, "forever"),
+                    d.precision,
+                    str(d.max_ahead),
+                    names.ingest_topic(d.name),
+                    "ready",
+                )
             )
         for name in (SCHEMA,):
             rows.append((name, len(self._makers), None, None, None, None, None, None, "ready"))
@@ -443,12 +472,36 @@ class Information:
     def _manages(self, name: str) -> bool:
         return name == self._user or self._access.may(self._user, "ADMIN", None)
 
+    def _dnodes(self) -> pa.Table:
+        found = self._ask(lambda: nodes.read(self._redis, time.time()))
+        rows = [
+            (n.id, n.host, "ready" if n.online else "offline", int(n.started * 1000), " ".join(n.rooms), None if n.online else _ago(n.seen))
+            for n in found
+        ]
+        return table_of(_DNODES, rows)
+
+    def _snodes(self) -> pa.Table:
+        online = {n.id for n in self._ask(lambda: nodes.read(self._redis, time.time())) if "snode" in n.rooms}
+        rows = []
+        for snode in self._catalog().snodes():
+            held = self._ask(functools.partial(self._redis.get, names.snode_report(snode.dnode)))
+            said: dict[str, Any] = json.loads(held) if held else {}
+            note = said.get("note", "") if snode.dnode in online else "its room does not run"
+            status = "offline" if snode.dnode not in online else "failing" if note else "ready"
+            endpoint = said.get("endpoint")
+            rows.append(
+                (snode.dnode, endpoint, snode.created, status, said.get("target"), said.get("backups", 0), said.get("newest"), note or None)
+            )
+        return table_of(_SNODES, rows)
+
     def _status(self, stream: StreamEntry) -> tuple[str, str]:
         if stream.status != "running":
             return stream.status, stream.reason
         progress = self._progress(stream)
         if held := progress.get("notifier"):
             return "paused", held
+        if self._ask(lambda: self._redis.exists(names.safe_mode())):
+            return "stopped", "safe mode: DROP what must not run, then start without --safe"
         live = len([v for k, v in progress.items() if ":" in k])
         wanted = expected_fields(self._catalog(), stream)
         return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
@@ -477,6 +530,10 @@ def expected_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:
     if stream.plan.path == "exchange":
         fields |= {f"{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
     return fields
+
+
+def _ago(seen: float) -> str:
+    return f"last heard of {max(time.time() - seen, 0):.0f} s ago"
 
 
 def _or(value: Duration | None, otherwise: str) -> str:

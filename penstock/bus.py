@@ -366,6 +366,13 @@ class Admin:
         """Every topic and its number of partitions."""
         return {name: len(topic.partitions) for name, topic in self._metadata().items()}
 
+    def brokers(self) -> int:
+        """How many brokers there are."""
+        try:
+            return len(self._admin.list_topics(timeout=self._timeout).brokers)
+        except KafkaException as error:
+            raise _error(error, "cannot list brokers") from None
+
     def _metadata(self) -> dict[str, Any]:
         try:
             found = self._admin.list_topics(timeout=self._timeout).topics

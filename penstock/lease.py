@@ -35,6 +35,11 @@ local held = redis.call('get', KEYS[1])
 if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then return redis.call('del', KEYS[1]) end
 return 0
 """
+_REVOKE = """
+local held = redis.call('get', KEYS[1])
+if held and string.match(held, '^[^|]*|(%d+)|') == ARGV[1] then return redis.call('del', KEYS[1]) end
+return 0
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,11 @@ class Lease:
         self._until = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def token(self) -> str:
+        """What tells this hold from everybody else's in Redis; it stays the same for the life of this object."""
+        return self._token
 
     @property
     def held(self) -> bool:
@@ -111,6 +121,10 @@ class Lease:
             return None
         _, epoch, address = (found.decode() if isinstance(found, bytes) else str(found)).split("|", 2)
         return Holder(int(epoch), address)
+
+    def revoke(self, holder: Holder) -> bool:
+        """Take the lease from a holder that is known to be dead; False when it is somebody else's by now."""
+        return bool(self._call(_REVOKE, [self._key], [holder.epoch]))
 
     def keep(self, on_lost: Callable[[LeaseLost], None]) -> None:
         """Renew on a thread three times per `ttl` until released; *on_lost* is called once, from that thread."""

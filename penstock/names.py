@@ -49,6 +49,11 @@ def is_ingest_topic(topic: str) -> bool:
     return topic.startswith(_INGEST)
 
 
+def database_of(topic: str) -> str:
+    """The database whose rows an ingestion topic carries."""
+    return topic[len(_INGEST) :].partition(".")[0]
+
+
 def lease(name: str) -> str:
     return f"penstock:lease:{name}"
 
@@ -91,6 +96,34 @@ def gateway_heartbeat(gateway: str) -> str:
 def notifier_heartbeat() -> str:
     """Redis key that lives while a notifier delivers NOTIFY messages."""
     return "penstock:notifier"
+
+
+def nodes() -> str:
+    """Redis hash: field `node:room` → JSON of who that is and when it was last seen."""
+    return "penstock:nodes"
+
+
+def standby(node: int) -> str:
+    """Redis key that lives while a process on *node* waits to take over the stream jobs."""
+    return f"penstock:standby:{node}"
+
+
+STANDBYS = "penstock:standby:*"
+
+
+def snode_report(node: int) -> str:
+    """Redis key: what the snode on *node* says of its backups, as JSON."""
+    return f"penstock:snode:{node}"
+
+
+def safe_mode() -> str:
+    """Redis key that lives while the stream jobs are kept from starting streams."""
+    return "penstock:safe"
+
+
+def dropped_in_safe_mode() -> str:
+    """Redis set: ids of streams that were dropped while nothing ran, so that they are not run up to their `stream_off`."""
+    return "penstock:safe:dropped"
 
 
 def idempotency(key: str) -> str:

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """What every room shares; 0 as a port means any free one."""
 
     room: ClassVar[str] = ""
+    #: names that TDengine gives to settings of ours: accepted as variables, after our own
+    reference_names: ClassVar[Mapping[str, str]] = {"checkpoint_backup_dir": "checkpointBackupDir", "address": "snodeAddress"}
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -52,6 +54,10 @@ class Settings(BaseSettings):
     #: operator state and segments may live in an object store: fsspec URLs are fine
     state_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "state"))
     segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
+    #: where snodes keep backups and standbys find them: a directory, or an fsspec URL of an object store
+    checkpoint_backup_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "backup"))
+    #: number of this node in the mesh (DNODE)
+    node: int = Field(default=1, ge=1)
 
     #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
@@ -170,6 +176,9 @@ class _Environment(PydanticBaseSettingsSource):
                     return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
                 except OSError as wrong:
                     raise _UnreadableSecret(f"{variable}_FILE: {wrong.strerror}: {path}") from wrong
+        theirs = getattr(self.settings_cls, "reference_names", {}).get(field_name, "")
+        if theirs and theirs in os.environ:
+            return os.environ[theirs], field_name, self.field_is_complex(field)
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 
 from penstock import log, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.health import Health
+from penstock.nodes import Presence
 from spark_jobs.controls import Controls
 from spark_jobs.epochs import Epochs
+from spark_jobs.leadership import Leadership
+from spark_jobs.queries import wanted_topics
+from spark_jobs.recovery import recover
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.supervisor import Supervisor
@@ -23,22 +29,40 @@ def run(settings: SparkSettings) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status."""
     log.configure("spark", settings.log_level)
     logger = log.get(__name__)
-    clock = SystemClock()
+    clock, stop, presence = SystemClock(), threading.Event(), Presence(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    presence.start()
     with Health("spark", settings.health_port, host=settings.host, wait_for=("session", "catalog", "queries")) as health:
         sessions = SparkSessions.start(settings)
         health.ready("session")
         catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-driver", children=False).start()
         health.ready("catalog")
         client = redis_link.connect(settings, decode_responses=True, socket_timeout=5)
+        leadership = Leadership(
+            client, clock, ttl=settings.lease_seconds, node=settings.node, data_dir=settings.data_dir, on_lost=lambda: os._exit(EXIT_LOST)
+        )
+        # a node that stands by has all that it needs: ready
+        if not leadership.wait(stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)):
+            presence.close()
+            return 0
+        health.ready("queries", False, "starting")
+        recover(settings, list(wanted_topics(catalog.catalog).values()))
         publisher = Publisher(settings.kafka_bootstrap, client_id="spark-driver")
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(
             catalog, client, publisher, clock, tick_seconds=settings.tick_seconds, grace_seconds=settings.grace_seconds,
             ticking=settings.clock == "system",
         )  # fmt: skip
-        supervisor = Supervisor(settings, sessions, catalog, client, admin, Epochs(settings, publisher, clock), health, clock)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: supervisor.stop())
+        supervisor = Supervisor(
+            settings, sessions, catalog, client, admin, Epochs(settings, publisher, clock), health, clock, leadership.token
+        )
+
+        def stop_supervisor() -> None:
+            stop.wait()
+            supervisor.stop()
+
+        threading.Thread(target=stop_supervisor, name="stop", daemon=True).start()
         controls.start()
         try:
             supervisor.run()
@@ -48,6 +72,8 @@ def run(settings: SparkSettings) -> int:
         finally:
             controls.stop()
         sessions.context.stop()
+        leadership.release()
+        presence.close()
         publisher.close()
         catalog.close()
     return 0

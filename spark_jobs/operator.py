@@ -33,8 +33,8 @@ EXIT_FAILED = 70
 class Operator:
     """Called by Spark with an iterator over record batches (topic, partition, offset, timestamp, value)."""
 
-    def __init__(self, settings: SparkSettings, topic: str, topic_id: int) -> None:
-        self._settings, self._topic, self._id = settings, topic, topic_id
+    def __init__(self, settings: SparkSettings, topic: str, topic_id: int, token: str = "") -> None:
+        self._settings, self._topic, self._id, self._token = settings, topic, topic_id, token
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -45,7 +45,7 @@ class Operator:
         yield
 
     def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
-        worker = worker_of(self._settings)
+        worker = worker_of(self._settings, self._token)
         self._report_start(worker)
         inbox = Inbox(batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
         lane: Lane | None = None

@@ -37,8 +37,9 @@ class _Generation:
 class Outbox:
     """Outputs of one lane."""
 
-    def __init__(self, publisher: Publisher, replay: Replay) -> None:
-        self._publisher, self._replay = publisher, replay
+    def __init__(self, publisher: Publisher, replay: Replay, allowed: Callable[[], None] = lambda: None) -> None:
+        """*allowed* does not return when this process may not publish any more."""
+        self._publisher, self._replay, self._allowed = publisher, replay, allowed
         self._lock = threading.Condition()
         self._generations: deque[_Generation] = deque([_Generation()])
         self._ends: dict[str, int] = {}
@@ -54,6 +55,7 @@ class Outbox:
 
     def post(self, topic: str, value: bytes, *, partition: int = -1, key: bytes | None = None) -> None:
         """Publish a record without position (a dead letter): after a crash it may come twice."""
+        self._allowed()
         with self._lock:
             generation = self._generations[-1]
             generation.pending += 1

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -115,6 +116,8 @@ class SparkSessions:
             trigger: Any = writer.outputMode("update").trigger  # its overloads do not know real time
             query: StreamingQuery = trigger(realTime=epoch).start()
             return query
+        except (Py4JNetworkError, ConnectionError):
+            raise  # the JVM is gone, and with it the use of this process
         except Exception as refused:
             raise BusError(f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True) from refused
 

@@ -28,8 +28,8 @@ class SparkSettings(Settings):
     #: more settings of Spark, as JSON: what a cluster asks for
     conf: dict[str, str] = Field(default_factory=dict)
     checkpoint_dir: str = Field(default_factory=lambda data: f"{data['state_dir']}/checkpoints")
-    #: how long a real-time epoch lasts; a turn pauses results for some 150 ms
-    epoch_seconds: float = Field(default=60.0, gt=0.5)
+    #: how long a real-time epoch lasts, 5 at least; a turn pauses results for some 150 ms
+    epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
     #: records and bytes that the operator takes in at once
@@ -41,6 +41,10 @@ class SparkSettings(Settings):
     tick_seconds: float = Field(default=1.0, gt=0)
     #: how long a partition may take to report a stream before its `stream_on` is sent again
     grace_seconds: float = Field(default=20.0, gt=0)
+    #: a node that runs the jobs and is not heard of for this long loses them to one that stands by
+    lease_seconds: float = Field(default=6.0, ge=1)
+    #: start no query, so that streams can be dropped before they run (`penstock up --safe`)
+    safe_mode: bool = False
     #: PLACE:exit:COUNT,… for tests of crashes
     failpoints: str = ""
 

@@ -1,6 +1,6 @@
 """State files of one topic-partition: named by the next source offset, a full one now and then and deltas between.
 
-A file is `PENSTOCK STATE <version> <digest>` on a line, then an Arrow IPC file (zstd) whose rows are the kernels' frames and whose
+A file is sealed as `penstock.statefile` says; inside is an Arrow IPC file (zstd) whose rows are the kernels' frames and whose
 metadata is everything else. It appears under its name whole or not at all. A file that fails its digest, or whose chain of bases is
 broken, counts as absent: the one before it is a valid state too, it only means reading more of the log again. Refused: files of a newer
 version.
@@ -8,7 +8,6 @@ version.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Iterable
@@ -20,13 +19,11 @@ import polars as pl
 import pyarrow as pa
 
 from penstock import log
-from penstock.errors import StateError
+from penstock.failpoints import Failpoints
+from penstock.statefile import file_name, in_order, is_state, seal, unseal
 from penstock.windows.kernel import Delta
-from spark_jobs.failpoints import Failpoints
 from spark_jobs.replay import Position, Published
 
-VERSION = 1
-_MAGIC = b"PENSTOCK STATE"
 _MAX_DELTAS = 50
 _SMALL = 64 * 1024
 _SCHEMA = pa.schema([("stream", pa.int64()), ("full", pa.bool_()), ("frame", pa.string()), ("data", pa.large_binary())])
@@ -97,7 +94,7 @@ class StateFiles:
         Raises:
             StateError: a file was written by a newer version.
         """
-        found = sorted(self._names(), key=lambda n: (n.split(".")[0], n.endswith(".delta")))
+        found = in_order(self._names())
         for newest in reversed(found):
             chain = self._follow(newest)
             if chain is None:
@@ -114,7 +111,7 @@ class StateFiles:
 
     def save(self, snapshot: Snapshot, *, full: bool) -> None:
         """Write *snapshot* under its name and remove what no chain needs any more."""
-        name = f"p{snapshot.next:020d}.{'full' if full else 'delta'}"
+        name = file_name(snapshot.next, full=full)
         data = _encode(snapshot, base="" if full else self.newest)
         self._put(name, data)
         if full:
@@ -147,7 +144,7 @@ class StateFiles:
     def _names(self) -> Iterable[str]:
         self._fs.invalidate_cache(self._path)
         names = (str(p).rpartition("/")[2] for p in self._fs.ls(self._path, detail=False))
-        return [n for n in names if n.startswith("p") and n.endswith((".full", ".delta"))]
+        return [n for n in names if is_state(n)]
 
     def _put(self, name: str, data: bytes) -> None:
         path = f"{self._path}/{name}"
@@ -210,17 +207,12 @@ def _encode(snapshot: Snapshot, base: str) -> bytes:
     with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
     body: bytes = sink.getvalue().to_pybytes()
-    return b"%s %d %s\n" % (_MAGIC, VERSION, hashlib.blake2b(body, digest_size=16).hexdigest().encode()) + body
+    return seal(body)
 
 
 def _decode(data: bytes, name: str) -> tuple[Snapshot, str] | None:
-    head, _, body = data.partition(b"\n")
-    parts = head.split(b" ")
-    if len(parts) != 4 or not head.startswith(_MAGIC) or not parts[2].isdigit():
-        return None
-    if int(parts[2]) > VERSION:
-        raise StateError(f"state file {name} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")
-    if hashlib.blake2b(body, digest_size=16).hexdigest().encode() != parts[3]:
+    body = unseal(data, name)
+    if body is None:
         return None
     table = pa.ipc.open_file(pa.BufferReader(body)).read_all()
     meta: dict[str, Any] = json.loads(table.schema.metadata[b"penstock"])

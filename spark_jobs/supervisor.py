@@ -20,7 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import log, names
 from penstock.bus import Admin
-from penstock.catalog.reader import CatalogReader
+from penstock.catalog.model import StreamEntry
+from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
 from penstock.health import Health
@@ -58,8 +59,9 @@ class Supervisor:
 
     def __init__(
         self, settings: SparkSettings, sessions: SparkSessions, catalog: CatalogReader, client: redis.Redis, admin: Admin,
-        epochs: Epochs, health: Health, clock: Clock,
+        epochs: Epochs, health: Health, clock: Clock, token: str,
     ) -> None:  # fmt: skip
+        self._token = token
         self._settings, self._sessions, self._catalog, self._redis, self._admin = settings, sessions, catalog, client, admin
         self._epochs, self._health, self._clock = epochs, health, clock
         self._queries: dict[str, _Query] = {}
@@ -75,7 +77,7 @@ class Supervisor:
         self._mode_gauge = Gauge("penstock_query_realtime", "1 in real time, 0 in micro-batches", ["topic"], registry=registry)
         self._restarts = Counter("penstock_query_failures", "Queries that failed", ["topic"], registry=registry)
         self._stuck = Counter("penstock_query_stuck", "Times a query made no progress with records waiting", ["topic"], registry=registry)
-        catalog.listen(lambda _: self._wake.set())
+        catalog.listen(self._changed)
 
     def stop(self) -> None:
         """End `run` soon."""
@@ -100,8 +102,19 @@ class Supervisor:
         for query in list(self._queries.values()):
             self._stop(query)
 
+    def _changed(self, changes: list[Changed]) -> None:
+        self._wake.set()
+        if self._settings.safe_mode:
+            gone = [c.old.id for c in changes if c.new is None and isinstance(c.old, StreamEntry)]
+            if gone:
+                self._redis.sadd(names.dropped_in_safe_mode(), *gone)
+
     def _round(self) -> None:
         now = self._clock.monotonic()
+        if self._settings.safe_mode:
+            self._redis.set(names.safe_mode(), "", ex=_HEARTBEAT_SECONDS)
+            self._health.ready("queries", True, "safe mode: no stream runs")
+            return
         wanted = wanted_topics(self._catalog.catalog)
         self._watch(now)
         if now - self._lags_at >= _LAG_SECONDS:
@@ -130,7 +143,7 @@ class Supervisor:
         failures = self._failures.get(topic, Failures())
         if not failures.may_start(now) or not self._exists(action.wanted):
             return
-        operator = Operator(self._settings, topic, action.wanted.id)
+        operator = Operator(self._settings, topic, action.wanted.id, self._token)
         self._clear_tasks(topic)
         try:
             handle = self._sessions.query(topic, action.wanted.id, action.mode, operator)

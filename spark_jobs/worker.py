@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,8 +21,9 @@ from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import BusError
+from penstock.failpoints import Failpoints
 from penstock.sql.plan import StreamPlan
-from spark_jobs.failpoints import Failpoints
+from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
 
 #: how long a record may wait for its table's definition to arrive from the catalog
@@ -35,7 +36,7 @@ _log = log.get(__name__)
 class Worker:
     """Shared by all lanes of the process."""
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, token: str = "") -> None:
         log.configure("spark", settings.log_level)
         self.settings = settings
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
@@ -44,6 +45,8 @@ class Worker:
         self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker")
         self.admin = Admin(settings.kafka_bootstrap, client_id="spark-worker")
         self.redis = redis_link.connect(settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True)
+        #: stops this process when another node runs the jobs
+        self.guard = Guard(self.redis, token, settings.lease_seconds)
         self._reports = ThreadPoolExecutor(1, "reports")
         self._codecs: dict[int, TableCodec] = {}
         self._targets: dict[int, TableCodec] = {}
@@ -66,6 +69,17 @@ class Worker:
         if known is None or known.table is not table:
             known = self._codecs[schema_id] = TableCodec(table, schema_id)
         return known
+
+    def dropped(self, streams: Iterable[int]) -> set[int]:
+        """Those of these streams that were dropped in safe mode: they are not run even up to where that happened."""
+        candidates = {i for i in streams if self.catalog.catalog.stream_by_id(i) is None}
+        if not candidates:
+            return set()
+        try:
+            return candidates & {int(i) for i in self.redis.smembers(names.dropped_in_safe_mode())}
+        except redis.RedisError as error:
+            _log.warning("cannot ask Redis what was dropped in safe mode", error=str(error))
+            return set()
 
     def await_catalog(self, condition: Callable[[Catalog], bool], timeout: float) -> bool:
         """Give the catalog time to make *condition* true."""
@@ -117,9 +131,9 @@ class Worker:
 _workers: dict[str, Worker] = {}
 
 
-def worker_of(settings: SparkSettings) -> Worker:
-    """The process's worker."""
-    key = settings.kafka_bootstrap
+def worker_of(settings: SparkSettings, token: str = "") -> Worker:
+    """The process's worker, of the driver whose lease carries *token*."""
+    key = f"{settings.kafka_bootstrap} {token}"
     if key not in _workers:
-        _workers[key] = Worker(settings)
+        _workers[key] = Worker(settings, token)
     return _workers[key]

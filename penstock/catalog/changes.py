@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from penstock.catalog.model import Child, Database, Entry, External, StreamEntry, StreamStatus, Table, TableKind, TableVersion, View
+from penstock.catalog.model import Child, Database, Entry, External, Snode, StreamEntry, StreamStatus, Table, TableKind, TableVersion, View
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.names import MAX_NAME_BYTES, ingest_topic
@@ -44,7 +44,7 @@ def _refuse(code: str, message: str, *, detail: str = "", hint: str = "") -> NoR
 
 def create_database(
     catalog: Catalog, new_id: NewId, name: str, *, precision: Precision = "ms", keep: Duration | None = None, partitions: int = 4,
-    max_ahead: Duration | None = None, if_not_exists: bool = False,
+    max_ahead: Duration | None = None, replica: int = 1, if_not_exists: bool = False,
 ) -> Change:  # fmt: skip
     if catalog.database(name) is not None:
         if if_not_exists:
@@ -54,7 +54,7 @@ def create_database(
         _refuse("E_BAD_NAME", f"{name!r} cannot be a database's name", hint="letters, digits and underscores, at most 64")
     _check_partitions(partitions)
     _check_keep(keep)
-    made = Database(new_id(), name, precision, keep, partitions)
+    made = Database(new_id(), name, precision, keep, partitions, replica=replica)
     return Change((made if max_ahead is None else dataclasses.replace(made, max_ahead=max_ahead),))
 
 
@@ -272,6 +272,13 @@ def create_stream(catalog: Catalog, plan: StreamPlan, *, created: int, if_not_ex
     source = catalog.table_by_id(plan.source.table_id)
     if source is None:
         _refuse("E_NO_TABLE", f"there is no table {plan.source.database}.{plan.source.table}")
+    for name in dict.fromkeys((plan.database, source.database)):
+        home = catalog.database(name)
+        if home is not None and home.replica > 1 and not catalog.snodes():
+            _refuse(
+                "E_NO_SNODE", f"database {home.name} has {home.replica} replicas, but there is no snode to keep the stream's state",
+                hint="CREATE SNODE ON DNODE 1 first (SHOW DNODES lists nodes)",
+            )  # fmt: skip
     if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
         _refuse("E_STREAM_CYCLE", f"stream {plan.name} would read its own results", detail=f"{plan.target.table} leads to {source.name}")
     return Change((StreamEntry(plan.stream_id, plan, created=created),))
@@ -292,6 +299,23 @@ def set_stream_status(catalog: Catalog, database: str, name: str, status: Stream
     if stream is None:
         _refuse("E_NO_STREAM", f"there is no stream {database}.{name}")
     return Change((dataclasses.replace(stream, status=status, reason=reason),))
+
+
+# ---------------------------------------------------------------- snodes
+
+
+def create_snode(catalog: Catalog, new_id: NewId, dnode: int, *, created: int) -> Change:
+    if catalog.snode(dnode) is not None:
+        _refuse("E_SNODE_EXISTS", f"there is a snode on dnode {dnode} already")
+    return Change((Snode(new_id(), dnode, created),))
+
+
+def drop_snode(catalog: Catalog, dnode: int) -> Change:
+    """Its backups stay where they are."""
+    found = catalog.snode(dnode)
+    if found is None:
+        _refuse("E_NO_SNODE", f"there is no snode on dnode {dnode}", hint="SHOW SNODES lists them")
+    return Change(removes=(found,))
 
 
 def _reaches(catalog: Catalog, start: int, goal: int) -> bool:

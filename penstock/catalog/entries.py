@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from penstock.catalog.model import Child, Database, Entry, External, Role, StreamEntry, Table, User, View, VirtualColumn
+from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, User, View, VirtualColumn
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
@@ -18,7 +18,7 @@ LEADER_KEY = b"leader/0"
 
 def kind_of(entry: Entry) -> str:
     kinds = {Database: "database", Table: "table", Child: "child", StreamEntry: "stream", User: "user", Role: "role"}
-    kinds |= {External: "external", View: "view"}
+    kinds |= {External: "external", View: "view", Snode: "snode"}
     return kinds[type(entry)]
 
 
@@ -79,4 +79,5 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "view": lambda record, body: cast(View, build(View, body)),
     "user": lambda record, body: cast(User, build(User, body)),
     "role": lambda record, body: cast(Role, build(Role, body)),
+    "snode": lambda record, body: cast(Snode, build(Snode, body)),
 }

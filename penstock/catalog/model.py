@@ -26,6 +26,8 @@ class Database:
     keep: Duration | None = None
     partitions: int = 4
     max_ahead: Duration = Duration(1, "d")
+    #: copies that Kafka keeps of its rows
+    replica: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -235,5 +237,18 @@ class User:
     generation: int = 0
 
 
+@dataclass(frozen=True)
+class Snode:
+    """A node that keeps backups of what the stream jobs need to go on elsewhere. `created` is epoch milliseconds."""
+
+    id: int
+    dnode: int
+    created: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"snode{self.dnode}"
+
+
 Principal = User | Role
-Entry = Database | Table | Child | StreamEntry | External | View | User | Role
+Entry = Database | Table | Child | StreamEntry | External | View | User | Role | Snode

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from penstock.catalog.model import Child, Database, Entry, External, Role, StreamEntry, Table, TableVersion, User, View
+from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, TableVersion, User, View
 from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
 from penstock.sql.plan import StreamPlan
 
@@ -31,6 +31,7 @@ class Catalog:
         self._roles: dict[str, Role] = {}
         #: grows with every change of a user or role: what was worked out from them is old then
         self.principals = 0
+        self._snodes: dict[int, Snode] = {}
         #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
         self._ids: dict[int, Entry] = {}
@@ -63,6 +64,8 @@ class Catalog:
         elif isinstance(entry, Role):
             self._roles[entry.name.lower()] = entry
             self.principals += 1
+        elif isinstance(entry, Snode):
+            self._snodes[entry.dnode] = entry
         else:
             self._databases[entry.name.lower()] = entry
         self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
@@ -86,6 +89,8 @@ class Catalog:
         elif isinstance(old, User | Role):
             (self._users if isinstance(old, User) else self._roles).pop(old.name.lower(), None)
             self.principals += 1
+        elif isinstance(old, Snode):
+            self._snodes.pop(old.dnode, None)
         elif old is not None:
             self._databases.pop(old.name.lower(), None)
         return old
@@ -157,6 +162,12 @@ class Catalog:
     def streams(self, database: str | None = None) -> list[StreamEntry]:
         found = self._streams.copy().values()
         return sorted((s for s in found if database is None or s.database.lower() == database.lower()), key=lambda s: s.id)
+
+    def snodes(self) -> list[Snode]:
+        return sorted(self._snodes.copy().values(), key=lambda s: s.dnode)
+
+    def snode(self, dnode: int) -> Snode | None:
+        return self._snodes.get(dnode)
 
     def readers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose source is this table (or a child of it)."""

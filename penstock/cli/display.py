@@ -27,6 +27,7 @@ _PORTS = {
     "notifier": ("notifier",),
     "spark": (),
     "federation": ("federation",),
+    "snode": (),
 }
 
 

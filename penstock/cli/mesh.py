@@ -29,6 +29,8 @@ from penstock.setup.redis_server import find_redis_server
 DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
 RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
 DATA_DIR = Path(".penstock")
+#: of `up --safe`
+_SAFE = (("PENSTOCK_SPARK_SAFE_MODE", "true"), ("PENSTOCK_GATEWAY_WAIT_FOR_JOBS", "false"))
 _console = Console(stderr=True, highlight=False)
 
 
@@ -42,12 +44,14 @@ def up(
     ),
     port: Annotated[list[str] | None, typer.Option(help="one port by name: NAME=NUMBER; may be repeated")] = None,
     clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
+    safe: Annotated[bool, typer.Option("--safe", help="start no stream: to drop one that does harm before it runs")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
-    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock))
+    environment = _SAFE if safe else ()
+    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), environment)
     check_rooms(options.rooms)
     fetch_all(options.rooms)
     layout = Layout(data_dir.expanduser().absolute())
@@ -172,6 +176,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         layout.root,
         rooms=options.rooms,
         clock=options.clock,
+        safe=bool(options.environment),
         port_base=port_base,
         ports=tuple(own),
         tied=False,

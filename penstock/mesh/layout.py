@@ -32,6 +32,7 @@ PORT_NAMES = {
     "spark-health": 11,
     "notifier-health": 12,
     "store-health": 13,
+    "snode-health": 14,
     "federation-health": 17,
 }
 #: below the range that Linux gives to outgoing connections, so nobody takes a picked port before its listener starts

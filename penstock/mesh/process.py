@@ -102,11 +102,12 @@ def rotate(log: Path) -> None:
 
 def members(root: Path) -> list[psutil.Process]:
     """Every process that was started by a mesh of the data directory *root*, whoever its parent is now."""
-    mine = str(root)
+    mine = os.path.realpath(root)
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MESH_VARIABLE) == mine and process.pid != os.getpid():
+            theirs = process.environ().get(MESH_VARIABLE)
+            if theirs and process.pid != os.getpid() and os.path.realpath(theirs) == mine:
                 found.append(process)
         except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue

@@ -20,8 +20,14 @@ from penstock.mesh.process import MESH_VARIABLE
 from penstock.setup.java import find_java, spark_java_home
 
 #: room → the package that `python -m` runs
-PACKAGES = {"gateway": "gateway", "store": "services.store", "spark": "spark_jobs", "notifier": "services.notifier",
-            "federation": "services.federation"}  # fmt: skip
+PACKAGES = {
+    "gateway": "gateway",
+    "store": "services.store",
+    "spark": "spark_jobs",
+    "notifier": "services.notifier",
+    "snode": "services.snode",
+    "federation": "services.federation",
+}
 SERVERS = ("kafka", "redis")
 ALL_ROOMS = (*SERVERS, *PACKAGES)
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
@@ -69,11 +75,20 @@ def listeners(room: str) -> list[str]:
     """Names of the ports that *room* binds."""
     if room == "federation":
         return ["federation", "federation-tls", "federation-health"]
-    return _LISTENERS.get(room) or [name for name in (room, f"{room}-health") if name != "spark"]
+    return _LISTENERS.get(room) or [name for name in (room, f"{room}-health") if name not in ("spark", "snode")]
 
 
-def addresses(layout: Layout, ports: Ports) -> dict[str, str]:
-    """The shared settings that tell each room where the others are."""
+#: variable → the room whose address or secret it is: of a room that runs elsewhere the environment knows it
+_OF_ROOM = {
+    "PENSTOCK_KAFKA_BOOTSTRAP": "kafka", "PENSTOCK_REDIS_URL": "redis", "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
+    "PENSTOCK_GATEWAY_URL": "gateway", "PENSTOCK_NOTIFIER_URL": "notifier", "PENSTOCK_STORE_URL": "store",
+    "PENSTOCK_PASSWORD_FILE": "gateway",
+}  # fmt: skip
+
+
+def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) -> dict[str, str]:
+    """The shared settings that tell each room where the others are; those of rooms on other nodes come from the environment."""
+    elsewhere = {v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ}
     return {
         "PENSTOCK_KAFKA_BOOTSTRAP": f"127.0.0.1:{ports['kafka']}",
         "PENSTOCK_REDIS_URL": f"redis://127.0.0.1:{ports['redis']}/0",
@@ -84,13 +99,13 @@ def addresses(layout: Layout, ports: Ports) -> dict[str, str]:
         "PENSTOCK_FEDERATION_URL": f"ws://127.0.0.1:{ports['federation']}",
         "PENSTOCK_DATA_DIR": str(layout.root),
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
-    }
+    } | elsewhere
 
 
 def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     """The rooms of *options* in the order to start them."""
     bootstrap = f"127.0.0.1:{ports['kafka']}"
-    common = {**os.environ, **addresses(layout, ports), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
+    common = {**os.environ, **addresses(layout, ports, options.rooms), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
     java_options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} -XX:-UsePerfData "-Djava.io.tmpdir={layout.temporary}"'
     common |= {
         "PYTHONUNBUFFERED": "1",
@@ -100,8 +115,9 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
         **dict(options.environment),
     }
     # a password in the caller's environment is for its own mesh, and would come before the files
-    for variable in ("PENSTOCK_REDIS_PASSWORD", "PENSTOCK_PASSWORD"):
-        common.pop(variable, None)
+    for variable, room in (("PENSTOCK_REDIS_PASSWORD", "redis"), ("PENSTOCK_PASSWORD", "gateway")):
+        if room in options.rooms:
+            common.pop(variable, None)
     servers = tuple(name for name in SERVERS if name in options.rooms)
     found = []
     if "kafka" in options.rooms:

@@ -139,6 +139,7 @@ def launch(
     port_base: str = "auto",
     ports: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
+    safe: bool = False,
     tied: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
@@ -146,6 +147,7 @@ def launch(
     layout.make()
     command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
     command += ["--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
+    command += ["--safe"] if safe else []
     with open(layout.log("supervisor"), "wb") as output:
         return subprocess.Popen(
             command,
@@ -188,6 +190,7 @@ def running_mesh(
     clock: Literal["system", "manual"] = "system",
     environment: Mapping[str, str] | None = None,
     port_base: str = "auto",
+    safe: bool = False,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room.
 
@@ -195,7 +198,7 @@ def running_mesh(
         RemoteError: it does not start.
     """
     layout = Layout(data_dir.absolute())
-    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment)
+    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment, safe=safe)
     try:
         settings: Mapping[str, str] = {}
         for state in wait_for_start(supervisor, layout):

@@ -17,6 +17,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.health import Health
 from penstock.log import configure, get
+from penstock.nodes import Presence
 from services.notifier.metrics import PushMetrics
 from services.notifier.push import Push
 from services.notifier.server import Hub
@@ -32,7 +33,10 @@ def run(settings: NotifierSettings) -> int:
     health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
     with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True) as catalog:
         health.ready("catalog")
+        presence = Presence(settings)
+        presence.start()
         asyncio.run(_serve(settings, catalog, health))
+        presence.close()
     health.close()
     return 0
 

@@ -16,6 +16,7 @@ from penstock.clock import SystemClock
 from penstock.health import Health
 from penstock.log import configure, get
 from penstock.login import Login
+from penstock.nodes import Presence
 from services.store.far import Far
 from services.store.flight import StoreServer
 from services.store.intake import Intake
@@ -48,6 +49,8 @@ def run(settings: StoreSettings) -> int:
         lag.set(max(time.time() - stamp / 1000, 0.0))
 
     client = redis_link.connect(settings)
+    presence = Presence(settings)
+    presence.start()
     with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
         health.ready("catalog")
         shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)
@@ -72,5 +75,6 @@ def run(settings: StoreSettings) -> int:
         server.shutdown()
         intake.stop()
         far.close()
+    presence.close()
     health.close()
     return 0

@@ -62,13 +62,15 @@ class Lane(ABC):
         clean = self._files.claim(self._owner, self.next) and self._known
         found = [] if clean else self._published(state, first_time)
         self._replay = Replay([*state.pending, *found], max(self.next, 0))
-        self.outbox = Outbox(worker.publisher, self._replay)
+        self.outbox = Outbox(worker.publisher, self._replay, worker.guard.enforce)
         self.streams: dict[int, LiveStream] = {}
+        gone = worker.dropped(i for i, stored in state.streams.items() if stored is not None)
         for stream_id, stored in state.streams.items():
-            if stored is not None:
+            if stored is not None and stream_id not in gone:
                 self._open(stream_id, *stored, state)
         self._fresh_seen: dict[str, Position] = {}
-        self._touched: dict[int, LiveStream | None] = {}
+        # one that was dropped while nothing ran (safe mode) must not see the records before its `stream_off`
+        self._touched: dict[int, LiveStream | None] = dict.fromkeys(gone)
         self._dirty = False
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
@@ -129,7 +131,7 @@ class Lane(ABC):
         if not len(records):
             return
         if self.next < 0:
-            self.next = int(records.offsets[0])
+            self.next = self._beginning(int(records.offsets[0]))
         skip = int(np.searchsorted(records.offsets, self.next))
         if skip:
             records = records.slice(skip, len(records))
@@ -146,6 +148,12 @@ class Lane(ABC):
             if control < len(records):
                 at = self._run(records, ids, control, control + 1)
         self.outbox.check()
+
+    def _beginning(self, first: int) -> int:
+        """Where a lane without state begins: at the log's start, though Spark's offsets are further when only the state was lost."""
+        if not first:
+            return 0
+        return min(first, self.worker.admin.start_offsets([(self.topic, self.partition)])[self.topic, self.partition])
 
     def _run(self, records: Records, ids: Sequence[int], start: int, stop: int) -> int:
         """Work on one unit that begins at *start* and ends at *stop* or before; returns where it ended."""

@@ -216,10 +216,10 @@ class OperatorKit:
 
 
 @contextmanager
-def operator_kit(directory: Path, **environment: str) -> Iterator[OperatorKit]:
+def operator_kit(directory: Path, rooms: tuple[str, ...] = ROOMS, **environment: str) -> Iterator[OperatorKit]:
     """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment* without `PENSTOCK_SPARK_`."""
     own = {f"PENSTOCK_SPARK_{name.upper()}": value for name, value in environment.items()}
-    with running_mesh(directory, rooms=ROOMS, environment=own) as mesh:
+    with running_mesh(directory, rooms=rooms, environment=own) as mesh:
         kit = OperatorKit(mesh)
         try:
             yield kit

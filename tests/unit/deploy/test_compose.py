@@ -13,6 +13,7 @@ import yaml
 from gateway.settings import GatewaySettings
 from penstock.settings import Settings
 from services.notifier.settings import NotifierSettings
+from services.snode.settings import SnodeSettings
 from services.store.settings import StoreSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
@@ -20,7 +21,7 @@ from tests.documents import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings)
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, SnodeSettings)
 OBSERVE = ROOT / "deploy/observe"
 #: those that prometheus_client and Prometheus themselves make
 _FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}

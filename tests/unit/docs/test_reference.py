@@ -14,11 +14,12 @@ from penstock.sql.planning.refusals import REFUSALS
 from penstock.sql.reference import DOCS, PAGES, filled
 from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
+from services.snode.settings import SnodeSettings
 from services.store.settings import StoreSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
 
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings)
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings)
 PACKAGES = ("penstock", "gateway", "spark_jobs", "services")
 #: parts of codes that are put together
 _PREFIXES = {"E_", "E_STATE_", "E_EVENT_", "E_COUNT_"}

@@ -94,3 +94,10 @@ def test_print_config_and_wrong_config_end_the_process(monkeypatch: pytest.Monke
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         AtticSettings.load().boxes = 5  # type: ignore[misc]
+
+
+def test_names_that_tdengine_gives_are_understood_after_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("checkpointBackupDir", "/mnt/theirs")
+    assert Settings.load().checkpoint_backup_dir == "/mnt/theirs"
+    monkeypatch.setenv("PENSTOCK_CHECKPOINT_BACKUP_DIR", "/mnt/ours")
+    assert Settings.load().checkpoint_backup_dir == "/mnt/ours"

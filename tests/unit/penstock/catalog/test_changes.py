@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -203,3 +204,20 @@ def test_a_database_goes_with_all_it_holds_unless_used_from_outside(catalog: Cat
 def test_table_options(catalog: Catalog) -> None:
     made = changes.set_table_options(catalog, "power", "meters", keep=Duration(9, "d"), comment="new").puts[0]
     assert isinstance(made, Table) and (made.keep, made.options) == (Duration(9, "d"), {"comment": "new"})
+
+
+def test_snodes_and_what_needs_one(catalog: Catalog, new_id: Callable[[], int]) -> None:
+    apply(catalog, changes.create_database(catalog, new_id, "several", replica=3))
+    assert catalog.database("several") == dataclasses.replace(catalog.database("several") or Database(0, ""), replica=3)
+    power = catalog.database("power")
+    assert power is not None
+    catalog.put(dataclasses.replace(power, replica=2))
+    stream = plan(catalog, 960, "kept", "meters", "highs")
+    refused("E_NO_SNODE", lambda: changes.create_stream(catalog, stream, created=1))
+    apply(catalog, changes.create_snode(catalog, new_id, 1, created=5))
+    assert [(s.dnode, s.name, s.created) for s in catalog.snodes()] == [(1, "snode1", 5)]
+    refused("E_SNODE_EXISTS", lambda: changes.create_snode(catalog, new_id, 1, created=5))
+    assert changes.create_stream(catalog, stream, created=1).puts
+    apply(catalog, changes.drop_snode(catalog, 1))
+    assert catalog.snodes() == [] and catalog.snode(1) is None
+    refused("E_NO_SNODE", lambda: changes.drop_snode(catalog, 1))

@@ -41,4 +41,4 @@ def test_what_a_room_waits_for_is_shown() -> None:
 
 
 def test_every_room_has_a_package() -> None:
-    assert list(PACKAGES) == ["gateway", "store", "spark", "notifier", "federation"]
+    assert list(PACKAGES) == ["gateway", "store", "spark", "notifier", "snode", "federation"]

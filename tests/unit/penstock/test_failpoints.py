@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from spark_jobs.failpoints import EXIT_STATUS, Failpoints
+from penstock.failpoints import EXIT_STATUS, Failpoints
 
 
 @pytest.mark.parametrize("text", ["nowhere:exit:1", "after_state:sleep:1", "after_state:exit:x", "value:exit"])
@@ -27,7 +27,7 @@ def test_none_does_nothing() -> None:
 
 def test_counts_over_processes(tmp_path: Path) -> None:
     code = (
-        "import sys; from spark_jobs.failpoints import Failpoints; "
+        "import sys; from penstock.failpoints import Failpoints; "
         "Failpoints('after_state:exit:2', sys.argv[1]).reach('after_state', lambda: print('bye', flush=True))"
     )
     runs = [subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, check=False) for _ in range(3)]

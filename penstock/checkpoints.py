@@ -1,0 +1,204 @@
+"""What a query of the stream jobs needs to go on elsewhere, taken into a vault and put back: Spark's checkpoint and the state files.
+
+The checkpoint is taken first and the state after it, so that no state is older than the offsets Spark believes to be done; each
+topic-partition's chain is whole by itself, and what one is behind another is replayed from Kafka. Files that the jobs prune while they are
+being taken are no fault: the directory is looked at again. Refused: a backup in which a partition that has state has none that is whole.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+
+from penstock import log, statefile
+from penstock.errors import StateError
+from penstock.vault import Backup, Item, Vault
+
+_TRIES = 5
+_log = log.get(__name__)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the stream jobs keep one query: `id` tells its topic from an earlier one of the same name."""
+
+    query: str
+    id: int
+    state_dir: str
+    checkpoint_dir: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.query}.{self.id}"
+
+    @property
+    def state(self) -> str:
+        return f"{self.state_dir}/{self.id}"
+
+    @property
+    def checkpoint(self) -> str:
+        return f"{self.checkpoint_dir}/{self.id}/{self.query}"
+
+
+def subject_query(subject: str) -> tuple[str, int]:
+    """(query, id) of a vault's subject."""
+    query, _, number = subject.rpartition(".")
+    return query, int(number)
+
+
+def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
+    """The queries that have a checkpoint below *checkpoint_dir*."""
+    fs, root = fsspec.core.url_to_fs(checkpoint_dir)
+    found = []
+    for directory in _listed(fs, root):
+        number = directory.rpartition("/")[2]
+        if number.isdigit():
+            found += [Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir) for p in _listed(fs, directory)]
+    return found
+
+
+def take(
+    vault: Vault, place: Place, *, time: int, number: int, offsets: dict[str, int] | None = None,
+    seen: Callable[[str], None] = lambda _: None, before_publish: Callable[[], None] = lambda: None,
+) -> Backup | None:  # fmt: skip
+    """Take a backup of one query and publish it; None when there is nothing to take.
+
+    Arguments that need a word:
+        time, number: milliseconds, and the epoch: they name the backup.
+        seen: told each file.
+
+    Raises:
+        StateError: no whole state can be had.
+    """
+    items = _checkpoint(vault, place, seen)
+    positions: dict[str, int] = {}
+    for partition in _partitions(place):
+        chain = _whole_chain(place, partition)
+        for name, data in chain:
+            items.append(vault.put(place.subject, f"state/{partition}/{name}", data))
+            seen(name)
+        if chain:
+            positions[partition] = statefile.position_of(chain[-1][0])
+    if not items:
+        return None
+    facts = {"query": place.query, "id": place.id, "offsets": offsets or {}, "positions": positions}
+    backup = Backup(place.subject, time, number, tuple(items), facts)
+    vault.publish(backup, before_publish)
+    return backup
+
+
+def _checkpoint(vault: Vault, place: Place, seen: Callable[[str], None]) -> list[Item]:
+    fs, root = fsspec.core.url_to_fs(place.checkpoint)
+    found: list[Item] = []
+    for path in sorted(str(p) for p in fs.find(root)) if fs.exists(root) else ():
+        name = path[len(root) :].lstrip("/")
+        if name.rpartition("/")[2].startswith(".") or name.endswith(".tmp"):
+            continue  # Spark's checksums of files and half-written ones
+        try:
+            found.append(vault.put(place.subject, f"checkpoint/{name}", fs.cat_file(path)))
+        except FileNotFoundError:
+            continue  # purged meanwhile: Spark needs the newest only
+        seen(name)
+    return found
+
+
+def _partitions(place: Place) -> list[str]:
+    fs, root = fsspec.core.url_to_fs(place.state)
+    return [p.rpartition("/")[2] for p in _listed(fs, root) if fs.isdir(p) and _is_of(place, p.rpartition("/")[2])]
+
+
+def _is_of(place: Place, directory: str) -> bool:
+    topic, _, partition = directory.rpartition("-")
+    return topic == place.query and partition.isdigit()
+
+
+def _whole_chain(place: Place, partition: str) -> list[tuple[str, bytes]]:
+    """The newest chain of one partition as it is now; nothing when it has no state yet."""
+    for _ in range(_TRIES):
+        listed, chain = _chain(f"{place.state}/{partition}")
+        if chain or not listed:
+            return chain
+    raise StateError(f"{partition} of {place.query} has state files but none that is whole", hint="the next backup tries again")
+
+
+def _chain(directory: str) -> tuple[list[str], list[tuple[str, bytes]]]:
+    fs, path = fsspec.core.url_to_fs(directory)
+    listed = [n for n in (p.rpartition("/")[2] for p in _listed(fs, path)) if statefile.is_state(n)]
+
+    def read(name: str) -> bytes | None:
+        try:
+            return bytes(fs.cat_file(f"{path}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    return listed, statefile.newest_chain(listed, read)
+
+
+def local_positions(place: Place) -> dict[str, int]:
+    """Partition directory → next offset of the newest state that is whole there."""
+    found = {}
+    for partition in _partitions(place):
+        _, chain = _chain(f"{place.state}/{partition}")
+        if chain:
+            found[partition] = statefile.position_of(chain[-1][0])
+    return found
+
+
+def newest_verified(vault: Vault, subject: str) -> Backup | None:
+    """The newest backup without a fault; those with one are reported."""
+    for backup in vault.backups(subject):
+        wrong = vault.faults(backup)
+        if not wrong:
+            return backup
+        _log.error("a backup is damaged, taking the one before", subject=subject, backup=backup.name, faults=wrong[:5])
+    return None
+
+
+def restore(
+    vault: Vault, backup: Backup, place: Place, *, partitions: Iterable[str] | None = None, checkpoint: bool = True,
+    seen: Callable[[Item], None] = lambda _: None,
+) -> None:  # fmt: skip
+    """Put a backup in place of what is there of these partitions (None: of all), and Spark's checkpoint where *checkpoint* says so.
+
+    Raises:
+        StateError: a file is missing or damaged; or the place is no directory of this machine.
+    """
+    wanted = None if partitions is None else set(partitions)
+    targets: list[tuple[Item, Path]] = []
+    for item in backup.items:
+        kind, _, rest = item.path.partition("/")
+        if kind == "state" and (wanted is None or rest.partition("/")[0] in wanted):
+            targets.append((item, Path(local_path(place.state)) / rest))
+        elif kind == "checkpoint" and checkpoint:
+            targets.append((item, Path(local_path(place.checkpoint)) / rest))
+    for directory in {Path(local_path(place.state)) / t.parent.name for i, t in targets if i.path.startswith("state/")}:
+        shutil.rmtree(directory, ignore_errors=True)
+    if checkpoint:
+        shutil.rmtree(local_path(place.checkpoint), ignore_errors=True)
+    for item, target in targets:
+        vault.extract(backup, item, target)
+        seen(item)
+
+
+def local_path(url: str) -> str:
+    """*url* as a path of this machine.
+
+    Raises:
+        StateError: it is elsewhere.
+    """
+    fs, path = fsspec.core.url_to_fs(url)
+    if "file" not in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)):
+        raise StateError(f"{url} is no directory of this machine", hint="state in an object store outlives its node and is not restored")
+    return str(path)
+
+
+def _listed(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
+    fs.invalidate_cache()
+    try:
+        return sorted(str(p).rstrip("/") for p in fs.ls(path, detail=False))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,279 @@
+"""Backups: whole or not there at all, every byte under a digest, in a directory or any object store that fsspec knows.
+
+A vault holds subjects (a query of the stream jobs, a deployment). A subject has `objects/`, files named by the digest of what they hold and
+shared by all its backups, and one sealed list of files per backup, `<time>-<number>.backup`, which is written last: that publishes it.
+    vault/<subject>/objects/3f/3fa9…         vault/<subject>/00001764000000000-000000017.backup
+Refused: publishing what was not read back with the right digest, restoring what fails its digest, lists of a newer version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import fsspec
+
+from penstock import log
+from penstock.errors import StateError
+
+VERSION = 1
+_MAGIC = b"PENSTOCK BACKUP"
+_SUFFIX = ".backup"
+_CHUNK = 4 << 20
+#: a file larger than this is kept in parts
+PART = 16 << 20
+#: an object that no list names may belong to a backup that is being made: it is left alone this long, seconds
+_GRACE = 3600.0
+
+_log = log.get(__name__)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file of a backup, or part of a large one: where it goes (relative), what it holds, and how much."""
+
+    path: str
+    digest: str
+    size: int
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One backup of *subject*; `time` in ms; `facts` are its maker's (numbers and texts)."""
+
+    subject: str
+    time: int
+    number: int
+    items: tuple[Item, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    version: int = VERSION
+
+    @property
+    def name(self) -> str:
+        return f"{self.time:017d}-{self.number:09d}"
+
+    @property
+    def size(self) -> int:
+        return sum(i.size for i in self.items)
+
+
+class Vault:
+    """The backups below one directory or URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            self._fs, self._root = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            raise StateError(
+                f"no backups can be kept in {masked(url)}", detail=str(error), hint="a directory, or a URL of fsspec"
+            ) from None
+        self._local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
+
+    # ---------------------------------------------------------------- writing
+
+    def put(self, subject: str, path: str, data: bytes) -> Item:
+        """Keep *data*; an object that is there already is kept as it is."""
+        item = Item(path, hashlib.blake2b(data, digest_size=16).hexdigest(), len(data))
+        if self._missing(subject, item):
+            self._write(self._object(subject, item.digest), lambda out: out.write(data))
+            self._read_back(subject, item)
+        return item
+
+    def put_file(self, subject: str, path: str, source: Path) -> list[Item]:
+        """Keep the content of a file, however large: in parts, so that one that has grown is not kept twice."""
+        items: list[Item] = []
+        with open(source, "rb") as file:
+            while (data := file.read(PART)) or not items:
+                items.append(replace(self.put(subject, path, data), part=len(items)))
+        return items
+
+    def publish(self, backup: Backup, before: Callable[[], None] = lambda: None) -> None:
+        """Make *backup* visible; everything it names must be in the vault.
+
+        Raises:
+            StateError: something is missing.
+        """
+        missing = [i.path for i in backup.items if self._missing(backup.subject, i)]
+        if missing:
+            raise StateError(f"backup {backup.name} of {backup.subject} is not whole", detail=", ".join(missing[:5]))
+        before()
+        body = json.dumps({**asdict(backup), "facts": dict(backup.facts)}, separators=(",", ":")).encode()
+        data = b"%s %d %s\n" % (_MAGIC, backup.version, hashlib.blake2b(body, digest_size=16).hexdigest().encode()) + body
+        self._write(self._list(backup.subject, backup.name), lambda out: out.write(data))
+
+    def remove(self, backup: Backup) -> None:
+        self._rm(self._list(backup.subject, backup.name))
+
+    def sweep(self, subject: str, now: float) -> int:
+        """Remove objects that no backup of *subject* names, when they are old enough; how many. *now*: wall time, seconds."""
+        used = {i.digest for b in self.backups(subject) for i in b.items}
+        gone = 0
+        for path in self._files(f"{self._root}/{subject}/objects"):
+            digest = path.rpartition("/")[2]
+            if digest not in used and self._age(path, now) > _GRACE:
+                self._rm(path)
+                gone += 1
+        return gone
+
+    # ---------------------------------------------------------------- reading
+
+    def subjects(self) -> list[str]:
+        return sorted(p.rpartition("/")[2] for p in self._ls(self._root) if self._fs.isdir(p))
+
+    def backups(self, subject: str) -> list[Backup]:
+        """Published backups of *subject*, the newest first; a damaged list is reported and left out.
+
+        Raises:
+            StateError: one is of a newer version.
+        """
+        found = []
+        for path in self._ls(f"{self._root}/{subject}"):
+            if path.endswith(_SUFFIX):
+                backup = self._open(path)
+                if backup is not None:
+                    found.append(backup)
+        return sorted(found, key=lambda b: (b.time, b.number), reverse=True)
+
+    def faults(self, backup: Backup, seen: Callable[[Item], None] = lambda _: None) -> list[str]:
+        """What is wrong with a backup: files that are gone or whose digest is not theirs. *seen* is told each file."""
+        wrong = []
+        for item in backup.items:
+            try:
+                with self._fs.open(self._object(backup.subject, item.digest), "rb") as file:
+                    digest, _ = _digest_of(file)
+                if digest != item.digest:
+                    wrong.append(f"{item.path}: damaged")
+            except OSError:
+                wrong.append(f"{item.path}: missing")
+            seen(item)
+        return wrong
+
+    def read(self, backup: Backup, item: Item) -> bytes:
+        """The content of one file.
+
+        Raises:
+            StateError: it is missing or damaged.
+        """
+        try:
+            data: bytes = self._fs.cat_file(self._object(backup.subject, item.digest))
+        except OSError as error:
+            raise StateError(f"{item.path} of backup {backup.name} is missing", detail=str(error)) from None
+        if hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest:
+            raise StateError(f"{item.path} of backup {backup.name} is damaged", hint="`penstock snode list` shows others")
+        return data
+
+    def extract(self, backup: Backup, item: Item, target: Path) -> None:
+        """Write one item of a backup to *target*, durably; the parts of a file are to come in order.
+
+        Raises:
+            StateError: it is missing or damaged.
+        """
+        data = self.read(backup, item)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "ab" if item.part else "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+
+    # ---------------------------------------------------------------- files
+
+    def _object(self, subject: str, digest: str) -> str:
+        return f"{self._root}/{subject}/objects/{digest[:2]}/{digest}"
+
+    def _list(self, subject: str, name: str) -> str:
+        return f"{self._root}/{subject}/{name}{_SUFFIX}"
+
+    def _missing(self, subject: str, item: Item) -> bool:
+        try:
+            return int(self._fs.info(self._object(subject, item.digest))["size"]) != item.size
+        except OSError:
+            return True
+
+    def _write(self, path: str, fill: Callable[[IO[bytes]], Any]) -> None:
+        self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        if not self._local:  # an object store shows an object when it is whole
+            with self._fs.open(path, "wb") as out:
+                fill(out)
+            self._fs.invalidate_cache()
+            return
+        part = f"{path}.{uuid.uuid4().hex}.part"
+        try:
+            with open(part, "wb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+
+    def _read_back(self, subject: str, item: Item) -> None:
+        path = self._object(subject, item.digest)
+        with self._fs.open(path, "rb") as file:
+            digest, _ = _digest_of(file)
+        if digest != item.digest:
+            self._rm(path)
+            raise StateError(f"{item.path} changed while it was copied, or was not written as it is", detail=masked(path))
+
+    def _open(self, path: str) -> Backup | None:
+        try:
+            head, _, body = bytes(self._fs.cat_file(path)).partition(b"\n")
+        except OSError:
+            return None
+        parts = head.split(b" ")
+        if len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit() and int(parts[2]) > VERSION:
+            raise StateError(f"backup {path} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")
+        if len(parts) != 4 or not head.startswith(_MAGIC) or hashlib.blake2b(body, digest_size=16).hexdigest().encode() != parts[3]:
+            _log.warning("a list of a backup is damaged and does not count", path=masked(path))
+            return None
+        raw = json.loads(body)
+        items = tuple(Item(i["path"], i["digest"], i["size"], i.get("part", 0)) for i in raw["items"])
+        return Backup(raw["subject"], raw["time"], raw["number"], items, raw["facts"], raw["version"])
+
+    def _ls(self, path: str) -> list[str]:
+        self._fs.invalidate_cache()
+        try:
+            return sorted(str(p).rstrip("/") for p in self._fs.ls(path, detail=False))
+        except OSError:
+            return []
+
+    def _files(self, path: str) -> Iterable[str]:
+        try:
+            return [str(p) for p in self._fs.find(path)]
+        except OSError:
+            return []
+
+    def _age(self, path: str, now: float) -> float:
+        try:
+            return now - float(self._fs.modified(path).timestamp())
+        except (OSError, NotImplementedError):
+            return 0.0
+
+    def _rm(self, path: str) -> None:
+        try:
+            self._fs.rm_file(path)
+        except OSError:
+            pass  # somebody else has removed it
+
+
+def masked(url: str) -> str:
+    """*url* without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else url
+
+
+def _digest_of(file: IO[bytes]) -> tuple[str, int]:
+    hashed, size = hashlib.blake2b(digest_size=16), 0
+    while chunk := file.read(_CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+    return hashed.hexdigest(), size

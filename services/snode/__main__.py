@@ -1,0 +1,11 @@
+"""`python -m services.snode`."""
+
+from __future__ import annotations
+
+import sys
+
+from services.snode.app import run
+from services.snode.settings import SnodeSettings
+
+if __name__ == "__main__":
+    sys.exit(run(SnodeSettings.from_command_line()))

@@ -1,0 +1,37 @@
+"""Wiring of the snode: catalog, vault, keeper, health."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+from penstock import redis_link
+from penstock.catalog.reader import CatalogReader
+from penstock.clock import SystemClock
+from penstock.health import Health
+from penstock.log import configure
+from penstock.nodes import Presence
+from penstock.vault import Vault
+from services.snode.keeper import Keeper
+from services.snode.settings import SnodeSettings
+
+
+def run(settings: SnodeSettings) -> int:
+    """Keep backups until told to stop; returns the exit status."""
+    configure("snode", settings.log_level)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    presence = Presence(settings)
+    presence.start()
+    client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
+    with (
+        Health("snode", settings.health_port, host=settings.host, wait_for=("catalog", "epochs")) as health,
+        CatalogReader(settings.kafka_bootstrap, client_id="snode-catalog", children=False) as catalog,
+    ):
+        health.ready("catalog")
+        endpoint = settings.address or f"{settings.host}:{health.port}"
+        keeper = Keeper(settings, catalog, client, Vault(settings.checkpoint_backup_dir), health, SystemClock(), endpoint)
+        keeper.run(stop, lambda: health.ready("epochs"))
+    presence.close()
+    return 0

@@ -1,0 +1,176 @@
+"""The work of a snode: follows `penstock.epochs` and takes a backup of each query at its newest manifest.
+
+It reads files and Kafka and asks nothing of the jobs, so it is never in the path of rows: a snode that is slow takes the newest manifest
+next and leaves out those between. It works while the catalog has a snode on its node. What fails is said in SHOW SNODES and tried again
+with the next manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import redis
+from prometheus_client import Counter, Gauge
+
+from penstock import log, names
+from penstock.bus import BEGINNING, Reader
+from penstock.catalog.reader import CatalogReader
+from penstock.checkpoints import Place, take
+from penstock.clock import Clock, milliseconds
+from penstock.errors import BusError, PenstockError, SchemaError
+from penstock.failpoints import Failpoints
+from penstock.health import Health
+from penstock.records import Manifest, decode
+from penstock.vault import Vault, masked
+from services.snode.retention import superfluous
+from services.snode.settings import SnodeSettings
+
+_PARTITION = (names.EPOCHS, 0)
+_REPORT_SECONDS = 60
+_RETRY_SECONDS = 2.0
+_log = log.get(__name__)
+
+
+class Keeper:
+    """One per snode; `run` is its thread."""
+
+    def __init__(
+        self,
+        settings: SnodeSettings,
+        catalog: CatalogReader,
+        client: redis.Redis,
+        vault: Vault,
+        health: Health,
+        clock: Clock,
+        endpoint: str,
+    ) -> None:
+        self._settings, self._catalog, self._redis, self._vault, self._clock = settings, catalog, client, vault, clock
+        self._endpoint = endpoint
+        self._failpoints = Failpoints(settings.failpoints, f"{settings.data_dir}/failpoints")
+        self._waiting: dict[str, Manifest] = {}
+        self._taken: dict[str, float] = {}
+        self._notes: dict[str, str] = {}
+        #: subject → (backups, time of the newest)
+        self._held: dict[str, tuple[int, int]] = {}
+        self._report_at = 0.0
+        registry = health.registry
+        self._made = Counter("penstock_snode_backups", "Backups published", ["query"], registry=registry)
+        self._failed = Counter("penstock_snode_failures", "Backups that failed", ["query"], registry=registry)
+        self._newest = Gauge("penstock_snode_newest_seconds", "When the newest backup was taken", ["query"], registry=registry)
+        self._bytes = Gauge("penstock_snode_backup_bytes", "Size of the newest backup", ["query"], registry=registry)
+
+    @property
+    def active(self) -> bool:
+        """Whether the catalog has a snode on this node."""
+        return self._catalog.catalog.snode(self._settings.node) is not None
+
+    def run(self, stop: threading.Event, ready: Callable[[], None]) -> None:
+        """Follow manifests until *stop*; *ready* is called once they can be read."""
+        position = BEGINNING
+        while not stop.is_set():
+            try:
+                with Reader(self._settings.kafka_bootstrap, {_PARTITION: position}, client_id="snode") as reader:
+                    while not stop.is_set():
+                        for batch in reader.read(timeout=0.3):
+                            position = batch.next_offset
+                            self._note(batch.values)
+                        ready()
+                        self._work()
+            except BusError as error:
+                _log.warning("epochs cannot be read for now", error=str(error))
+                position = BEGINNING if error.code == "E_OFFSET_GONE" else position
+                stop.wait(_RETRY_SECONDS)
+
+    def _note(self, values: list[bytes | None]) -> None:
+        for value in values:
+            try:
+                manifest = decode(Manifest, value)
+            except SchemaError as error:
+                _log.error("a manifest cannot be used", error=str(error))
+                continue
+            self._waiting[manifest.query] = manifest
+
+    def _work(self) -> None:
+        if not self.active:
+            return
+        now = self._clock.monotonic()
+        for query, manifest in list(self._waiting.items()):
+            if now - self._taken.get(query, float("-inf")) < self._settings.min_seconds:
+                continue
+            del self._waiting[query]
+            self._taken[query] = now
+            if self._current(manifest):
+                self._take(manifest)
+        self._report()
+
+    def _current(self, manifest: Manifest) -> bool:
+        """Whether the query is still there: manifests of dropped topics stay in the log."""
+        catalog, owner = self._catalog.catalog, _id_of(manifest)
+        return manifest.query == names.EXCHANGE or catalog.topic_owner(manifest.query) == owner
+
+    def _take(self, manifest: Manifest) -> None:
+        query = manifest.query
+        try:
+            place = place_of(manifest, self._settings.state_dir)
+            backup = take(
+                self._vault, place, time=milliseconds(self._clock), number=manifest.batch, offsets=dict(manifest.offsets),
+                before_publish=lambda: self._failpoints.reach("before_publish"),
+            )  # fmt: skip
+            if backup is None:
+                return
+            self._made.labels(query).inc()
+            self._newest.labels(query).set(backup.time / 1000)
+            self._bytes.labels(query).set(backup.size)
+            self._prune(place.subject)
+            self._notes.pop(query, None)
+            self._count(place.subject)
+        except (PenstockError, OSError) as error:
+            self._failed.labels(query).inc()
+            self._notes[query] = f"{query}: {error}"
+            self._report_at = 0.0
+            _log.error("backup failed", query=query, batch=manifest.batch, error=str(error))
+
+    def _prune(self, subject: str) -> None:
+        kept = self._settings
+        gone = superfluous(self._vault.backups(subject), newest=kept.keep_newest, hours=kept.keep_hours, days=kept.keep_days)
+        for backup in gone:
+            self._vault.remove(backup)
+        if gone:
+            self._vault.sweep(subject, self._clock.now() / 1e9)
+
+    def _report(self) -> None:
+        """Tell SHOW SNODES; only when something has changed or the last report is about to run out."""
+        now = self._clock.monotonic()
+        if self._report_at > now:
+            return
+        if not self._held:
+            for subject in self._vault.subjects():
+                self._count(subject)
+        about = {
+            "endpoint": self._endpoint, "target": masked(self._settings.checkpoint_backup_dir), "note": "; ".join(self._notes.values()),
+            "backups": sum(count for count, _ in self._held.values()), "newest": max((t for _, t in self._held.values()), default=None),
+        }  # fmt: skip
+        self._report_at = now + _REPORT_SECONDS / 3
+        try:
+            self._redis.set(names.snode_report(self._settings.node), json.dumps(about), ex=_REPORT_SECONDS)
+        except redis.RedisError as down:
+            _log.info("cannot report to Redis", reason=str(down))
+
+    def _count(self, subject: str) -> None:
+        found = self._vault.backups(subject)
+        self._report_at = 0.0
+        if found:
+            self._held[subject] = (len(found), found[0].time)
+
+
+def _id_of(manifest: Manifest) -> int:
+    number = manifest.checkpoint.rstrip("/").split("/")[-2]
+    return int(number) if number.isdigit() else -1
+
+
+def place_of(manifest: Manifest, state_dir: str) -> Place:
+    """Where the files that a manifest names are: its checkpoint ends with …/<id>/<query>."""
+    checkpoint_dir = manifest.checkpoint.rstrip("/").rsplit("/", 2)[0]
+    return Place(manifest.query, _id_of(manifest), state_dir, checkpoint_dir)

@@ -1,0 +1,159 @@
+"""Who runs the jobs: one process of all nodes, by a lease in Redis; the others stand by.
+
+Taking over waits until the lease has run out, except from a predecessor of this machine that is dead, whose Python workers are ended first.
+The workers look at the lease themselves (`spark_jobs.guard`), so that those of a node that slept stop before they publish again.
+While nobody stands by, Redis being away is no reason to stop: nobody could take over. Where somebody does, a holder that cannot renew stops
+when its time is over. Refused: going on when somebody else has led in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import redis
+
+from penstock import log, names
+from penstock.clock import Clock
+from penstock.errors import LeaseLost, RemoteError
+from penstock.lease import Lease
+from penstock.mesh.process import members
+
+LEASE = "jobs"
+_ASK_SECONDS = 0.3
+_log = log.get(__name__)
+
+
+class Leadership:
+    """The part of one process in it; `on_lost` is called when it must stop at once."""
+
+    def __init__(self, client: redis.Redis, clock: Clock, *, ttl: float, node: int, data_dir: Path, on_lost: Callable[[], None]) -> None:
+        self._redis, self._clock, self._node, self._data_dir = client, clock, node, data_dir
+        about = {"node": node, "machine": _machine(), "pid": os.getpid(), "started": psutil.Process().create_time()}
+        self.lease = Lease(client, LEASE, ttl=ttl, address=json.dumps(about), clock=clock)
+        self._on_lost = on_lost
+        self._epoch = 0
+        self._waited_since = 0.0
+        self._strict = False
+        self._halt = threading.Event()
+
+    @property
+    def token(self) -> str:
+        """By which this process's workers know its lease."""
+        return self.lease.token
+
+    def wait(self, stop: threading.Event, waiting: Callable[[str], None]) -> bool:
+        """Return True once this process holds the lease, False when *stop* came first; *waiting* is told for whom it waits."""
+        shown = ""
+        self._waited_since = self._clock.monotonic()
+        while not stop.is_set():
+            try:
+                if self._take():
+                    self._epoch = self.lease.epoch
+                    threading.Thread(target=self._hold, name="leadership", daemon=True).start()
+                    _log.info("leading the jobs", epoch=self._epoch, node=self._node)
+                    return True
+                holder = self.lease.holder()
+                why = "" if holder is None else f"node {json.loads(holder.address)['node']} runs the jobs"
+                self._redis.set(names.standby(self._node), "", px=int(self.lease.ttl * 3000))
+            except (RemoteError, redis.RedisError) as down:
+                why = f"Redis does not answer: {down}"
+            if why != shown:
+                _log.info("standing by", why=why)
+                shown = why
+            waiting(why)
+            stop.wait(_ASK_SECONDS)
+        return False
+
+    def release(self) -> None:
+        """Let a standby take over at once."""
+        self._halt.set()
+        try:
+            self.lease.release()
+        except RemoteError as down:
+            _log.warning("the lease of the jobs could not be given back; it runs out by itself", reason=str(down))
+
+    def _take(self) -> bool:
+        holder = self.lease.holder()
+        if holder is not None and not (self._is_dead(holder.address) and self.lease.revoke(holder)):
+            return False
+        if holder is None and self._others() and self._clock.monotonic() - self._waited_since < self.lease.ttl / 2:
+            return False  # workers of a node that sleeps have to see first that somebody stands by
+        if not self.lease.acquire():
+            return False
+        self._end_workers()
+        return True
+
+    def _others(self) -> bool:
+        """Whether another node has run the jobs, and has not said that it stopped."""
+        fields = [str(f) for f in self._redis.hkeys(names.nodes())]
+        return any(f.endswith(":spark") and f != f"{self._node}:spark" for f in fields)
+
+    @staticmethod
+    def _is_dead(address: str) -> bool:
+        """Whether the holder was a process of this machine that is no more."""
+        about = json.loads(address)
+        if about["machine"] != _machine():
+            return False
+        try:
+            return bool(psutil.Process(about["pid"]).create_time() != about["started"])
+        except psutil.NoSuchProcess:
+            return True
+
+    def _end_workers(self) -> None:
+        """End Python workers that a dead driver of this mesh has left: they would publish beside ours."""
+        left = []
+        for process in members(self._data_dir):
+            try:
+                if "spark_jobs.daemon" in process.cmdline():  # as an argument of its own: the JVM has it inside of another
+                    process.kill()
+                    left.append(process)
+            except psutil.Error:
+                continue
+        psutil.wait_procs(left, timeout=10)
+
+    def _hold(self) -> None:
+        while not self._halt.wait(self.lease.ttl / 3):
+            try:
+                self._strict = any(True for _ in self._redis.scan_iter(names.STANDBYS, count=1000))
+                self.lease.renew()
+            except LeaseLost:
+                if not self._halt.is_set() and not self._regained():
+                    _log.critical("somebody else leads the jobs now", epoch=self._epoch)
+                    self._on_lost()
+                    return
+            except (RemoteError, redis.RedisError) as down:
+                if self._strict and not self.lease.held:
+                    _log.critical("Redis does not answer and somebody stands by: stopping", reason=str(down))
+                    self._on_lost()
+                    return
+
+    def _regained(self) -> bool:
+        """Whether the lease, which ran out or went with Redis's data, is ours again and was nobody else's in between."""
+        while not self._halt.is_set():
+            try:
+                mine = self.lease.acquire(seen=self._epoch)
+            except RemoteError:
+                if self._strict:
+                    return False
+                self._halt.wait(_ASK_SECONDS)
+                continue
+            if mine and self.lease.epoch == self._epoch + 1:
+                _log.warning("the lease of the jobs had run out and is held again", epoch=self.lease.epoch)
+                self._epoch = self.lease.epoch
+                return True
+            if mine:
+                self.lease.release()
+            return False
+        return True
+
+
+def _machine() -> str:
+    """Where process ids mean the same: this boot of this machine, and the container."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{boot.read_text(encoding='utf-8').strip()} {os.readlink('/proc/self/ns/pid')}" if boot.exists() else str(uuid.getnode())

@@ -1,0 +1,82 @@
+"""Rows that flow in while faults happen: each write is repeated under its idempotency key until it is acknowledged."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import polars as pl
+
+from penstock.client.connection import Connection, connect
+from tests.faults.world import World, persistently
+
+TABLES = 12
+START = 1_700_000_000_000
+STEP = 250
+_CHUNK = 120
+
+
+def rows(first: int, count: int) -> pl.DataFrame:
+    """Rows *first*.. of a fleet: each table in turn, every table's time growing; with pauses, states and events in them."""
+    n = pl.int_range(first, first + count, eager=True)
+    turn = pl.col("n") // TABLES
+    return pl.DataFrame({"n": n}).select(
+        tbname=pl.format("d{}", pl.col("n") % TABLES),
+        # a pause of ten seconds every forty rows of a table ends its session
+        ts=START + turn * STEP + turn // 40 * 10_000,
+        v=(pl.col("n") * 7919 % 1000) / 10.0,
+        k=(turn % 20).cast(pl.Int32),
+        state=(turn // 9 % 4).cast(pl.Int32),
+        site=pl.format("s{}", pl.col("n") % TABLES % 3),
+    )
+
+
+class Load:
+    """A thread that writes to `<database>.m` until told to stop."""
+
+    def __init__(self, world: World, database: str) -> None:
+        self._table = f"{database}.m"
+        self._client: Connection = connect(world.mesh.gateway_url, password=world.mesh.password, timeout=20)
+        self._halt, self._lock = threading.Event(), threading.Lock()
+        self._acked: list[pl.DataFrame] = []
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="load")
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._halt.set()
+            self._thread.join()
+            self._client.close()
+        if self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No write is under way inside the `with`."""
+        with self._lock:
+            yield
+
+    @property
+    def sent(self) -> int:
+        return sum(f.height for f in self._acked)
+
+    def all(self) -> pl.DataFrame:
+        return pl.concat(self._acked)
+
+    def _run(self) -> None:
+        first = 0
+        try:
+            while not self._halt.wait(0.05):
+                chunk, key = rows(first, _CHUNK), uuid.uuid4().hex
+                with self._lock:
+                    persistently(lambda c=chunk, k=key: self._client.write(self._table, c, idempotency_key=k))  # type: ignore[misc]
+                self._acked.append(chunk)
+                first += _CHUNK
+        except BaseException as error:
+            self._failure = error

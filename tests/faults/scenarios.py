@@ -1,0 +1,181 @@
+"""What can happen. Each scenario breaks something of a running mesh and returns when the broken part is there again.
+
+`limit` is the promise: seconds after the fault within which rows go through all streams again (on a quiet machine; a busy one gets
+four times that). It is printed in docs/faults.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penstock import names
+from penstock.bus import Admin, Publisher
+from penstock.records import ControlRecord, encode
+from tests.faults.load import Load
+from tests.faults.world import World, persistently
+from tests.stack.conftest import eventually
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    act: Callable[[World, Load, str], None]
+    limit: float
+    quick: bool = False
+
+
+def _room(room: str, limit: float, *, quick: bool = False) -> Scenario:
+    return Scenario(f"kill -9 of {room}", lambda world, _load, _db: world.kill(room), limit, quick)
+
+
+def _driver(world: World, _load: Load, _db: str) -> None:
+    world.kill("spark")
+
+
+def _jvm(world: World, _load: Load, _db: str) -> None:
+    driver = world.mesh.pid("spark")
+    next(p for p in world.jobs() if p.name() == "java").kill()
+    world.mesh.wait_ready("spark", not_pid=driver, seconds=180)
+
+
+def _worker(world: World, _load: Load, _db: str) -> None:
+    for _ in range(3):
+        world.worker().kill()
+        time.sleep(0.5)
+
+
+def _redis_data(world: World, load: Load, _db: str) -> None:
+    # the markers of idempotency keys are lost with it: a write that is repeated across this may count twice, so none is under way
+    with load.quiet():
+        world.lose_redis()
+        # tags of tables that only rows made known come back with rows; what was told to nobody else does not
+        persistently(lambda: world.client.execute("SHOW DATABASES"))
+
+
+def _torn_state(world: World, _load: Load, db: str) -> None:
+    with world.jobs_dead():
+        newest: dict[Path, Path] = {}
+        for path in sorted(world.state.glob(f"*/{names.ingest_topic(db)}-*/p*")):
+            newest[path.parent] = path
+        for path in newest.values():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        assert newest
+
+
+def _backed_up(world: World, db: str, beyond: int = 0) -> int:
+    """Wait until the snode has kept more of the database's query than *beyond*; how much that is."""
+
+    def look() -> int:
+        subject = next((s for s in world.vault.subjects() if s.startswith(f"{names.ingest_topic(db)}.")), "")
+        found = world.vault.backups(subject) if subject else []
+        done = sum(found[0].facts["positions"].values()) if found else 0
+        return done if done > beyond else 0
+
+    return eventually(look, 60)
+
+
+def _lost_disk(world: World, _load: Load, db: str) -> None:
+    _backed_up(world, db)
+    with world.jobs_dead():
+        shutil.rmtree(world.state)
+
+
+def _corrupted_backup(world: World, _load: Load, db: str) -> None:
+    """The newest backup is damaged and the disk is lost: the backup before it serves."""
+    _backed_up(world, db, _backed_up(world, db))
+    world.client.execute("DROP SNODE ON DNODE 1")  # nobody makes a newer one now
+    try:
+        with world.jobs_dead():
+            for subject in world.vault.subjects():
+                found = world.vault.backups(subject)
+                if len(found) > 1:
+                    fresh = {i.digest for i in found[0].items} - {i.digest for b in found[1:] for i in b.items}
+                    for digest in fresh:
+                        (Path(world.vault.url) / subject / "objects" / digest[:2] / digest).write_bytes(b"damaged")
+            shutil.rmtree(world.state)
+    finally:
+        world.client.execute("CREATE SNODE ON DNODE 1")
+
+
+def _disk_full(world: World, _load: Load, _db: str) -> None:
+    """No byte is left for state files for five seconds."""
+    aside = world.state.with_name("state-aside")
+    with world.jobs_dead():
+        world.state.rename(aside)
+        world.state.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(world.state)], capture_output=True).returncode:
+            world.state.rmdir()
+            aside.rename(world.state)
+            pytest.skip("a small disk needs the right to mount a tmpfs")
+        shutil.copytree(aside, world.state, dirs_exist_ok=True)
+    filler = world.state / "filler"
+    try:
+        with contextlib.suppress(OSError), open(filler, "wb") as out:
+            while True:
+                out.write(b"\0" * (1 << 20))
+                out.flush()
+        assert shutil.disk_usage(world.state).free < 1 << 20
+        time.sleep(5)
+    finally:
+        filler.unlink(missing_ok=True)
+        eventually(lambda: not world.mesh.state()["rooms"]["spark"]["why"], 60)
+        with world.jobs_dead():
+            shutil.rmtree(aside)
+            shutil.copytree(world.state, aside)
+            subprocess.run(["umount", str(world.state)], check=True)
+            world.state.rmdir()
+            aside.rename(world.state)
+
+
+def _paused(world: World, _load: Load, _db: str, seconds: float = 30.0) -> None:
+    """Everything that is the jobs sleeps and wakes, as on a node that was paused."""
+    sleepers = world.jobs()
+    for process in sleepers:
+        process.suspend()
+    time.sleep(seconds)
+    for process in sleepers:
+        with contextlib.suppress(Exception):
+            process.resume()
+
+
+def _clock(world: World, _load: Load, db: str) -> None:
+    """Ticks of a clock that jumps an hour ahead and back, and a row of next month, which must not expire what is there."""
+    now, topic = time.time_ns() // 10**6, names.ingest_topic(db)
+    with Publisher(world.mesh.kafka_bootstrap, client_id="faults") as publisher:
+        for jump in (0, 3_600_000, -3_600_000, 0):
+            for place in range(Admin(world.mesh.kafka_bootstrap).topics()[topic]):
+                publisher.publish(topic, encode(ControlRecord("tick", time=now + jump)), partition=place).result(30)
+
+
+def _everything(world: World, _load: Load, _db: str) -> None:
+    world.kill_everything()
+
+
+SCENARIOS = (
+    Scenario("no fault", lambda *_: None, 20, quick=True),
+    Scenario("kill -9 of the Spark driver", _driver, 60, quick=True),
+    Scenario("kill -9 of the JVM", _jvm, 60),
+    Scenario("kill -9 of Python workers", _worker, 30, quick=True),
+    _room("gateway", 30, quick=True),
+    _room("notifier", 30, quick=True),
+    _room("store", 30),
+    _room("snode", 20),
+    Scenario("kill -9 of the Kafka broker", lambda world, *_: world.kill("kafka"), 90, quick=True),
+    Scenario("kill -9 of Redis", lambda world, *_: world.kill("redis"), 30),
+    Scenario("Redis loses all data", _redis_data, 60),
+    Scenario("disk full for state", _disk_full, 90),
+    Scenario("torn state files", _torn_state, 60, quick=True),
+    Scenario("lost disk of the jobs", _lost_disk, 60, quick=True),
+    Scenario("corrupted backup and lost disk", _corrupted_backup, 60),
+    Scenario("clock jumps", _clock, 20),
+    Scenario("the jobs' node sleeps 30 s", _paused, 60),
+    Scenario("the whole mesh killed at once", _everything, 120, quick=True),
+)

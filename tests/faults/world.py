@@ -1,0 +1,143 @@
+"""A mesh that faults happen to: started once, broken and mended by scenarios, started anew when one has broken it for good."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import redis
+
+import penstock
+from penstock.errors import PenstockError
+from penstock.mesh.layout import Layout, free_ports
+from penstock.mesh.process import members
+from penstock.mesh.rooms import ALL_ROOMS
+from penstock.mesh.running import RunningMesh, launch, wait_for_start
+from penstock.mesh.supervisor import stop_mesh
+from penstock.vault import Vault
+from tests.stack.conftest import eventually
+
+T = TypeVar("T")
+#: quick epochs, so that a snode has something to keep; patient about a busy machine
+ENVIRONMENT = {
+    "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120", "PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SPARK_LEASE_SECONDS": "5",
+    "PENSTOCK_NOTIFIER_RETRY_MAX": "1",
+}  # fmt: skip
+
+
+class World:
+    """One mesh on ports that stay, so that clients find it again after all of it was killed."""
+
+    def __init__(self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS) -> None:
+        self.directory, self.rooms = directory, rooms
+        self._ports = tuple(f"{name}={number}" for name, number in free_ports().by_name.items())
+        self._supervisor: subprocess.Popen[bytes] | None = None
+        self.mesh: RunningMesh = self.start()
+        self.client = penstock.connect(self.mesh.gateway_url, password=self.mesh.password, timeout=180)
+        self.client.execute("CREATE SNODE ON DNODE 1")
+
+    def start(self) -> RunningMesh:
+        """Start the mesh of the directory, new or as it was left."""
+        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=ENVIRONMENT)
+        settings = {}
+        layout = Layout(self.directory.absolute())
+        for state in wait_for_start(self._supervisor, layout):
+            settings = state["settings"]
+        self.mesh = RunningMesh(layout, settings)
+        return self.mesh
+
+    def close(self) -> None:
+        if self._supervisor is not None and self._supervisor.poll() is None:
+            self._supervisor.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._supervisor.wait(60)
+        stop_mesh(self.mesh.layout)
+
+    # ---------------------------------------------------------------- faults
+
+    def kill(self, room: str) -> None:
+        """kill -9 of a room's first process; returns when its successor is ready."""
+        pid = self.mesh.kill(room)
+        self.mesh.wait_ready(room, not_pid=pid, seconds=180)
+
+    def kill_everything(self) -> None:
+        """kill -9 of the whole mesh at once, its supervisor first, and a new start."""
+        assert self._supervisor is not None
+        victims = members(self.mesh.layout.root)
+        self._supervisor.send_signal(signal.SIGKILL)
+        for process in victims:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._supervisor.wait(30)
+        psutil.wait_procs(victims, timeout=30)
+        self.start()
+
+    def jobs(self) -> list[psutil.Process]:
+        return self.mesh.processes("spark")
+
+    def worker(self) -> psutil.Process:
+        """A Python worker of the jobs."""
+
+        def look() -> psutil.Process | None:
+            for process in self.jobs()[1:]:
+                with contextlib.suppress(psutil.Error):
+                    parent = process.parent()
+                    if "spark_jobs.daemon" in " ".join(process.cmdline()) and parent is not None and parent.name() != "java":
+                        return process
+            return None
+
+        found = eventually(look, 30)
+        assert found is not None
+        return found
+
+    @contextmanager
+    def jobs_dead(self) -> Iterator[None]:
+        """Inside the `with` nothing of the jobs runs; behind it they are ready again."""
+        driver = self.mesh.pid("spark")
+        for process in self.jobs()[::-1]:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        yield
+        self.mesh.wait_ready("spark", not_pid=driver, seconds=180)
+
+    @property
+    def state(self) -> Path:
+        return self.mesh.layout.root / "state"
+
+    @property
+    def vault(self) -> Vault:
+        return Vault(str(self.mesh.layout.root / "backup"))
+
+    def lose_redis(self) -> None:
+        """Redis dies and comes back with nothing."""
+        pid = self.mesh.kill("redis")
+        for leftover in self.mesh.layout.redis.iterdir():
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            elif leftover.name != "redis.conf":
+                leftover.unlink(missing_ok=True)
+        self.mesh.wait_ready("redis", not_pid=pid)
+
+    def redis(self) -> redis.Redis:
+        found: redis.Redis = redis.Redis.from_url(self.mesh.redis_url, decode_responses=True)
+        return found
+
+
+def persistently(action: Callable[[], T], seconds: float = 180.0) -> T:
+    """Repeat *action* until the mesh lets it; what is wrong with the question itself is raised at once."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except PenstockError as error:
+            if time.monotonic() > end or error.code.startswith(("E_SYNTAX", "E_SEMANTIC", "E_ROW")):
+                raise
+        time.sleep(0.1)

@@ -1,0 +1,105 @@
+"""`python -m tests.soak`: a mesh under steady load; memory, file handles and lag of every room over time. Fails on a trend.
+
+A trend is a straight line through the second half of the measurements that grows by more than a room may: load begins cold, and caches
+fill up first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from penstock.mesh.process import proportional_memory
+from tests.faults.checks import CHECKS, Notifications
+from tests.faults.load import Load
+from tests.faults.world import World, persistently
+
+EVERY_SECONDS = 10.0
+#: growth over an hour that is no trend: bytes, handles, records behind
+MAY_GROW = {"MB": 150.0, "handles": 60.0, "lag": 2000.0}
+
+
+def trend(times: list[float], values: list[float]) -> float:
+    """Growth per hour of a line through the second half of the values."""
+    half = len(values) // 2
+    x, y = np.array(times[half:]), np.array(values[half:])
+    return float(np.polyfit(x, y, 1)[0] * 3600) if len(x) > 2 else 0.0
+
+
+def measure(world: World, lag: float) -> dict[tuple[str, str], float]:
+    found = {("streams", "lag"): lag}
+    for room, state in world.mesh.state()["rooms"].items():
+        if state["pid"] is None:
+            continue
+        found[room, "MB"] = proportional_memory(state["pid"]) / 1e6
+        handles = 0
+        for process in world.mesh.processes(room):
+            with suppress(psutil.Error):
+                handles += process.num_fds()
+        found[room, "handles"] = handles
+    return found
+
+
+def lag_of(world: World) -> float:
+    """Records that wait, over all queries, as the jobs' metrics say."""
+    port = world.mesh.state()["ports"]["spark-health"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--minutes", type=float, default=20.0)
+    minutes = parser.parse_args().minutes
+    with tempfile.TemporaryDirectory(prefix="penstock-soak") as directory:
+        world = World(Path(directory) / "mesh")
+        try:
+            return soak(world, minutes)
+        finally:
+            world.close()
+
+
+def soak(world: World, minutes: float) -> int:
+    world.client.execute("CREATE DATABASE soak")
+    world.client.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))", database="soak")
+    # the messages that a target of NOTIFY got would be kept by this process
+    checks = [kind(world, "soak") for kind in CHECKS if kind is not Notifications]
+    for check in checks:
+        check.setup()
+    load, times = Load(world, "soak"), []
+    series: dict[tuple[str, str], list[float]] = defaultdict(list)
+    began = time.monotonic()
+    with load.flowing():
+        while (at := time.monotonic() - began) < minutes * 60:
+            time.sleep(EVERY_SECONDS)
+            found = measure(world, lag_of(world))
+            times.append(at)
+            for key, value in found.items():
+                series[key].append(value)
+            shown = "  ".join(f"{room} {value:.0f}" for (room, what), value in sorted(found.items()) if what == "MB")
+            handles = sum(value for (_, what), value in found.items() if what == "handles")
+            print(f"{at:6.0f} s  rows {load.sent:8d}  MB: {shown}  handles {handles:.0f}  lag {found['streams', 'lag']:.0f}", flush=True)
+    persistently(lambda: world.client.drain("soak", depth=2))
+    print(f"\n{'room':<12}{'what':<9}{'first':>9}{'last':>9}{'per hour':>10}")
+    wrong = []
+    for (room, what), values in sorted(series.items()):
+        growth = trend(times[-len(values) :], values)
+        too_much = growth > MAY_GROW[what] and values[-1] > np.median(values[len(values) // 2 :])
+        wrong += [f"{room} {what} grows by {growth:.0f} an hour"] if too_much and minutes >= 10 else []
+        print(f"{room:<12}{what:<9}{values[0]:>9.0f}{values[-1]:>9.0f}{growth:>10.0f}{'  <-- trend' if too_much else ''}")
+    print("; ".join(wrong) or f"soak ok: {load.sent} rows in {minutes:g} minutes")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
