@@ -103,12 +103,9 @@ def nodes() -> str:
     return "penstock:nodes"
 
 
-def standby(node: int) -> str:
-    """Redis key that lives while a process on *node* waits to take over the stream jobs."""
-    return f"penstock:standby:{node}"
-
-
-STANDBYS = "penstock:standby:*"
+def standby() -> str:
+    """Redis key that lives while somebody waits to take over the stream jobs; its value is that node."""
+    return "penstock:standby"
 
 
 def snode_report(node: int) -> str:

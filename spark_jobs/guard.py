@@ -53,12 +53,12 @@ class Guard:
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.get(names.lease(LEASE))
                 pipe.pttl(names.lease(LEASE))
-                held, left = pipe.execute()
-            strict = any(True for _ in self._redis.scan_iter(names.STANDBYS, count=1000))
+                pipe.exists(names.standby())
+                held, left, strict = pipe.execute()
         except redis.RedisError:
             return
         text = held.decode() if isinstance(held, bytes) else held or ""
-        self._strict = strict
+        self._strict = bool(strict)
         if text.startswith(f"{self._token}|"):
             self._until = asked + max(int(left), 0) / 1000
         elif text:

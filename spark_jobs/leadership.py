@@ -60,7 +60,7 @@ class Leadership:
                     return True
                 holder = self.lease.holder()
                 why = "" if holder is None else f"node {json.loads(holder.address)['node']} runs the jobs"
-                self._redis.set(names.standby(self._node), "", px=int(self.lease.ttl * 3000))
+                self._redis.set(names.standby(), self._node, px=int(self.lease.ttl * 3000))
             except (RemoteError, redis.RedisError) as down:
                 why = f"Redis does not answer: {down}"
             if why != shown:
@@ -120,7 +120,7 @@ class Leadership:
     def _hold(self) -> None:
         while not self._halt.wait(self.lease.ttl / 3):
             try:
-                self._strict = any(True for _ in self._redis.scan_iter(names.STANDBYS, count=1000))
+                self._strict = bool(self._redis.exists(names.standby()))
                 self.lease.renew()
             except LeaseLost:
                 if not self._halt.is_set() and not self._regained():

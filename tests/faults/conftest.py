@@ -10,6 +10,8 @@ import pytest
 from tests.faults.report import Report
 
 QUICK = os.environ.get("QUICK") == "1"
+#: only scenarios whose name holds this
+SCENARIO = os.environ.get("SCENARIO", "")
 _report = Report()
 
 

@@ -100,7 +100,7 @@ def test_workers_stop_when_somebody_else_leads_and_not_for_an_outage(client: red
     guard._until = 0.0
     guard.look()
     guard.check()  # nobody stands by: nobody can have taken over
-    client.set(names.standby(2), "", ex=60)
+    client.set(names.standby(), "", ex=60)
     guard.look()
     with pytest.raises(LeaseLost):
         guard.check()
@@ -108,7 +108,7 @@ def test_workers_stop_when_somebody_else_leads_and_not_for_an_outage(client: red
     guard.look()
     guard.check()
     client.delete(names.lease(LEASE))
-    client.delete(names.standby(2))
+    client.delete(names.standby())
     foreign(client)
     guard.look()
     with pytest.raises(LeaseLost):
