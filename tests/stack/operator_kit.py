@@ -88,7 +88,9 @@ class OperatorKit:
         assert isinstance(statement, CreateStable)
         columns = tuple(Column(c.name, c.type) for c in statement.columns)
         tags = tuple(Column(c.name, c.type) for c in statement.tags)
-        return self._table(self._ids(), database, statement.table.name, columns, tags)
+        table = self._table(self._ids(), database, statement.table.name, columns, tags)
+        self.commit([table])
+        return table
 
     def _ids(self) -> tuple[int, int]:
         return self.writer.new_id(), self.writer.new_id()
@@ -97,15 +99,13 @@ class OperatorKit:
         self, ids: tuple[int, int], database: str, name: str, columns: tuple[Column, ...], tags: tuple[Column, ...],
         result_of: int | None = None,
     ) -> Table:  # fmt: skip
-        """A new table; *ids*: its own and its first schema's."""
+        """A table to commit; *ids*: its own and its first schema's."""
         found = self.catalog.catalog.database(database)
         assert found is not None
-        table = Table(
+        return Table(
             ids[0], database, name, "stable", names.ingest_topic(database), found.partitions, found.precision,
             (TableVersion(ids[1], columns, tags),), result_of=result_of,
         )  # fmt: skip
-        self.commit([table])
-        return table
 
     def stream(self, sql: str, database: str, *, wait: bool = True) -> tuple[StreamEntry, Table]:
         """CREATE STREAM; returns when it is live in every partition."""
@@ -117,7 +117,7 @@ class OperatorKit:
         new = planned.new_target
         made = self._table(ids, new.database, new.name, new.columns, new.tags, stream_id)
         entry = StreamEntry(stream_id, planned.plan, created=time.time_ns() // 10**6)
-        self.commit([entry])
+        self.commit([made, entry])
         source = self.catalog.catalog.table_by_id(planned.plan.source.table_id)
         assert source is not None
         self.control(source.topic, ControlRecord("stream_on", stream=stream_id, body=planned.plan.to_json()))
