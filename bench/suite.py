@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, gateway, latency, throughput, windows
+from bench import cost, federation, gateway, latency, throughput, windows
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -48,6 +48,7 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "windows": lambda profile, record, _: windows.measure(profile, record),
     "spine": _spine,
+    "federation": federation.measure,
 }
 
 

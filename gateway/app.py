@@ -141,7 +141,12 @@ class _Gateway:
         self._socket = Socket(intake, settings.window, settings.max_body)
         app = web.Application(client_max_size=settings.max_body)
         for part in (
-            Rest(self._executor, login, clock, {"version": _version(), "notifier_url": settings.notifier_url}),
+            Rest(
+                self._executor,
+                login,
+                clock,
+                {"version": _version(), "notifier_url": settings.notifier_url, "federation_url": settings.federation_url},
+            ),
             Ingest(intake),
             Latest(intake, self._redis),
             self._socket,

@@ -55,7 +55,7 @@ class Federation:
         name = statement.stream.name
         if self._definer.catalog.external(database, name) is not None and statement.if_not_exists:
             return
-        settings = external.read_settings(dict(statement.settings))
+        settings = external.read_settings(dict(statement.settings), self._data_dir)
         described = self._describe(settings, statement.columns)
         first = described[0]
         entry_id = self._definer.new_id()

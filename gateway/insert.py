@@ -14,6 +14,7 @@ import polars as pl
 
 from gateway import literals, rows
 from gateway.rows import TBNAME, Layout, RowError
+from penstock import names
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Insert, InsertPart, Value
 from penstock.types import ColumnType
@@ -72,7 +73,9 @@ def _tags(statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: i
 
 def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column]:
     if part.columns is None:
-        return list(layout.columns)
+        stamped = layout.time == names.EVENT_TIME and layout.key_column == names.EVENT_NUMBER
+        # rows of a stream without a time column are written as they were defined; time and number come by themselves
+        return list(layout.columns[2:] if stamped and part.rows and len(part.rows[0]) == len(layout.columns) - 2 else layout.columns)
     found = []
     for name in part.columns:
         if name.lower() == TBNAME:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -22,7 +24,7 @@ import pyarrow as pa
 from gateway import times
 from penstock import names
 from penstock.errors import SchemaError
-from penstock.sql.plan import Column
+from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType
 from penstock.windows.kernel import MERGE, UPSERT
 
@@ -243,6 +245,8 @@ def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
 
 def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
+    if layout.time == names.EVENT_TIME and layout.key_column == names.EVENT_NUMBER and names.EVENT_NUMBER not in ready:
+        _stamp(layout, ready, height)
     if layout.time not in ready:
         raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
     if layout.plain or child is not None:
@@ -261,6 +265,32 @@ def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str
             ready[field.name] if field.name in ready else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
         )
     return pl.DataFrame(columns)
+
+
+class _Numbers:
+    """Numbers that only grow, near the nanoseconds of now: what tells rows of one moment apart."""
+
+    def __init__(self) -> None:
+        self._lock, self._next = threading.Lock(), 0
+
+    def take(self, count: int) -> int:
+        """The first of *count* numbers that nobody else gets."""
+        with self._lock:
+            first = max(self._next, time.time_ns())
+            self._next = first + count
+            return first
+
+
+_numbers = _Numbers()
+
+
+def _stamp(layout: Layout, ready: dict[str, pl.Series], height: int) -> None:
+    """Time and number of rows that come without: a stream made by CREATE STREAM name (columns) without a time column."""
+    first = _numbers.take(height)
+    ready[names.EVENT_NUMBER] = pl.int_range(first, first + height, eager=True, dtype=pl.Int64).alias(names.EVENT_NUMBER)
+    if layout.time not in ready:
+        now = first * TICKS_PER_SECOND[layout.precision] // 10**9
+        ready[layout.time] = pl.repeat(now, height, dtype=pl.Int64, eager=True).alias(layout.time)
 
 
 def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:

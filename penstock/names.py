@@ -30,14 +30,18 @@ def ingest_topic(database: str, own: str | None = None) -> str:
     return f"{name}.{own.lower()}" if own else name
 
 
+#: time and number of the rows of a stream that was created without a time column: given to each row as it comes
+EVENT_TIME, EVENT_NUMBER = "_tp_time", "_tp_sn"
+
+
 def mirror(external: str, *, history: bool) -> str:
     """Table that the rows of an external stream are pumped into so that streams can read it; *history*: from the very first row."""
     return f"_{'history' if history else 'mirror'}_{external}"
 
 
-def view_producer(created: int, view_id: int, shard: int, source_id: int, topic: str, partition: int) -> str:
+def view_producer(deployment: str, created: int, view_id: int, shard: int, source_id: int, partition: int) -> str:
     """Producer id of a view's rows: one per partition of its source, another for a source that was made anew."""
-    return f"f:{created}:{view_id}:{shard}:{source_id}:{topic}:{partition}"
+    return f"f:{deployment}:{created}:{view_id}:{shard}:{source_id}:{partition}"
 
 
 def view_status(view_id: int) -> str:

@@ -100,6 +100,7 @@ class Reader:
         addresses = {
             "http://127.0.0.1:7700": mesh.gateway_url, "ws://127.0.0.1:7700": mesh.gateway_url.replace("http", "ws"),
             "ws://127.0.0.1:7701": mesh.notifier_url, "127.0.0.1:7703": mesh.kafka_bootstrap,
+            "127.0.0.1:7707": mesh.federation_url.removeprefix("ws://"), "grpc://127.0.0.1:7702": mesh.store_url,
         }  # fmt: skip
         for shown, real in addresses.items():
             text = text.replace(shown, real)

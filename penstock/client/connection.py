@@ -155,6 +155,10 @@ class Connection:
         info = self._send("/v1/info", None, "", {}).json()
         self._notifier_url = self._notifier_url or str(info["notifier_url"])
 
+    def federation_url(self) -> str:
+        """Where the deployment answers links. Raises AuthError or RemoteError."""
+        return str(self._send("/v1/info", None, "", {}).json()["federation_url"])
+
     def close(self) -> None:
         self._http.close()
 

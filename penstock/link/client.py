@@ -104,6 +104,11 @@ class Channel:
                 self._taken = 0
         return item
 
+    @property
+    def waiting(self) -> bool:
+        """Whether `get` has something to give at once."""
+        return not self._inbox.empty()
+
     def expect(self, kind: str, timeout: float) -> Message:
         """The next message, which must be of *kind*. Raises PenstockError."""
         message = self.get(timeout)
@@ -149,6 +154,10 @@ class Link:
         """What the table looks like over there. Raises PenstockError."""
         return Description.from_json(self._ask({"op": "describe", "table": table, "database": database})["table"])
 
+    def resolve(self, table: str, query: str | None = None, serial: int | None = None) -> Description:
+        """A table in the scope of a running query: a stream, a view or a database, by name or serial. Raises PenstockError."""
+        return Description.from_json(self._ask({"op": "describe", "table": table, "query": query, "serial": serial})["table"])
+
     def information(self) -> dict[str, Any]:
         """Who is there: `deployment` (an id that stays), `queries` (name, serial and state of each stream and view)."""
         return self._ask({"op": "information"})
@@ -177,7 +186,10 @@ class Link:
         finally:
             channel.close()
 
-    def subscribe(self, sql: str, database: str = "", *, start: str = "latest", positions: bool = False, cycles: bool = False) -> Channel:
+    def subscribe(
+        self, sql: str, database: str = "", *, start: str = "latest", positions: bool = False, cycles: bool = False, timezone: str = "UTC",
+        query: str | None = None, serial: int | None = None,
+    ) -> Channel:  # fmt: skip
         """Rows that pass a SELECT, as they come. Raises PenstockError.
 
         Args:
@@ -186,12 +198,15 @@ class Link:
             start: `latest`, `earliest` or a token.
             positions: rows carry their place in the log (`_offset`, `_row`).
             cycles: messages say how many of their rows came in one batch.
+            timezone: of times without one.
+            query: a stream, view or database that must be running all the while; or `serial`.
+            serial: its number.
 
         Returns:
             A channel whose first message is `subscribed`.
         """
         request = {"op": "subscribe", "sql": sql, "database": database, "from": start, "positions": positions, "cycles": cycles}
-        return self.open({**request, "credit": CREDIT})
+        return self.open({**request, "timezone": timezone, "query": query, "serial": serial, "credit": CREDIT})
 
     def append(self, table: str, database: str = "", *, producer: str | None = None) -> Channel:
         """A channel that takes rows for *table*: `append_rows`, then an `ack` for each. Its first message is `opened`.

@@ -41,8 +41,14 @@ class Settings:
         return [_replicas(shard, self.user, self.password, self.secure, self.ca_file) for shard in self.shards]
 
 
-def read_settings(given: Mapping[str, str]) -> Settings:
-    """Raises CatalogError (`E_BAD_OPTION`)."""
+def read_settings(given: Mapping[str, str], data_dir: Path) -> Settings:
+    """Raises CatalogError (`E_BAD_OPTION`).
+
+    Args:
+        given: key and text of each.
+        data_dir: the deployment's; `password_file` names a file in its `secrets/external/`, and no other, since what is in it goes to
+            a host that the statement names.
+    """
     unknown = [key for key in given if key not in KNOWN]
     if unknown:
         raise _bad(f"there is no setting {unknown[0]}", f"settings are {', '.join(KNOWN)}")
@@ -64,8 +70,11 @@ def read_settings(given: Mapping[str, str]) -> Settings:
         raise _bad("password and password_file say the same thing", "give one of them")
     password = given.get("password", "")
     if "password_file" in given:
+        name = given["password_file"]
+        if Path(name).name != name or name.startswith("."):
+            raise _bad("password_file is the name of a file in secrets/external/ of the data directory", "put the password there")
         try:
-            password = Path(given["password_file"]).read_text(encoding="utf-8").strip()
+            password = (data_dir / "secrets" / "external" / name).read_text(encoding="utf-8").strip()
         except OSError as wrong:
             raise _bad("password_file cannot be read", str(wrong.strerror)) from None
     is_secure = secure in ("true", "1")

@@ -13,6 +13,7 @@ from websockets.asyncio.server import serve
 
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
+from penstock.catalog.view import Catalog
 from penstock.errors import ConfigError
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
@@ -21,6 +22,7 @@ from services.federation.appender import Appenders
 from services.federation.reading import StoreReader
 from services.federation.server import Doorway
 from services.federation.settings import FederationSettings
+from services.federation.views import Views
 
 log = get(__name__)
 
@@ -46,7 +48,8 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     client = redis.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
-        door = Doorway(settings, catalog, health, store, appenders, lambda: information(catalog))
+        views = Views(settings, catalog, client)
+        door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
         async with AsyncExitStack() as stack:
             for port, context in _listeners(settings):
                 await stack.enter_async_context(
@@ -57,7 +60,9 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
                     )
                 )  # fmt: skip
             health.ready("socket")
+            views.start()
             await stop.wait()
+            await asyncio.to_thread(views.stop)
         door.close()
     store.close()
     client.close()
@@ -78,11 +83,14 @@ def _listeners(settings: FederationSettings) -> list[tuple[int, ssl.SSLContext |
     return found
 
 
-def information(catalog: CatalogReader) -> dict[str, Any]:
-    """Streams of this deployment by name and serial."""
-    view = catalog.catalog
+def information(view: Catalog, deployment: str) -> dict[str, Any]:
+    """Streams and views of this deployment by name and serial, as far as somebody sees it."""
     queries = [
         {"serial": s.id, "name": s.name, "database": s.database, "kind": "stream", "state": s.status, "target": s.plan.target.table}
         for s in view.streams()
     ]
-    return {"queries": queries, "databases": [d.name for d in view.databases()]}
+    for v in view.views():
+        target = view.by_id(v.target_id)
+        shown = target.name if target is not None else ""
+        queries.append({"serial": v.id, "name": v.name, "database": v.database, "kind": "view", "state": v.status, "target": shown})
+    return {"deployment": deployment, "queries": queries, "databases": [d.name for d in view.databases()]}

@@ -73,9 +73,11 @@ class Appender:
         self._lock = threading.Lock()
         self._under_way: set[Future[int]] = set()
         self.broken: BusError | None = None
+        #: a write failed, so that what is there is not what was sent
+        self._unknown = False
 
     def append(self, rows: pa.Table, acked: Callable[[str, int, int], None]) -> Future[int]:
-        """Write rows; the future has their number once all replicas have them (those that were there already count, too).
+        """Write rows; once all replicas have them the future has the number of those that were not there before.
 
         Args:
             rows: `_op` and `tbname` where known, `_time`, the table's columns by name; of a producer also `_offset` and `_row`.
@@ -92,14 +94,14 @@ class Appender:
             if table is None:
                 raise SchemaError("the table was dropped", code="E_NO_TABLE")
             frame = conform(rows, table)
-            records = self._records(table, frame)
+            records, fresh = self._records(table, frame)
             done: Future[int] = Future()
             if not records:
-                done.set_result(rows.num_rows)
+                done.set_result(0)
                 return done
             self._under_way.add(done)
             done.add_done_callback(self._under_way.discard)
-            left = _Count(len(records), rows.num_rows, done, self._fail)
+            left = _Count(len(records), fresh, done, self._fail)
             for partition, value in records:
 
                 def delivered(result: Delivery | BusError) -> None:
@@ -113,20 +115,22 @@ class Appender:
                     left.delivered(error)
             return done
 
-    def _records(self, table: Table, frame: pl.DataFrame) -> list[tuple[int, bytes]]:
+    def _records(self, table: Table, frame: pl.DataFrame) -> tuple[list[tuple[int, bytes]], int]:
         codec = TableCodec(table)
         frame = frame.with_columns(_to=partition_of(frame["tbname"], table.partitions))
         made: list[tuple[int, bytes]] = []
+        fresh = 0
         for partition in sorted(frame["_to"].unique().to_list()):
             part = frame.filter(pl.col("_to") == partition) if table.partitions > 1 else frame
             if self._producer is not None:
                 offset, row = self._places.get(partition, _NOWHERE)
                 part = part.filter((pl.col("_offset") > offset) | ((pl.col("_offset") == offset) & (pl.col("_row") > row)))
+            fresh += part.height
             for piece in part.iter_slices(_RECORD_ROWS):
                 made += [(partition, value) for value in self._values(codec, piece)]
             if self._producer is not None and part.height:
                 self._places[partition] = _place(part, -1)
-        return made
+        return made, fresh
 
     def _values(self, codec: TableCodec, rows: pl.DataFrame) -> list[bytes]:
         """Records of *rows*, each stamped with the place of its last row, wherever they are cut."""
@@ -141,14 +145,15 @@ class Appender:
         return [*self._values(codec, rows[:half]), *self._values(codec, rows[half:])]
 
     def _fail(self, error: BusError) -> None:
-        self.broken = error
+        self.broken, self._unknown = error, True
 
-    def close(self, patience: float) -> None:
-        """Take nothing more, and wait until what is under way has an end."""
+    def close(self, patience: float) -> dict[int, Place] | None:
+        """Take nothing more, and wait until what is under way has an end; what is there then, unless a write failed."""
         with self._lock:
             self.broken = self.broken or BusError("another connection writes for this producer now", code="E_FENCED")
         for future in list(self._under_way):
             future.exception(patience)
+        return None if self._unknown else dict(self._places)
 
 
 class _Count:
@@ -239,9 +244,9 @@ class Appenders:
         key = (table.id, producer)
         with self._lock:
             before = self._known.pop(key, None)
-        if before is not None:
-            before.close(30.0)
-        places = held(self._bootstrap, self._admin, self._segments, owner, table, producer)
+        places = before.close(30.0) if before is not None else None
+        if places is None:
+            places = held(self._bootstrap, self._admin, self._segments, owner, table, producer)
         made = Appender(present, producer, self._bus, dict(places))
         with self._lock:
             self._known[key] = made

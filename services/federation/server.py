@@ -13,32 +13,40 @@ An error ends its channel only. A slow reader is waited for by its own channel: 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from prometheus_client import Counter, Gauge
+from sqlglot import exp
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from penstock import audit
+from penstock.access import Access, visible
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
-from penstock.errors import BusError, CatalogError, PenstockError, RemoteError, SchemaError
+from penstock.catalog.view import Catalog
+from penstock.clock import SystemClock
+from penstock.errors import AuthError, BusError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.feed import Feed, History
 from penstock.health import Health
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
 from penstock.link.selection import source_of
 from penstock.log import get
+from penstock.login import Login
+from penstock.sql import parse
+from penstock.sql.statements import Query
 from services.federation import stored
 from services.federation.appender import Appender, Appenders
 from services.federation.reading import StoreReader
+from services.federation.scope import Scope
 from services.federation.settings import FederationSettings
 from services.federation.subscription import Out, Subscription, begin
 
@@ -76,33 +84,41 @@ class Doorway:
 
     def __init__(
         self, settings: FederationSettings, catalog: CatalogReader, health: Health, store: StoreReader, appenders: Appenders,
-        information: Callable[[], dict[str, Any]],
+        information: Callable[[Catalog], dict[str, Any]],
     ) -> None:  # fmt: skip
         self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
         self._information = information
         self._feeds: dict[str, Feed] = {}
         self._feeds_lock = asyncio.Lock()
         self._connected = 0
-        expected = f"{settings.user}:{settings.root_password}".encode()
-        self._basic = "Basic " + base64.b64encode(expected).decode()
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
+        self._access = Access(lambda: catalog.catalog, settings.user)
+        #: who each link logged in as
+        self._users: WeakKeyDictionary[ServerConnection, str] = WeakKeyDictionary()
         self._links = Gauge("penstock_federation_links", "Links that others have open here", registry=health.registry)
         self._rows_out = Counter("penstock_federation_sent_rows", "Rows sent over links", registry=health.registry)
         self._rows_in = Counter("penstock_federation_received_rows", "Rows taken in over links", registry=health.registry)
 
     # -- links ----------------------------------------------------------------------------------------------------------
 
-    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Before the handshake: path, origin, credentials, version."""
         if request.path.partition("?")[0] != PATH:
             return connection.respond(HTTPStatus.NOT_FOUND, f"links live at {PATH}\n")
         if request.headers.get("Origin") is not None:
             return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n")
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), self._basic.encode()):
-            log.warning("link refused", audit=True, remote=str(connection.remote_address))
-            response = connection.respond(HTTPStatus.UNAUTHORIZED, "E_AUTH: user or password is wrong\n")
+        try:
+            given = request.headers.get("Authorization")
+            user = self._login.known(given)
+            if user is None:
+                user = await asyncio.to_thread(self._login.check, given, where=_remote(connection))
+            self._users[connection] = user
+        except AuthError as wrong:
+            response = connection.respond(HTTPStatus.UNAUTHORIZED, f"E_AUTH: {wrong.message}\n")
             response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
             return response
+        except PenstockError as later:
+            return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n")
         if request.headers.get(VERSION_HEADER, str(VERSION)) != str(VERSION):
             return connection.respond(HTTPStatus.UPGRADE_REQUIRED, f"E_LINK_VERSION: this side speaks version {VERSION}\n")
         if self._connected >= self._settings.max_links:
@@ -114,7 +130,7 @@ class Doorway:
         channels: dict[int, _Channel] = {}
         self._connected += 1
         self._links.set(self._connected)
-        log.info("link opened", audit=True, remote=str(connection.remote_address))
+        log.info("link opened", remote=_remote(connection))
         try:
             async for data in connection:
                 await self._handle(connection, data, channels)
@@ -179,6 +195,8 @@ class Doorway:
         except (ConnectionClosed, asyncio.CancelledError):
             raise
         except PenstockError as error:
+            if error.code == "E_FORBIDDEN":
+                audit.refused(self._users[connection], _remote(connection), error)
             await self._say(connection, channel, {"type": "error", **error.to_dict()})
         except Exception as error:
             log.exception("a channel ended")
@@ -191,12 +209,31 @@ class Doorway:
     # -- questions ------------------------------------------------------------------------------------------------------
 
     async def _inform(self, connection: ServerConnection, channel: _Channel, _: dict[str, Any]) -> None:
-        found = await asyncio.to_thread(self._information)
+        found = await asyncio.to_thread(self._information, visible(self._catalog.catalog, self._access, self._users[connection]))
         await self._say(connection, channel, {"type": "answer", **found})
 
     async def _describe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
-        table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
+        scope = Scope.of(request)
+        if scope is not None:
+            table, child = scope.table(self._catalog.catalog, str(request.get("table", "")), self._find)
+        else:
+            table, child = self._find(str(request.get("database") or ""), str(request.get("table", "")))
+        self._access.require(self._users[connection], "READ", table)
         await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
+
+    def _may_read(self, user: str, sql: str, database: str) -> None:
+        """READ on every table of a query; of what is not there nothing is said. Raises AuthError, SqlError."""
+        if user == self._access.root:
+            return
+        for statement in parse(sql):
+            for node in statement.query.find_all(exp.Table) if isinstance(statement, Query) else ():
+                home = node.db or database
+                try:
+                    table, _ = self._find(home, node.name)
+                except CatalogError:
+                    self._access.require_named(user, "READ", home, node.name)
+                else:
+                    self._access.require(user, "READ", table)
 
     def _find(self, database: str, name: str) -> tuple[Table, str | None]:
         """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError."""
@@ -212,6 +249,10 @@ class Doorway:
         stable = catalog.table_by_id(child.stable_id) if child is not None else None
         if child is not None and stable is not None:
             return stable, child.name
+        view = catalog.view(database, name)
+        table = catalog.table_by_id(view.target_id) if view is not None else None
+        if table is not None:
+            return table, None
         stream = catalog.stream(database, name)
         target = catalog.table_by_id(stream.plan.target.table_id) if stream is not None else None
         if target is not None:
@@ -221,6 +262,7 @@ class Doorway:
     async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
+        self._may_read(self._users[connection], sql, database)
         pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
 
         def following() -> tuple[bytes, int] | None:
@@ -240,6 +282,8 @@ class Doorway:
     async def _subscribe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         _, _, node = source_of(str(request["sql"]))
         table, child = self._find(node.db or str(request.get("database", "")), node.name)
+        user = self._users[connection]
+        self._access.require(user, "READ", table)
         feed = await self._feed(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
         subscription = Subscription(
@@ -248,8 +292,19 @@ class Doorway:
             positions=bool(request.get("positions")), cycles=bool(request.get("cycles")),
         )  # fmt: skip
         first = subscription.schema_message().header
+        scope = Scope.of(request)
+        if scope is not None:
+            scope.check(self._catalog.catalog)
         await self._say(connection, channel, {**first, "type": "subscribed", "token": subscription.token()})
-        await self._pump(connection, channel, feed, subscription, table)
+        await self._pump(connection, channel, feed, subscription, table, lambda: self._permit(user, table, scope))
+
+    def _permit(self, user: str, table: Table, scope: Scope | None) -> None:
+        """What must hold while a subscription lives. Raises PenstockError."""
+        if self._catalog.catalog.table_by_id(table.id) is None:
+            raise CatalogError(f"table {table.name} was dropped", code="E_NO_TABLE")
+        self._access.require(user, "READ", table)
+        if scope is not None:
+            scope.check(self._catalog.catalog)
 
     async def _feed(self, topic: str) -> Feed:
         async with self._feeds_lock:
@@ -263,8 +318,11 @@ class Doorway:
                 self._feeds[topic] = feed
             return feed
 
-    async def _pump(self, connection: ServerConnection, channel: _Channel, feed: Feed, subscription: Subscription, table: Table) -> None:
-        """Give one subscription everything behind its cursor, for as long as it lives."""
+    async def _pump(
+        self, connection: ServerConnection, channel: _Channel, feed: Feed, subscription: Subscription, table: Table,
+        permit: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
         histories: dict[int, History] = {}
         while feed.stopped:  # its last listener left just now
             feed = await self._feed(feed.topic)
@@ -275,8 +333,7 @@ class Doorway:
                 arrived = feed.arrival()
                 if feed.error is not None:
                     raise BusError("the topic can't be read any more", detail=feed.error)
-                if self._catalog.catalog.table_by_id(table.id) is None:
-                    raise CatalogError(f"table {table.name} was dropped", code="E_NO_TABLE")
+                permit()
                 quiet = True
                 for partition, offset in list(subscription.cursor.offsets.items()):
                     if offset < feed.beginnings().get(partition, 0):
@@ -296,11 +353,13 @@ class Doorway:
                             made = subscription.take(piece)
                         else:
                             made = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+                        if made:
+                            made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)
                 now = time.monotonic()
                 if now - told >= _TOKEN_SECONDS and (token := subscription.token()) != said:
                     said, told = token, now
-                    await self._say(connection, channel, {"type": "token", "token": token})
+                    await self._say(connection, channel, {"type": "token", "token": token, "behind": _behind(subscription, feed)})
                 if quiet:
                     try:
                         await asyncio.wait_for(arrived.wait(), _TOKEN_SECONDS)
@@ -355,6 +414,7 @@ class Doorway:
 
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
+        self._access.require(self._users[connection], "WRITE", table)
         if child is not None:
             raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
         producer = request.get("producer")
@@ -367,12 +427,12 @@ class Doorway:
         await self._say(connection, channel, {"type": "opened", "table": Description.of(table).to_json(), "places": held})
         acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]] = asyncio.Queue(CREDIT)
         answering = asyncio.create_task(self._acknowledge(connection, channel, acks))
+        frame: asyncio.Future[tuple[dict[str, Any], Any]] | None = None
         try:
             while True:
                 frame = asyncio.ensure_future(channel.frames.get())
                 await asyncio.wait({frame, answering}, return_when=asyncio.FIRST_COMPLETED)
                 if answering.done():
-                    frame.cancel()
                     answering.result()
                     return
                 header, rows = frame.result()
@@ -381,6 +441,8 @@ class Doorway:
                 self._rows_in.inc(rows.num_rows)
         finally:
             answering.cancel()
+            if frame is not None:
+                frame.cancel()
 
     async def _acknowledge(
         self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]]
@@ -396,3 +458,13 @@ class Doorway:
     def close(self) -> None:
         for feed in self._feeds.values():
             feed.stop()
+
+
+def _behind(subscription: Subscription, feed: Feed) -> int:
+    """Records of the topic that the subscription has not come to."""
+    ends = feed.ends()
+    return sum(max(ends.get(p, o) - o, 0) for p, o in subscription.cursor.offsets.items())
+
+
+def _remote(connection: ServerConnection) -> str:
+    return str((connection.remote_address or [""])[0])

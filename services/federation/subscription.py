@@ -114,6 +114,8 @@ class Subscription:
             else:
                 out.append(Out({"type": "tags", "tables": tables, "tags": control.body}))
         out += self._messages(rows.filter(pl.col("_at") >= low) if low and rows.height else rows)
+        for one in out:
+            one.header["partition"] = piece.partition
         if out:
             out[-1].header["token"] = self.token()
         return out
@@ -125,6 +127,8 @@ class Subscription:
             return []
         rows = rows.with_columns(_at=pl.col("_offset").rle_id(), _part=pl.lit(partition, pl.Int32), _appended=pl.col("_time"))
         out = list(self._messages(rows))
+        for one in out:
+            one.header["partition"] = partition
         if out:
             out[-1].header["token"] = self.token()
         return out

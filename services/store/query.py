@@ -96,7 +96,9 @@ class Queries:
         con.execute("SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'")
         con.execute(f"SET allowed_directories=[{literal(self._shelf.root)}]; SET enable_external_access=false; SET lock_configuration=true")
 
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved, views: dict[int, View] | None = None) -> str:
+    def relation(
+        self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved, views: dict[int, View] | None = None, *, places: bool = False
+    ) -> str:
         """SQL of the live rows of a table or child table, as of one moment of its partitions."""
         table = found.table
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
@@ -104,7 +106,7 @@ class Queries:
             members = self._resolver.members(found)
             return virtual.sql(con, prefix, columns, table.tags, members, lambda *o: self._origin(con, prefix, *o))
         image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views)
-        relation = Relation(con, prefix, layout_of(table), columns, image)
+        relation = Relation(con, prefix, layout_of(table), columns, image, places=places)
         return self._kept(table, relation.sql(None if found.child is None else [found.child]))
 
     def _origin(self, con: duckdb.DuckDBPyConnection, prefix: str, table_id: int, tables: Sequence[str], number: int) -> str | None:
@@ -175,7 +177,9 @@ class _Run:
         for partition, view in views.items():
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
-        return self._queries.relation(con, prefix, found, views)
+        own = {c.name.lower() for c in (*found.table.columns, *found.table.tags)}
+        wanted = {c.name.lower() for c in self._statement.query.find_all(exp.Column)} & {"_tp_sn", "_tp_shard"}
+        return self._queries.relation(con, prefix, found, views, places=bool(wanted) and not wanted & own)
 
     def _fetched(self, prefix: str, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
         """SQL of rows that have been brought here from another deployment."""

@@ -55,9 +55,13 @@ class Relation:
     """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL of its live rows."""
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part]
-    ) -> None:
-        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL."""
+        self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part],
+        *, places: bool = False,
+    ) -> None:  # fmt: skip
+        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL. With `places`
+        rows say where in the log they stand: `_tp_sn` and `_tp_shard`.
+        """
+        self._place = ("_offset AS _tp_sn", "_part AS _tp_shard") if places else ()
         self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
@@ -80,6 +84,7 @@ class Relation:
             else f"r.{quote(n)}"
             for n, _ in self._columns
         )
+        shown += ", r._tp_sn, r._tp_shard" if self._place else ""
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
 
     def _rows(self, tables: Sequence[str] | None) -> str:
@@ -102,7 +107,7 @@ class Relation:
                 if self._may_replace(rows, part):
                     dirty.append(f"SELECT * FROM {name}")
         everything = " UNION ALL BY NAME ".join(sources)
-        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)])
+        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *self._place])
         only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})" if tables is not None else ""
         everything = f"SELECT * FROM ({everything}){only}"
         deletes = [(p.partition, d) for p in self._image for d in p.deletes]

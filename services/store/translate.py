@@ -314,6 +314,10 @@ def _now(_: _Args, __: Context) -> exp.Expr:
     return exp.cast(exp.AtTimeZone(this=exp.Anonymous(this="now"), zone=exp.Literal.string("UTC")), exp.DataType.build("TIMESTAMP"))
 
 
+def _earliest(_: _Args, __: Context) -> exp.Expr:
+    return exp.cast(exp.Literal.string("1970-01-01"), exp.DataType.build("TIMESTAMP"))
+
+
 def _timezone(_: _Args, context: Context) -> exp.Expr:
     return exp.Literal.string(context.timezone)
 
@@ -375,6 +379,8 @@ def _substr(args: _Args, _: Context) -> exp.Expr:
 
 _TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
 _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
+    "earliest_ts": _earliest,
+    "earliest_timestamp": _earliest,
     "first": _by_time("arg_min"),
     "last": _by_time("arg_max"),
     "last_row": _by_time("arg_max_null"),

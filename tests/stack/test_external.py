@@ -146,7 +146,10 @@ def test_T19_a_restart_while_the_other_side_is_down_keeps_the_schema(edge: Runni
         assert eventually(lambda: client.query("SELECT count(*) FROM near.log").rows) == [(100,)]
 
 
-def test_T17_virtual_columns_of_live_rows(cloud: RunningMesh) -> None:
+def test_T17_virtual_columns(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as client:
+        places = client.query("SELECT v, _tp_sn, _tp_shard FROM near.meters WHERE v < 50 AND _tp_sn >= 0").rows
+        assert len(places) == 50 and {p[2] for p in places} <= {0, 1} and all(p[1] >= 0 for p in places)
     with link_to(cloud) as link:
         channel = link.subscribe("SELECT v, _tp_sn, _tp_shard, _tp_append_time FROM far.meters", start="earliest")
         channel.expect("subscribed", 10)

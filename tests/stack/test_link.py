@@ -173,3 +173,52 @@ def test_the_beginning_is_there_after_the_log_was_shortened(serving: RunningMesh
             channel = link.subscribe("SELECT v FROM old.meters", start="earliest")
             channel.expect("subscribed", 10)
             assert sorted(_gather(channel, 500)["v"].to_list()) == list(range(500))
+
+
+def test_any_flight_client_reads_with_a_password(serving: RunningMesh) -> None:
+    import base64
+
+    import pyarrow.flight as flight
+
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE plain PARTITIONS 1")
+        client.execute("CREATE TABLE plain.t (ts TIMESTAMP, v INT)")
+        client.execute(f"INSERT INTO plain.t VALUES ({T0}, 7)")
+        assert client.query("SELECT v FROM plain.t").rows == [(7,)]
+    reader = flight.FlightClient(serving.store_url)
+    ticket = flight.Ticket(b"SELECT v FROM plain.t")
+    basic = b"Basic " + base64.b64encode(f"{serving.user}:{serving.password}".encode())
+    found = reader.do_get(ticket, flight.FlightCallOptions(headers=[(b"authorization", basic)])).read_all()
+    assert found.to_pylist() == [{"v": 7}]
+    for header in (b"Basic " + base64.b64encode(b"root:wrong"), b""):
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            reader.do_get(ticket, flight.FlightCallOptions(headers=[(b"authorization", header)])).read_all()
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        reader.do_get(ticket).read_all()
+
+
+def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE mine PARTITIONS 1")
+        client.execute("CREATE TABLE mine.open (ts TIMESTAMP, v INT)")
+        client.execute("CREATE TABLE mine.closed (ts TIMESTAMP, v INT)")
+        client.execute("CREATE USER reader PASS 'a good password'")
+        client.execute("GRANT READ ON mine.open TO reader")
+        rows_ = pa.table({"ts": pa.array([T0], pa.timestamp("ms", "UTC")), "v": [1]})
+        with Link(address_of(serving, user="reader", password="a good password")) as link:
+            assert link.query("SELECT count(*) AS n FROM mine.open").num_rows == 1
+            assert link.describe("open", "mine").name == "open"
+            for forbidden in (
+                lambda: link.query("SELECT * FROM mine.open a JOIN mine.closed b ON a.ts = b.ts"),
+                lambda: link.describe("closed", "mine"),
+                lambda: link.subscribe("SELECT * FROM mine.closed").expect("subscribed", 10),
+                lambda: link.write("open", "mine", rows_),
+            ):
+                with pytest.raises(AuthError, match="E_FORBIDDEN"):
+                    forbidden()
+            channel = link.subscribe("SELECT v FROM mine.open")
+            channel.expect("subscribed", 10)
+            client.execute("REVOKE READ ON mine.open FROM reader")
+            with pytest.raises(AuthError, match="E_FORBIDDEN"):
+                while True:
+                    channel.get(10)

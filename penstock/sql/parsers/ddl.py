@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.names import EVENT_NUMBER, EVENT_TIME
 from penstock.sql.parsers.cursor import MAX_KEEP_YEARS, too_long
 from penstock.sql.parsers.values import ValueParser
 from penstock.sql.plan import Duration
@@ -27,6 +28,7 @@ from penstock.sql.statements import (
     TableOptions,
     UseDatabase,
 )
+from penstock.types import ColumnType
 
 _DATABASE_OPTIONS = ("PRECISION", "KEEP", "PARTITIONS", "MAX_AHEAD", "REPLICA")
 #: Options of TDengine databases that mean nothing here: accepted with a notice, so that its DDL scripts run.
@@ -130,6 +132,15 @@ class DdlParser(ValueParser):
             raise self.source.syntax_error(
                 f"the first column must be a TIMESTAMP, {first.name} is {first.type}", first.offset, len(first.name)
             )
+        self.distinct(columns)
+        return columns
+
+    def event_columns(self) -> tuple[ColumnDef, ...]:
+        """The columns of `CREATE STREAM name (…)`: without a TIMESTAMP first, rows get their time and a number as they come."""
+        columns = self.wrapped(self._column_def)
+        if columns[0].type.kind != "TIMESTAMP":
+            number = ColumnDef(EVENT_NUMBER, ColumnType("BIGINT"), composite_key=True)
+            columns = (ColumnDef(EVENT_TIME, ColumnType("TIMESTAMP")), number, *columns)
         self.distinct(columns)
         return columns
 

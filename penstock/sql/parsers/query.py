@@ -59,8 +59,12 @@ class QueryParser(ExpressionParser):
         select = exp.Select(expressions=list(self.listed(self._select_item)))
         if distinct:
             select.set("distinct", exp.Distinct())
+        table_window = None
         if self.take("FROM"):
-            self._from(select)
+            if self._sees_table_window():
+                table_window = self._table_window(select)
+            else:
+                self._from(select)
         if self.take("OPEN", "WINDOWS"):
             select.set("open_windows", exp.Boolean(this=True))
         if self.take("WHERE"):
@@ -79,6 +83,8 @@ class QueryParser(ExpressionParser):
         if self.take("HAVING"):
             select.set("having", exp.Having(this=self.condition()))
         self._refuse_misplaced(select)
+        if table_window is not None:
+            self._apply_table_window(select, table_window)
         mark(select, start, self.previous_end)
         return select
 
@@ -161,6 +167,69 @@ class QueryParser(ExpressionParser):
         word = self.word()
         clause = self._sees_window() or self.sees("OPEN", "WINDOWS") or (word in _JOINS and self.word(1) == "JOIN")
         return self._identifier() if word and word not in RESERVED and not clause else None
+
+    # -- windows as table functions ---------------------------------------------------------------------------------
+
+    def _sees_table_window(self) -> bool:
+        return self.word() in ("TUMBLE", "HOP", "SESSION") and self.sees_type(TokenType.L_PAREN, 1)
+
+    def _table_window(self, select: exp.Select) -> nodes.WindowClause:
+        """`tumble(table[, time], size)`, `hop(table[, time], step, size)`, `session(table[, time], gap)`."""
+        start, kind = self.offset, self.word()
+        self.index += 2
+        node = exp.Table(this=self._identifier())
+        if self.take_type(TokenType.DOT):
+            node = exp.Table(this=self._identifier(), db=node.this)
+        mark(node, start, self.previous_end)
+        self.expect_type(TokenType.COMMA, '","')
+        ts: exp.Expr | None = None
+        if not self.sees_duration() and not self.sees_type(TokenType.STRING):
+            ts = self.expression()
+            self.expect_type(TokenType.COMMA, '","')
+        first = self._length()
+        second = self._length() if self.take_type(TokenType.COMMA) else None
+        self.close()
+        if (kind == "HOP") != (second is not None):
+            self.fail("hop has a step and a size" if kind == "HOP" else f"{kind.lower()} has one length", index=self.index - 1)
+        alias = self._alias()
+        if alias:
+            node.set("alias", exp.TableAlias(this=alias))
+        select.set("from_", exp.From(this=node))
+        window: nodes.WindowClause
+        if kind == "SESSION":
+            column = ts or exp.Column(this=exp.to_identifier("_tp_time"))
+            window = nodes.SessionWindow(ts=column, tol=first)
+        elif second is not None:
+            window = nodes.IntervalWindow(size=second, sliding=first)
+        else:
+            window = nodes.IntervalWindow(size=first)
+        mark(window, start, self.previous_end)
+        return window
+
+    def _apply_table_window(self, select: exp.Select, window: nodes.WindowClause) -> None:
+        """`window_start` and `window_end` are our pseudo-columns; what else is in GROUP BY are the partitions."""
+        if select.args.get("window") is not None or select.args.get("partition_by") is not None:
+            self.fail("there are two windows", hint="write the table function, or the window clause", index=self.index - 1)
+        names = {"window_start": "_wstart", "window_end": "_wend"}
+        group = select.args.pop("group", None)
+        keys = [e for e in (group.expressions if group is not None else []) if e.name.lower() not in names]
+        for key in keys:
+            key.meta.setdefault("sql", key.sql(dialect="penstock"))
+        if keys:
+            select.set("partition_by", nodes.PartitionBy(expressions=keys))
+        select.set("window", window)
+        for column in list(select.find_all(exp.Column)):
+            if column.name.lower() in names:
+                if column.parent is select and not isinstance(column.this, exp.Star):
+                    text = column.name
+                    column.set("this", exp.to_identifier(names[text.lower()]))
+                    position = next(i for i, e in enumerate(select.expressions) if e is column)
+                    alias = exp.Alias(this=column.copy(), alias=exp.to_identifier(text))
+                    alias.meta.update(column.meta)
+                    select.expressions[position] = alias
+                    alias.parent, alias.arg_key = select, "expressions"
+                else:
+                    column.set("this", exp.to_identifier(names[column.name.lower()]))
 
     # -- FROM ------------------------------------------------------------------------------------------------------
 

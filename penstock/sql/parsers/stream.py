@@ -44,7 +44,7 @@ class StreamParser(DdlParser):
         if_not_exists = self.if_not_exists()
         stream = self.name("a stream name")
         if self.sees_type(TokenType.L_PAREN) and not or_replace:
-            columns = self.columns()
+            columns = self.event_columns()
             return CreateTable(table=stream, columns=columns, if_not_exists=if_not_exists, options=self.table_options(), stream=True)
         positions: dict[str, int] = {}
         options = self._options(positions)

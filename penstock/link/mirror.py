@@ -1,0 +1,594 @@
+"""`RemoteTable`: a table of another deployment as a live object here, which follows it, survives cuts and says how it is.
+
+A snapshot with its place in the log comes first, then everything behind that place, so nothing is missed or had twice. What has come is
+kept as frames and put together when somebody looks: an update costs what it brings, not what the table holds. A message is applied whole.
+
+    connecting → live ⇄ disconnected → failed (the retry window is over), closed
+
+Cut off, a table shows no rows (`clear`) or those it had (`retain`); when the link is back it goes on behind its token and shows all of them
+again. A table that was dropped and made again over there is read anew, in one step.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import polars as pl
+import pyarrow as pa
+
+from penstock import segments
+from penstock.cursor import Cursor, TokenError
+from penstock.errors import PenstockError, RemoteError
+from penstock.link.client import Address, Channel, Link, LinkLost, Message, connect_any
+from penstock.link.description import Description
+from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
+from penstock.segments import RangeDelete
+from penstock.sql.plan import Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+State = Literal["connecting", "live", "disconnected", "failed", "closed"]
+_PAUSES = (0.05, 2.0)
+#: rows that wait to be put together with the rest
+_LOOSE_ROWS = 500_000
+#: an update cycle without rows empties a blink table
+CYCLE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a table is followed; see `penstock.link.uris`."""
+
+    columns: tuple[str, ...] = ()
+    on_disconnect: Literal["clear", "retain"] = "clear"
+    retry_window_ms: int = DEFAULT_RETRY_WINDOW_MS
+    max_retries: int = 0
+    blink: bool = False
+    blink_required: bool = False
+    wait_timeout_ms: int | None = None
+    #: a condition on rows, computed over there
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the table is: replicas, and its name; `query` (or `serial`) must be running for it."""
+
+    replicas: tuple[Address, ...]
+    table: str
+    query: str | None = None
+    serial: int | None = None
+
+    @property
+    def shown(self) -> str:
+        return f"{self.query if self.query is not None else self.serial or ''}/{self.table}".lstrip("/")
+
+
+@dataclass(frozen=True)
+class Update:
+    """What happened. `rows`: added or changed rows (and, where `_op` is 1, removed ones); `reset`: all is new; `clear`: cut off."""
+
+    kind: Literal["rows", "delete", "reset", "clear", "restored"]
+    rows: pa.Table | None = None
+
+
+@dataclass
+class _Held:
+    """Versions of rows in the order they came."""
+
+    frames: list[pl.DataFrame] = field(default_factory=list)
+    loose: int = 0
+    step: int = 0
+    deletes: list[RangeDelete] = field(default_factory=list)
+
+
+class RemoteTable:
+    """Use it in a `with`, or `close` it. Reading it is safe from any thread."""
+
+    def __init__(self, target: Target, options: Options, definition: Description | None = None) -> None:
+        """`definition`: what it looks like, so that it can be followed before the other side is there."""
+        self.target, self.options = target, options
+        self._definition = self._description = definition
+        self._lock = threading.Condition()
+        self._held = _Held()
+        self._token = ""
+        self._table_id = 0
+        self._cycle: pa.Table | None = None
+        self._link: Link | None = None
+        self.state: State = "connecting"
+        #: why it is not live
+        self.error: PenstockError | None = None
+        #: links made anew since the start, and attempts since the last one that worked
+        self.reconnects = self.attempts = 0
+        #: times at which the newest message came, epoch seconds
+        self.updated_at = 0.0
+        self._listeners: list[Callable[[Update], None]] = []
+        self._watchers: list[queue.SimpleQueue[Update | None]] = []
+        self._halt = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"remote-{target.shown}", daemon=True)
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def columns(self) -> list[str]:
+        return [c.name for c in self._shown()]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Raises RemoteError while nobody knows it."""
+        description = self._known()
+        return pa.schema([(c.name, _arrow(c, description.precision)) for c in self._shown()])
+
+    @property
+    def stale(self) -> bool:
+        """Whether its rows are not those of this moment."""
+        return self.state != "live"
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """How it is, for people and programs."""
+        error = None if self.error is None else self.error.to_dict()
+        return {"state": self.state, "stale": self.stale, "reconnects": self.reconnects, "updated_at": self.updated_at, "error": error}
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as they are now. Raises PenstockError when the table has failed."""
+        with self._lock:
+            if self.state == "failed" and self.error is not None:
+                raise self.error
+            if self._hidden():
+                return self.schema.empty_table()
+            if self.options.blink:
+                return self.schema.empty_table() if self._cycle is None else self._cycle
+            self._settle()
+            frame = self._held.frames[0] if self._held.frames else None
+            description, shown = self._known(), self._shown()
+        if frame is None:
+            return self.schema.empty_table()
+        return _to_arrow(frame, shown, description)
+
+    def to_polars(self) -> pl.DataFrame:
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def __len__(self) -> int:
+        return int(self.to_arrow().num_rows)
+
+    def sql(self, text: str) -> pa.Table:
+        """A DuckDB query in which this table is called `t`."""
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.register("t", self.to_arrow())
+            return connection.sql(text).to_arrow_table()
+
+    # ---------------------------------------------------------------- following
+
+    def on_update(self, listener: Callable[[Update], None]) -> None:
+        """Have *listener* called, on the table's own thread, with everything that happens from now on."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def updates(self, timeout: float | None = None) -> Iterator[Update]:
+        """What happens from now on, one by one; ends when the table is closed, or when nothing came for *timeout* seconds.
+
+        Raises:
+            PenstockError: the table has failed.
+        """
+        watcher: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        with self._lock:
+            self._watchers.append(watcher)
+        try:
+            while True:
+                try:
+                    update = watcher.get(timeout=timeout)
+                except queue.Empty:
+                    return
+                if update is None:
+                    if self.state == "failed" and self.error is not None:
+                        raise self.error
+                    return
+                yield update
+        finally:
+            with self._lock:
+                self._watchers.remove(watcher)
+
+    def wait(self, condition: Callable[[RemoteTable], bool], timeout: float = 30.0) -> None:
+        """Return when *condition* holds. Raises RemoteError when it does not in time."""
+        deadline = time.monotonic() + timeout
+        while not condition(self):
+            with self._lock:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise RemoteError("it did not happen in time", code="E_TIMEOUT", detail=f"{self.target.shown} is {self.state}")
+                self._lock.wait(min(left, 0.05))
+
+    def close(self) -> None:
+        """Stop following; rows that are here can be read on."""
+        self._halt.set()
+        if self._link is not None:
+            self._link.close()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+        self._become("closed")
+        self._tell(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- the thread
+
+    def start(self) -> Self:
+        """Follow the table; returns when its first rows are here, or at once when it was given a definition.
+
+        Raises:
+            PenstockError: it cannot be followed.
+        """
+        if self.options.blink_required:
+            raise RemoteError(f"{self.target.shown} is no blink table", code="E_NOT_BLINK", hint="blink=true makes one of it here")
+        if self._definition is not None:
+            self._thread.start()
+            return self
+        timeout = None if self.options.wait_timeout_ms is None else self.options.wait_timeout_ms / 1000
+        try:
+            channel = self._open(timeout)
+        except PenstockError:
+            self._disconnect()
+            raise
+        self._thread = threading.Thread(target=self._run, args=(channel,), name=self._thread.name, daemon=True)
+        self._thread.start()
+        return self
+
+    def _run(self, channel: Channel | None = None) -> None:
+        lost_at = time.monotonic()
+        pause = _PAUSES[0]
+        while not self._halt.is_set():
+            try:
+                channel = channel or self._open(None)
+                lost_at, pause, self.attempts = time.monotonic(), _PAUSES[0], 0
+                self._follow(channel)
+            except PenstockError as error:
+                self._lost(error)
+            except Exception as bug:
+                self._lost(RemoteError(f"following the table failed: {type(bug).__name__}", code="E_INTERNAL", detail=str(bug)[:200]))
+            channel = None
+            if self._halt.is_set():
+                return
+            if self.state == "live":
+                lost_at = time.monotonic()
+            over = (time.monotonic() - lost_at) * 1000 > self.options.retry_window_ms
+            if over or (self.options.max_retries and self.attempts >= self.options.max_retries) or self.options.retry_window_ms == 0:
+                self._fail()
+                return
+            self._halt.wait(pause)
+            pause = min(pause * 2, _PAUSES[1])
+            self.attempts += 1
+
+    def _open(self, timeout: float | None) -> Channel:
+        """Link, table, first rows (or those missed), subscription: live when it returns. Raises PenstockError."""
+        patience = 10.0 if timeout is None else timeout
+        self._disconnect()
+        link = self._link = connect_any(self.target.replicas, timeout=patience)
+        description = link.resolve(self.target.table, self.target.query, self.target.serial)
+        if self._definition is not None:
+            _check_definition(self._definition, description)
+        if self.options.columns:
+            _check_columns(self.options.columns, description)
+        again = self._table_id == description.id and bool(self._token)
+        with self._lock:
+            self._description, self._table_id = description, description.id
+        if again:
+            try:
+                return self._continue(link, description, self._token, patience)
+            except PenstockError as error:
+                if error.code != TokenError.code:
+                    raise
+        return self._anew(link, description, patience)
+
+    def _subscribe(self, link: Link, description: Description, token: str, patience: float) -> Channel:
+        channel = link.subscribe(
+            self._sql(description), description.database, start=token, cycles=self.options.blink, query=self.target.query,
+            serial=self.target.serial,
+        )  # fmt: skip
+        channel.expect("subscribed", patience)
+        return channel
+
+    def _continue(self, link: Link, description: Description, token: str, patience: float) -> Channel:
+        channel = self._subscribe(link, description, token, patience)
+        self.reconnects += 1
+        self._become("live")
+        self._tell(Update("restored"))
+        return channel
+
+    def _anew(self, link: Link, description: Description, patience: float) -> Channel:
+        """All rows as of one place of the log, and what follows."""
+        frames: list[pl.DataFrame] = []
+        positions: dict[int, int] = {}
+        if self.options.blink:
+            channel = self._subscribe(link, description, "latest", patience)
+        else:
+            for piece in link.stream_query(self._snapshot_sql(description), description.database, positions=True):
+                if not frames:
+                    held = json.loads((piece.schema.metadata or {}).get(b"penstock.positions", b"{}"))
+                    positions = {int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()}
+                frames.append(_versions(piece, description, self._columns(description)))
+            token = f"{description.id}.{Cursor(positions).token()}"
+            channel = self._subscribe(link, description, token, patience)
+        first = self.updated_at == 0.0
+        with self._lock:
+            self._held = _Held([pl.concat(frames)] if frames else [], step=1)
+            self._cycle = None
+            self._token = "" if self.options.blink else token
+        self.reconnects += not first
+        self.updated_at = time.time()
+        self._become("live")
+        self._tell(Update("reset"))
+        return channel
+
+    def _follow(self, channel: Channel) -> None:
+        """Apply messages until the link breaks. Raises PenstockError."""
+        while not self._halt.is_set():
+            message = channel.get(CYCLE_SECONDS if self.options.blink else 5.0)
+            if message is None:
+                if self.options.blink and self._cycle is not None and self._cycle.num_rows:
+                    with self._lock:
+                        self._cycle = None
+                    self._tell(Update("reset"))
+                continue
+            self._apply(message)
+
+    def _apply(self, message: Message) -> None:
+        if message.kind == "schema":
+            with self._lock:
+                self._settle()
+                self._description = Description.from_json(message.header["table"])
+            return
+        if message.rows is not None and self.options.blink:
+            self._blink(message)
+        elif message.rows is not None:
+            with self._lock:
+                description = self._known()
+                held = self._held
+                held.step += 1
+                frame = _versions(message.rows, description, self._columns(description), held.step)
+                held.frames.append(frame)
+                held.loose += frame.height
+                if held.loose > _LOOSE_ROWS:
+                    self._settle()
+        elif message.kind == "delete" and not self.options.blink:
+            with self._lock:
+                tables = message.header.get("tables")
+                held = self._held
+                held.step += 1
+                low, high = int(message.header["low"]), int(message.header["high"])
+                held.deletes.append(RangeDelete(0, held.step, None if tables is None else tuple(tables), low, high))
+                self._settle()
+        elif message.kind == "tags" and not self.options.blink:
+            self._retag(message)
+        token = message.header.get("token")
+        with self._lock:
+            self._token = str(token) if token is not None else self._token
+            self.updated_at = time.time()
+            self._lock.notify_all()
+        if message.rows is not None:
+            if not self.options.blink:
+                self._tell(Update("rows", self._visible(message.rows)))
+        elif message.kind in ("delete", "tags"):
+            self._tell(Update("delete"))
+
+    def _blink(self, message: Message) -> None:
+        """Each batch of the source is a cycle of its own: rows of one are gone with the next."""
+        rows = message.rows
+        assert rows is not None
+        start = 0
+        for count in message.header.get("cycles") or [rows.num_rows]:
+            cycle = self._visible(rows.slice(start, count))
+            start += count
+            with self._lock:
+                self._cycle = cycle
+                self._lock.notify_all()
+            self._tell(Update("rows", cycle))
+
+    def _retag(self, message: Message) -> None:
+        """New tags of a child table count for all its rows."""
+        tags = json.loads(message.header.get("tags") or "{}")
+        with self._lock:
+            self._settle()
+            description = self._known()
+            for i, frame in enumerate(self._held.frames):
+                for column in description.tags:
+                    if column.name in tags and column.name in frame.columns:
+                        value = pl.lit(tags[column.name]).cast(column.type.polars())
+                        hit = pl.col("tbname").is_in(message.header.get("tables") or [])
+                        frame = frame.with_columns(pl.when(hit).then(value).otherwise(pl.col(column.name)).alias(column.name))
+                self._held.frames[i] = frame
+
+    # ---------------------------------------------------------------- parts
+
+    def _settle(self) -> None:
+        """Put what came together into one frame of the rows that count."""
+        held = self._held
+        if not held.frames or (len(held.frames) == 1 and not held.deletes and not held.loose):
+            return
+        description = self._known()
+        rows = pl.concat(held.frames, how="diagonal_relaxed")
+        live = segments.live(rows, _keys(description), held.deletes)
+        held.frames, held.loose, held.deletes = [live], 0, []
+
+    def _sql(self, description: Description) -> str:
+        listed = ", ".join(_quote(c.name) for c in self._columns(description))
+        where = f" WHERE {self.options.where}" if self.options.where else ""
+        return f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
+
+    def _snapshot_sql(self, description: Description) -> str:
+        return self._sql(description).replace("SELECT ", "SELECT tbname, ", 1)
+
+    def _columns(self, description: Description) -> list[Column]:
+        """What is asked for: the columns wanted, and those of the key."""
+        if not self.options.columns:
+            return list(description.fields) if self._definition is None else [c for c in description.fields if c.name in self._names()]
+        wanted = {c.lower() for c in self.options.columns} | {k.lower() for k in _keys(description)}
+        return [c for c in description.fields if c.name.lower() in wanted]
+
+    def _names(self) -> set[str]:
+        assert self._definition is not None and self._description is not None
+        keys = set(_keys(self._description))
+        return {c.name for c in self._definition.fields} | keys
+
+    def _shown(self) -> list[Column]:
+        """The columns of the table as people see it, in the order they were asked for."""
+        description = self._definition or self._known()
+        if not self.options.columns:
+            return list(description.fields)
+        known = {c.name.lower(): c for c in description.fields}
+        missing = [c for c in self.options.columns if c.lower() not in known]
+        if missing:
+            raise _unknown(missing[0], description)
+        return [known[c.lower()] for c in self.options.columns]
+
+    def _known(self) -> Description:
+        if self._description is None:
+            raise RemoteError(f"nobody knows yet what {self.target.shown} looks like", hint="give the builder a table_definition")
+        return self._description
+
+    def _visible(self, rows: pa.Table) -> pa.Table:
+        names = [c for c in ("_op", "tbname") if c in rows.column_names] + [c for c in self.columns if c in rows.column_names]
+        return rows.select(names)
+
+    def _hidden(self) -> bool:
+        return self.options.on_disconnect == "clear" and self.state in ("connecting", "disconnected")
+
+    def _lost(self, error: PenstockError) -> None:
+        was_live = self.state == "live"
+        self.error = error
+        self._disconnect()
+        if self._halt.is_set():
+            return
+        self._become("disconnected")
+        if was_live and self.options.on_disconnect == "clear":
+            self._tell(Update("clear"))
+
+    def _fail(self) -> None:
+        why = self.error or LinkLost("the link is lost")
+        self.error = RemoteError(
+            f"{self.target.shown} could not be reached again", code="E_RETRY_WINDOW", detail=f"{why.code}: {why.message}",
+            hint="retryWindowMillis and maxRetries say for how long it is tried",
+        )  # fmt: skip
+        self._become("failed")
+        self._tell(None)
+
+    def _become(self, state: State) -> None:
+        with self._lock:
+            if self.state != "failed" or state == "closed":
+                self.state = state
+            if state == "live":
+                self.error = None
+            self._lock.notify_all()
+
+    def _disconnect(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _tell(self, update: Update | None) -> None:
+        with self._lock:
+            listeners, watchers = list(self._listeners), list(self._watchers)
+            self._lock.notify_all()
+        for watcher in watchers:
+            watcher.put(update)
+        for listener in listeners if update is not None else ():
+            assert update is not None
+            listener(update)
+
+
+def snapshot(target: Target, options: Options) -> pa.Table:
+    """The rows of this moment, for ever. Raises PenstockError when the other side is not there."""
+    table = RemoteTable(target, options)
+    patience = 10.0 if options.wait_timeout_ms is None else options.wait_timeout_ms / 1000
+    with connect_any(target.replicas, timeout=patience) as link:
+        description = link.resolve(target.table, target.query, target.serial)
+        if options.columns:
+            _check_columns(options.columns, description)
+        known = {c.name.lower(): c for c in description.fields}
+        chosen = [known[c.lower()] for c in options.columns] or list(description.fields)
+        listed = ", ".join(_quote(c.name) for c in chosen)
+        where = f" WHERE {table.options.where}" if table.options.where else ""
+        sql = f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
+        rows = link.query(sql, description.database)
+    return rows.cast(pa.schema([(c.name, _arrow(c, description.precision)) for c in chosen]))
+
+
+def _keys(description: Description) -> list[str]:
+    return ["tbname", description.time_column, *([description.key_column] if description.key_column else [])]
+
+
+def _versions(rows: pa.Table, description: Description, columns: list[Column], step: int = 0) -> pl.DataFrame:
+    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what came."""
+    arrays: dict[str, Any] = {"tbname": rows.column("tbname").cast(pa.string())}
+    for column in columns:
+        array = rows.column(column.name)
+        if column.type.kind == "TIMESTAMP":
+            array = array.cast(pa.timestamp(description.precision)).cast(pa.int64())
+        arrays[column.name] = array
+    frame = pl.DataFrame({name: pl.Series(array) for name, array in arrays.items()})
+    op = (
+        pl.Series(rows.column("_op").cast(pa.int8()))
+        if "_op" in rows.column_names
+        else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
+    )
+    numbers = pl.int_range(rows.num_rows, dtype=pl.UInt32, eager=True)
+    return frame.with_columns(op.alias("_op"), pl.lit(step, pl.Int64).alias("_offset"), numbers.alias("_row"))
+
+
+def _to_arrow(frame: pl.DataFrame, columns: list[Column], description: Description) -> pa.Table:
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    arrays = []
+    for column in columns:
+        kind = _arrow(column, description.precision)
+        known = column.name in table.column_names
+        arrays.append(table.column(column.name).cast(kind) if known else pa.nulls(table.num_rows, kind))
+    return pa.table(arrays, schema=pa.schema([(c.name, _arrow(c, description.precision)) for c in columns]))
+
+
+def _arrow(column: Column, precision: str) -> pa.DataType:
+    return column.type.arrow(precision)
+
+
+def _check_columns(columns: tuple[str, ...], description: Description) -> None:
+    known = {c.name.lower() for c in description.fields}
+    for name in columns:
+        if name.lower() not in known:
+            raise _unknown(name, description)
+
+
+def _unknown(name: str, description: Description) -> RemoteError:
+    listed = ", ".join(c.name for c in description.fields)
+    return RemoteError(f"{description.shown} has no column {name}", code="E_NO_COLUMN", hint=f"it has {listed}")
+
+
+def _check_definition(wanted: Description, found: Description) -> None:
+    """The table over there has at least the columns of the definition, with these types."""
+    known = {c.name.lower(): c for c in found.fields}
+    for column in wanted.fields:
+        there = known.get(column.name.lower())
+        if there is None or there.type.arrow(found.precision) != column.type.arrow(found.precision):
+            has = "has none" if there is None else f"it is {there.type} there"
+            raise RemoteError(f"{found.shown} does not fit the definition: {column.name} {column.type}", code="E_REMOTE_SCHEMA", detail=has)
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,257 @@
+"""One shard of a materialized view: rows from the source's link to the target's, in order, each exactly once, for as long as it lives.
+
+Both ends are links, the deployment's own tables included, so every pairing of local and remote is one piece of code. What the target has
+is known from the target's own log: every row goes with its place in the source's log. The note of how far the pump has come is only a
+lower bound for what it reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where they are, in
+the source's log. Refused: judging errors; all of them are shown and tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from penstock import names
+from penstock.cursor import TokenError
+from penstock.errors import PenstockError, RemoteError
+from penstock.link.client import Address, Channel, Link, LinkLost, connect_any
+from penstock.link.description import Description
+from penstock.log import get
+from penstock.partition import partition_of
+from services.federation.settings import FederationSettings
+
+log = get(__name__)
+#: errors that somebody has to see to are tried this much less often
+_SLOWER = 5.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table of some deployment: replicas of each shard, and its name there."""
+
+    shards: tuple[tuple[Address, ...], ...]
+    database: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one pump does: `sql` is in the source's own names."""
+
+    view: str
+    view_id: int
+    created: int
+    shard: int
+    source: tuple[Address, ...]
+    sql: str
+    database: str
+    timezone: str
+    target: Place
+    begin: str
+    #: id of this deployment
+    deployment: str
+
+
+@dataclass
+class Report:
+    """What a pump says of itself; written by its thread, read by others."""
+
+    state: str = "starting"
+    rows: int = 0
+    lag: int | None = None
+    error: str = ""
+    #: when everything there was had been sent (clock seconds)
+    level_at: float = field(default_factory=time.time)
+
+
+class Pump(threading.Thread):
+    """Runs until `stop`."""
+
+    def __init__(self, job: Job, settings: FederationSettings, directory: Path) -> None:
+        super().__init__(name=f"pump-{job.view}-{job.shard}", daemon=True)
+        self.job, self._settings = job, settings
+        self._note = directory / f"{job.view_id}-{job.created}-{job.shard}.json"
+        self._halt = threading.Event()
+        self.report = Report()
+        self._noted_at = 0.0
+
+    def stop(self) -> None:
+        self._halt.set()
+
+    def forget(self) -> None:
+        """The view is gone: so is the note of how far it had come."""
+        self._note.unlink(missing_ok=True)
+
+    def run(self) -> None:
+        pause = self._settings.retry_min
+        while not self._halt.is_set():
+            before = self.report.rows
+            try:
+                self._pump()
+            except PenstockError as error:
+                transient = isinstance(error, LinkLost) or error.code in ("E_TIMEOUT", "E_BUS", "E_FENCED", "E_KAFKA_DOWN", "E_OVERLOAD")
+                self.report.state = "retrying" if transient else "error"
+                self._say(error)
+            except Exception as bug:
+                log.exception("a view's pump found a bug", view=self.job.view)
+                self.report.state = "error"
+                self._say(RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
+            else:
+                return
+            if self.report.rows > before:
+                pause = self._settings.retry_min
+            self._halt.wait(pause * (_SLOWER if self.report.state == "error" else 1.0))
+            pause = min(pause * 2, self._settings.retry_max)
+
+    def _say(self, error: PenstockError) -> None:
+        text = f"{error.code}: {error.message}" + (f" ({error.detail})" if error.detail else "")
+        if text != self.report.error:
+            log.warning("a view waits", view=self.job.view, shard=self.job.shard, reason=text)
+        self.report.error = text
+
+    # ---------------------------------------------------------------- one connection
+
+    def _pump(self) -> None:
+        job, wait = self.job, self._settings.connect_seconds
+        with connect_any(job.source, timeout=wait, ping_seconds=self._settings.ping_seconds) as source:
+            targets = _Targets(job, wait, self._settings.ping_seconds)
+            try:
+                self._carry(source, targets)
+            finally:
+                targets.close()
+
+    def _carry(self, source: Link, targets: _Targets) -> None:
+        job = self.job
+        channel, opened = self._subscribe(source)
+        description = Description.from_json(opened["table"])
+        token = str(opened["token"])
+        #: frames without an ack, oldest first, each with the token that holds once it and all before it are acked
+        under_way: deque[tuple[Channel, str | None]] = deque()
+        targets.check()
+        self.report.state, self.report.error = "running", ""
+        while not self._halt.is_set():
+            message = channel.get(0.0 if under_way else 0.2)
+            if message is None and under_way:
+                token = self._acked(under_way, 0.05) or token
+            while under_way and (len(under_way) >= self._settings.window or self._ready(under_way[0][0])):
+                token = self._acked(under_way, self._settings.ack_seconds) or token
+            if message is not None:
+                given = message.header.get("token")
+                if message.kind == "schema":
+                    description = Description.from_json(message.header["table"])
+                if message.rows is not None:
+                    producer = names.view_producer(
+                        job.deployment, job.created, job.view_id, job.shard, description.id, int(message.header["partition"])
+                    )
+                    sent = targets.send(producer, message.rows, stable=description.is_stable)
+                    under_way.extend((c, None) for c in sent[:-1])
+                    under_way.append((sent[-1], given))
+                elif given is not None and not under_way:
+                    token = str(given)
+                self.report.lag = message.header.get("behind", self.report.lag)
+            if not under_way and not self.report.lag:
+                self.report.level_at = time.time()
+            self._keep(token)
+        while under_way:
+            token = self._acked(under_way, self._settings.ack_seconds) or token
+        self._keep(token, now=True)
+
+    def _subscribe(self, source: Link) -> tuple[Channel, dict[str, object]]:
+        """From where the note says; a source that was made anew is read from its beginning."""
+        job = self.job
+        start = self._noted() or job.begin
+        for start_at in (start, "earliest"):
+            channel = source.subscribe(job.sql, job.database, start=start_at, positions=True, timezone=job.timezone)
+            try:
+                return channel, channel.expect("subscribed", self._settings.ack_seconds).header
+            except PenstockError as error:
+                if error.code != TokenError.code or start_at == "earliest":
+                    raise
+                log.warning("the source was made anew; the view begins at its beginning", view=job.view)
+        raise AssertionError("unreachable")
+
+    @staticmethod
+    def _ready(channel: Channel) -> bool:
+        return channel.waiting
+
+    def _acked(self, under_way: deque[tuple[Channel, str | None]], timeout: float) -> str | None:
+        """Take the oldest frame's ack, if it comes in time; the token that holds now."""
+        channel, token = under_way[0]
+        message = channel.get(timeout)
+        if message is None:
+            if timeout >= self._settings.ack_seconds:
+                raise RemoteError("the target does not confirm rows", code="E_TIMEOUT", detail=f"within {timeout:g} s")
+            return None
+        under_way.popleft()
+        self.report.rows += int(message.header["rows"])
+        return token
+
+    # ---------------------------------------------------------------- how far it has come
+
+    def _noted(self) -> str | None:
+        try:
+            held = json.loads(self._note.read_text(encoding="utf-8"))
+            self.report.rows = max(self.report.rows, int(held["rows"]))
+            return str(held["token"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return None
+
+    def _keep(self, token: str, now: bool = False) -> None:
+        if not now and time.monotonic() - self._noted_at < self._settings.checkpoint_seconds:
+            return
+        self._noted_at = time.monotonic()
+        body = json.dumps({"token": token, "rows": self.report.rows})
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._note.with_suffix(".new")
+        fresh.write_text(body, encoding="utf-8")
+        os.replace(fresh, self._note)
+
+
+class _Targets:
+    """Channels to the target's shards, one for each producer; opened when first used."""
+
+    def __init__(self, job: Job, timeout: float, ping_seconds: float) -> None:
+        self._job, self._timeout, self._ping = job, timeout, ping_seconds
+        self._links: dict[int, Link] = {}
+        self._channels: dict[tuple[int, str], Channel] = {}
+
+    def check(self) -> None:
+        """Reach every shard now, so that a target that is away is known before there are rows."""
+        for shard in range(len(self._job.target.shards)):
+            self._link(shard)
+
+    def _link(self, shard: int) -> Link:
+        if shard not in self._links:
+            self._links[shard] = connect_any(self._job.target.shards[shard], timeout=self._timeout, ping_seconds=self._ping)
+        return self._links[shard]
+
+    def send(self, producer: str, rows: pa.Table, *, stable: bool) -> list[Channel]:
+        """Send rows on their way; the channel of each frame (an ack will come for each)."""
+        shards = len(self._job.target.shards)
+        if shards == 1:
+            return [self._send(0, producer, rows)]
+        by = pl.Series(rows.column("tbname")) if stable else pl.Series(rows.column("_time").cast(pa.int64()).cast(pa.string()))
+        numbers = partition_of(by, shards)
+        parts = [(shard, rows.filter(pa.array((numbers == shard).to_list()))) for shard in range(shards)]
+        return [self._send(shard, producer, part) for shard, part in parts if part.num_rows]
+
+    def _send(self, shard: int, producer: str, rows: pa.Table) -> Channel:
+        channel = self._channels.get((shard, producer))
+        if channel is None:
+            channel = self._link(shard).append(self._job.target.name, self._job.target.database, producer=producer)
+            channel.expect("opened", 60.0)
+            self._channels[shard, producer] = channel
+        channel.send({"seq": 0}, rows)
+        return channel
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.close()

@@ -1,0 +1,135 @@
+"""The materialized views and mirrors of the catalog, each shard of their sources pumped; what they say of themselves goes to Redis.
+
+Owns starting and stopping pumps as the catalog changes. A view that is paused or gone is not pumped; its note of how far it has come stays
+until it is dropped.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import redis
+from sqlglot import exp
+
+from penstock import names
+from penstock.catalog.model import External, Table, View
+from penstock.catalog.reader import CatalogReader
+from penstock.errors import PenstockError
+from penstock.link import external
+from penstock.link.client import Address
+from penstock.link.selection import source_of
+from penstock.log import get
+from penstock.sql.dialect import to_sql
+from services.federation.pump import Job, Place, Pump
+from services.federation.settings import FederationSettings
+
+log = get(__name__)
+_EVERY = 0.25
+
+
+class Views(threading.Thread):
+    """Runs until `stop`."""
+
+    def __init__(self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis) -> None:
+        super().__init__(name="views", daemon=True)
+        self._settings, self._catalog, self._redis = settings, catalog, client
+        self._directory = settings.data_dir / "federation"
+        self.deployment = deployment_id(self._directory)
+        self._pumps: dict[tuple[int, int], Pump] = {}
+        self._halt = threading.Event()
+        self._said: dict[int, dict[str, str]] = {}
+
+    def stop(self) -> None:
+        self._halt.set()
+        self.join(5.0)
+        for pump in self._pumps.values():
+            pump.stop()
+        for pump in self._pumps.values():
+            pump.join(5.0)
+
+    def run(self) -> None:
+        while not self._halt.wait(_EVERY):
+            try:
+                self._follow()
+                self._tell()
+            except redis.RedisError as down:
+                log.warning("views cannot be reported", reason=str(down))
+            except Exception:
+                log.exception("following the views of the catalog failed")
+
+    def _follow(self) -> None:
+        views = {v.id: v for v in self._catalog.catalog.views()}
+        wanted = {(v.id, shard) for v in views.values() if v.status == "running" for shard in range(len(v.begin))}
+        for key in self._pumps.keys() - wanted:
+            pump = self._pumps.pop(key)
+            pump.stop()
+            if key[0] not in views:
+                pump.join(10.0)
+                pump.forget()
+                self._said.pop(key[0], None)
+                self._redis.delete(names.view_status(key[0]))
+        for key in wanted - self._pumps.keys():
+            job = self._job(views[key[0]], key[1])
+            if job is not None:
+                self._pumps[key] = Pump(job, self._settings, self._directory)
+                self._pumps[key].start()
+
+    def _job(self, view: View, shard: int) -> Job | None:
+        source, target = self._catalog.catalog.by_id(view.source_id), self._catalog.catalog.by_id(view.target_id)
+        if not isinstance(source, Table | External) or not isinstance(target, Table | External):
+            return None
+        try:
+            origin, place = self._place(source), self._place(target)
+            _, select, node = source_of(view.sql)
+        except PenstockError as error:
+            log.error("a view cannot be pumped", view=view.name, reason=str(error))
+            return None
+        select = select.copy()
+        node = select.args["from_"].this
+        if not node.args.get("alias"):
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+        node.set("db", exp.to_identifier(origin.database))
+        node.set("this", exp.to_identifier(origin.name))
+        return Job(
+            f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard], to_sql(select), origin.database,
+            view.timezone, place, view.begin[shard], self.deployment,
+        )  # fmt: skip
+
+    def _place(self, entry: Table | External) -> Place:
+        if isinstance(entry, Table):
+            host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
+            here = Address(host, self._settings.port, self._settings.user, self._settings.root_password)
+            return Place(((here,),), entry.database, entry.name)
+        return Place(tuple(external.addresses(entry, self._settings.data_dir)), entry.remote_database, entry.remote_name)
+
+    def _tell(self) -> None:
+        """Redis has what SHOW VIEWS shows."""
+        now = time.time()
+        for view_id in {key[0] for key in self._pumps}:
+            reports = [pump.report for key, pump in self._pumps.items() if key[0] == view_id]
+            worst = next((s for s in ("error", "retrying", "starting") if any(r.state == s for r in reports)), "running")
+            said = {"state": worst, "rows": str(sum(r.rows for r in reports)), "error": next((r.error for r in reports if r.error), "")}
+            lags = [r.lag for r in reports if r.lag is not None]
+            if lags:
+                said["lag"] = str(sum(lags))
+            behind = max((now - r.level_at for r in reports), default=0.0)
+            said["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
+            if said != self._said.get(view_id):
+                fields: Any = said  # the client wants a wider type of mapping
+                self._redis.hset(names.view_status(view_id), mapping=fields)
+                self._said[view_id] = said
+
+
+def deployment_id(directory: Path) -> str:
+    """What tells this deployment from others, for ever; made at the first start."""
+    path = directory / "deployment"
+    if not path.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(secrets.token_hex(6), encoding="utf-8")
+        fresh.rename(path)
+    return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,172 @@
+"""Materialized views between two deployments (features T11 to T15, T30): filters, pauses, kills of every side, counts exact."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.client.connection import Connection
+from penstock.errors import PenstockError
+from penstock.mesh.running import RunningMesh, running_mesh
+from tests.stack.conftest import eventually
+from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, clause, client_of, link_to, rows, settings_of
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    with running_mesh(tmp_path_factory.mktemp("cloud"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+        with client_of(mesh) as client:
+            client.execute("CREATE DATABASE hq PARTITIONS 3")
+        yield mesh
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    with running_mesh(tmp_path_factory.mktemp("edge"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+        with client_of(mesh) as client:
+            client.execute("CREATE DATABASE site PARTITIONS 2")
+        yield mesh
+
+
+def _view(client: Connection, name: str) -> dict[str, object]:
+    result = client.query(f"SHOW VIEWS LIKE '{name}'")
+    return dict(zip(result.columns, result.rows[0], strict=True))
+
+
+def _each_once(mesh: RunningMesh, table: str, column: str, wanted: list[int]) -> None:
+    """In the log itself, not only in the table: each row came once, and in order per child table."""
+    with link_to(mesh) as link:
+        channel = link.subscribe(f"SELECT {column} FROM {table}", start="earliest", positions=True)
+        channel.expect("subscribed", 30)
+        got: list[int] = []
+        per_table: dict[str, list[int]] = {}
+        while len(got) < len(wanted):
+            message = channel.get(30)
+            assert message is not None, f"{len(got)} of {len(wanted)}"
+            if message.rows is not None:
+                for name, value in zip(message.rows.column("tbname").to_pylist(), message.rows.column(column).to_pylist(), strict=True):
+                    per_table.setdefault(name, []).append(value)
+                    got.append(value)
+        extra = channel.get(1.0)
+        assert extra is None or extra.rows is None, "no row more"
+    assert sorted(got) == wanted
+    assert all(values == sorted(values) for values in per_table.values())
+
+
+def test_T13_T14_edge_to_cloud_with_a_filter_and_a_pause(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as near, client_of(cloud) as far:
+        far.execute("CREATE TABLE hq.errors (ts TIMESTAMP, http_code INT, path VARCHAR(40))")
+        near.execute("CREATE STREAM site.web (ts TIMESTAMP, http_code INT, path VARCHAR(40), bytes BIGINT)")
+        near.execute(f"CREATE EXTERNAL STREAM site.in_cloud {clause(settings_of(cloud, 'hq.errors'))}")
+        near.write("site.web", [{"ts": T0 - 1, "http_code": 500, "path": "/before", "bytes": 1}])
+        near.execute(
+            "CREATE MATERIALIZED VIEW site.up INTO site.in_cloud AS SELECT ts, http_code, path FROM site.web WHERE http_code >= 400"
+        )
+        web = [{"ts": T0 + i, "http_code": 200 + 100 * (i % 4), "path": f"/{i}", "bytes": i} for i in range(1000)]
+        near.write("site.web", web[:500])
+        eventually(lambda: far.query("SELECT count(*) FROM hq.errors").rows == [(250,)])
+        near.execute("SYSTEM PAUSE MATERIALIZED VIEW site.up")
+        eventually(lambda: _view(near, "up")["status"] == "paused")
+        near.write("site.web", web[500:])
+        pid = edge.kill("federation")
+        edge.wait_ready("federation", not_pid=pid)
+        assert _view(near, "up")["status"] == "paused", "a pause outlives restarts"
+        assert far.query("SELECT count(*) FROM hq.errors").rows == [(250,)]
+        near.execute("SYSTEM UNPAUSE MATERIALIZED VIEW site.up")
+        eventually(lambda: far.query("SELECT count(*), min(http_code) FROM hq.errors").rows == [(500, 400)])
+        eventually(lambda: _view(near, "up")["lag_records"] == 0 and _view(near, "up")["status"] == "running")
+        eventually(lambda: _view(near, "up")["rows_sent"] == 500)
+        shown = near.query("SHOW CREATE MATERIALIZED VIEW site.up").rows[0][1]
+        assert "INTO `site`.`in_cloud`" in shown and "http_code >= 400" in shown
+        near.execute("DROP MATERIALIZED VIEW site.up")
+        assert far.query("SELECT count(*) FROM hq.errors").rows == [(500,)], "what was sent stays"
+
+
+def test_T11_T12_T15_migration_from_the_first_row_on(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as near, client_of(cloud) as far:
+        far.execute(METERS, database="hq")
+        far.write("hq.meters", rows(0, 700))
+        near.execute(METERS, database="site")
+        near.execute(f"CREATE EXTERNAL STREAM site.proton {clause({**settings_of(cloud, 'hq.meters'), 'type': 'timeplus'})}")
+        near.execute("CREATE MATERIALIZED VIEW site.migrate INTO site.meters AS SELECT * FROM site.proton WHERE _tp_time > earliest_ts()")
+        with pytest.raises(PenstockError, match="exists"):
+            near.execute("CREATE MATERIALIZED VIEW site.migrate INTO site.meters AS SELECT * FROM site.proton")
+        far.write("hq.meters", rows(700, 300))
+        eventually(lambda: near.query("SELECT count(*), sum(v) FROM site.meters").rows == [(1000, sum(range(1000)))])
+        _each_once(edge, "site.meters", "v", list(range(1000)))
+        with pytest.raises(PenstockError, match="E_IN_USE"):
+            near.execute("DROP EXTERNAL STREAM site.proton")
+        near.execute("DROP VIEW site.migrate")
+        near.execute("DROP EXTERNAL STREAM site.proton")
+        assert near.query("SELECT count(*) FROM site.meters").rows == [(1000,)]
+
+
+def test_a_view_without_into_owns_its_table(edge: RunningMesh) -> None:
+    with client_of(edge) as near:
+        near.execute("CREATE TABLE site.raw (ts TIMESTAMP, v INT, w INT)")
+        near.execute("CREATE MATERIALIZED VIEW site.big AS SELECT v, v * 2 AS twice FROM site.raw WHERE v > 10")
+        near.write("site.raw", [{"ts": T0 + i, "v": i, "w": 0} for i in range(20)])
+        eventually(lambda: near.query("SELECT count(*), max(twice) FROM site.big").rows == [(9, 38)])
+        with pytest.raises(PenstockError, match="E_IN_USE"):
+            near.execute("DROP TABLE site.raw")
+        with pytest.raises(PenstockError, match="E_UNSUPPORTED_QUERY"):
+            near.execute("CREATE MATERIALIZED VIEW site.no AS SELECT count(*) FROM site.raw")
+        with pytest.raises(PenstockError, match="E_TARGET_COLUMNS"):
+            near.execute("CREATE MATERIALIZED VIEW site.no INTO site.big AS SELECT w FROM site.raw")
+        near.execute("DROP MATERIALIZED VIEW site.big")
+        with pytest.raises(PenstockError):
+            near.query("SELECT * FROM site.big")
+
+
+def test_store_and_forward_over_kills_of_both_sides(edge: RunningMesh, cloud: RunningMesh) -> None:
+    """The remote away, both sides killed in between, rows written all the while: each there once, in order per table."""
+    with client_of(edge) as near, client_of(cloud) as far:
+        far.execute("CREATE STABLE hq.all_meters (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute("CREATE STABLE site.src (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute(f"CREATE EXTERNAL STREAM site.hq {clause(settings_of(cloud, 'hq.all_meters'))}")
+        near.execute("CREATE MATERIALIZED VIEW site.forward INTO site.hq AS SELECT * FROM site.src")
+        done = threading.Event()
+        written = [0]
+
+        def write() -> None:
+            while not done.is_set():
+                near.write("site.src", rows(written[0], 50, tables=7))
+                written[0] += 50
+                time.sleep(0.01)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for round_ in range(3):
+                before = written[0]
+                eventually(lambda before=before: written[0] >= before + 300)  # type: ignore[misc]
+                killed = [(cloud, cloud.kill("federation"))]
+                if round_ != 1:
+                    killed.append((edge, edge.kill("federation")))
+                for mesh, pid in killed:
+                    mesh.wait_ready("federation", not_pid=pid)
+        finally:
+            done.set()
+            writer.join()
+        total = written[0]
+        eventually(lambda: far.query("SELECT count(*), sum(v) FROM hq.all_meters").rows == [(total, sum(range(total)))])
+        _each_once(cloud, "hq.all_meters", "v", list(range(total)))
+
+
+def test_errors_are_shown_and_heal(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as near, client_of(cloud) as far:
+        far.execute("CREATE TABLE hq.t (ts TIMESTAMP, v INT)")
+        near.execute("CREATE TABLE site.t (ts TIMESTAMP, v INT)")
+        near.execute(f"CREATE EXTERNAL STREAM site.there {clause(settings_of(cloud, 'hq.t'))}")
+        near.execute("CREATE MATERIALIZED VIEW site.heal INTO site.there AS SELECT * FROM site.t")
+        eventually(lambda: _view(near, "heal")["status"] == "running")
+        far.execute("DROP TABLE hq.t")
+        near.write("site.t", [{"ts": T0, "v": 1}])
+        eventually(lambda: "E_NO_TABLE" in str(_view(near, "heal")["last_error"]))
+        assert _view(near, "heal")["status"] == "error"
+        far.execute("CREATE TABLE hq.t (ts TIMESTAMP, v INT)")
+        eventually(lambda: far.query("SELECT v FROM hq.t").rows == [(1,)])
+        eventually(lambda: _view(near, "heal")["status"] == "running" and not _view(near, "heal")["last_error"])

@@ -1,0 +1,112 @@
+"""Rows of a producer count once however they are cut, sent again and interrupted; rows that do not fit are refused whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.bus import Delivery
+from penstock.catalog.model import Table, TableVersion
+from penstock.codec import TableCodec
+from penstock.errors import BusError, SchemaError
+from penstock.partition import partition_of
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+from services.federation.appender import Appender, conform
+
+COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("note", ColumnType("VARCHAR", 4)))
+TABLE = Table(7, "d", "t", "stable", "in.d", 3, "ms", (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),))
+
+
+class Log:
+    """What a topic would hold; `limit` records more are taken, then sends fail."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[int, bytes]] = []
+        self.limit = 1 << 30
+
+    def send(self, topic: str, value: bytes, *, partition: int, on_delivery: Callable[[Delivery | BusError], None]) -> None:
+        if self.limit <= 0:
+            on_delivery(BusError("gone"))
+            return
+        self.limit -= 1
+        self.records.append((partition, value))
+        on_delivery(Delivery(topic, partition, len(self.records), 0))
+
+    def places(self) -> dict[int, tuple[int, int]]:
+        """What `held` would find: the last stamp in each partition."""
+        found: dict[int, tuple[int, int]] = {}
+        for partition, value in self.records:
+            stamps = TableCodec(TABLE).decode([value]).records.select("offset", "ordinal").rows()
+            found[partition] = max([found.get(partition, (-1, -1)), *stamps])
+        return found
+
+    def rows(self) -> pl.DataFrame:
+        return TableCodec(TABLE).decode([value for _, value in self.records]).rows
+
+
+def _rows(first: int, last: int, a_record: int) -> pa.Table:
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "_offset": pa.array([i // a_record for i in numbers], pa.int64()),
+            "_row": pa.array([i % a_record for i in numbers], pa.int64()),
+            "tbname": pa.array([f"m{i % 11}" for i in numbers], pa.string()),
+            "ts": pa.array([1_700_000_000_000 + i for i in numbers], pa.timestamp("ms", "UTC")),
+            "v": pa.array(list(numbers), pa.int32()),
+        }
+    )  # fmt: skip
+
+
+def _appender(log: Log) -> Appender:
+    bus: Any = log
+    return Appender(lambda: TABLE, "f:x", bus, log.places())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(1, 300), st.integers(1, 40),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 120), st.integers(0, 4), st.booleans()), max_size=8),
+)  # fmt: skip
+def test_each_row_once_whatever_is_sent_again_and_lost(total: int, a_record: int, tries: list[tuple[int, int, int, bool]]) -> None:
+    """A try goes on somewhere at or before what is certain, in frames of any size, and dies after any number of records."""
+    log, certain = Log(), 0
+    for back, size, survive, dies in [*tries, (300, 50, 0, False)]:
+        log.limit = survive if dies else 1 << 30
+        appender, at = _appender(log), max(0, certain - back)
+        while at < total:
+            end = min(at + size, total)
+            try:
+                done = appender.append(_rows(at, end, a_record), lambda *_: None)
+            except BusError:
+                break
+            if done.exception() is not None:
+                break
+            at = end
+            certain = max(certain, at)
+    rows = log.rows()
+    assert sorted(rows["v"].to_list()) == list(range(total))
+    assert (partition_of(rows["tbname"], 3) >= 0).all()
+    for name in rows["tbname"].unique():
+        values = rows.filter(pl.col("tbname") == name)["v"].to_list()
+        assert values == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"note": pa.array(["too long"])}, "longer"), ({"other": pa.array([1])}, "no column other"), ({"v": pa.array(["x"])}, '"v" is INT'),
+        ({"tbname": pa.array([None], pa.string())}, "tbname"), ({"ts": pa.array([None], pa.timestamp("ms"))}, "no time"),
+    ],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_refused(changes: dict[str, pa.Array], words: str) -> None:
+    good = {"tbname": pa.array(["m"]), "ts": pa.array([1], pa.timestamp("ms", "UTC")), "v": pa.array([1], pa.int32())}
+    assert conform(pa.table(good), TABLE).height == 1
+    with pytest.raises(SchemaError, match=words):
+        conform(pa.table({**good, **changes}), TABLE)
