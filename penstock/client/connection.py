@@ -6,8 +6,8 @@ import base64
 import json
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -16,6 +16,9 @@ from penstock.client.subscribe import Subscription, subscription_request
 from penstock.client.wire import ARROW, CHUNK_ROWS, Rows, chunks, error_of, from_stream, is_objects, to_stream, to_table
 from penstock.client.writer import Writer
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
+
+if TYPE_CHECKING:
+    from penstock.client.stream import Stream
 
 
 class Connection:
@@ -144,6 +147,22 @@ class Connection:
             assert self._notifier_url is not None
         request = subscription_request(self._qualified(name), what=what, stream=stream, tables=tables)
         return Subscription(self._notifier_url, self._user, self._password, request, start=start)
+
+    def stream(self, sql: str, *, start: str = "latest", database: str | None = None) -> Stream:
+        """An unbounded SELECT that filters and projects: iterate the result for Arrow tables of rows as they come.
+
+        Args:
+            sql: over one table or external stream.
+            start: `latest`, `earliest` or a message's token.
+            database: for a name without one; None: the connection's.
+        """
+        from penstock.client.stream import Stream
+        from penstock.link.client import Address
+
+        link = urlsplit(self.federation_url())
+        host = link.hostname if link.hostname not in (None, "0.0.0.0", "::") else urlsplit(self.url).hostname
+        address = Address(host or "127.0.0.1", link.port or 0, self._user, self._password, link.scheme == "wss")
+        return Stream(address, sql, database or self.database or "", start=start, timezone=self.timezone)
 
     def drain(self, database: str | None = None, *, depth: int = 1) -> None:
         """Return when all that was written has gone through *depth* streams in a row and into the store. Raises BusError."""

@@ -13,6 +13,7 @@ An error ends its channel only. A slow reader is waited for by its own channel: 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -29,21 +30,23 @@ from websockets.http11 import Request, Response
 
 from penstock import audit
 from penstock.access import Access, visible
-from penstock.catalog.model import Table
+from penstock.catalog.model import External, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
 from penstock.errors import AuthError, BusError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.feed import Feed, History
 from penstock.health import Health
+from penstock.link import external
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
 from penstock.link.selection import source_of
 from penstock.log import get
 from penstock.login import Login
 from penstock.sql import parse
+from penstock.sql.dialect import to_sql
 from penstock.sql.statements import Query
-from services.federation import stored
+from services.federation import relay, stored
 from services.federation.appender import Appender, Appenders
 from services.federation.reading import StoreReader
 from services.federation.scope import Scope
@@ -280,7 +283,11 @@ class Doorway:
     # -- subscriptions --------------------------------------------------------------------------------------------------
 
     async def _subscribe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
-        _, _, node = source_of(str(request["sql"]))
+        _, select, node = source_of(str(request["sql"]))
+        entry = self._external(node.db or str(request.get("database") or ""), node.name)
+        if entry is not None:
+            await self._relay(connection, channel, request, entry, select)
+            return
         table, child = self._find(node.db or str(request.get("database", "")), node.name)
         user = self._users[connection]
         self._access.require(user, "READ", table)
@@ -297,6 +304,33 @@ class Doorway:
             scope.check(self._catalog.catalog)
         await self._say(connection, channel, {**first, "type": "subscribed", "token": subscription.token()})
         await self._pump(connection, channel, feed, subscription, table, lambda: self._permit(user, table, scope))
+
+    def _external(self, database: str, name: str) -> External | None:
+        """The external stream *name*, or the one that a view of this name writes."""
+        catalog = self._catalog.catalog
+        view = catalog.view(database, name)
+        target = catalog.by_id(view.target_id) if view is not None else None
+        return catalog.external(database, name) or (target if isinstance(target, External) else None)
+
+    async def _relay(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any], entry: External, select: exp.Select
+    ) -> None:
+        """Rows of an external stream come from where it is."""
+        self._access.require(self._users[connection], "READ", entry)
+        select = select.copy()
+        node = select.args["from_"].this
+        if not node.args.get("alias"):
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+        node.set("db", exp.to_identifier(entry.remote_database))
+        node.set("this", exp.to_identifier(entry.remote_name))
+        flags = {"positions": bool(request.get("positions")), "cycles": bool(request.get("cycles"))}
+        found = relay.messages(
+            external.addresses(entry, self._settings.data_dir), to_sql(select), entry.remote_database, str(request.get("from", "latest")),
+            **flags, timezone=str(request.get("timezone") or "UTC"), patience=self._settings.connect_seconds,
+        )  # fmt: skip
+        async with contextlib.aclosing(found):
+            async for message in found:
+                await self._give(connection, channel, [Out(message.header, message.rows)])
 
     def _permit(self, user: str, table: Table, scope: Scope | None) -> None:
         """What must hold while a subscription lives. Raises PenstockError."""
@@ -396,7 +430,7 @@ class Doorway:
 
     async def _give(self, connection: ServerConnection, channel: _Channel, made: list[Out]) -> None:
         for out in made:
-            header = {"ch": channel.number, **out.header}
+            header = {**out.header, "ch": channel.number}
             if out.rows is None:
                 await connection.send(json.dumps(header))
                 continue

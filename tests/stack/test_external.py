@@ -156,3 +156,37 @@ def test_T17_virtual_columns(edge: RunningMesh, cloud: RunningMesh) -> None:
         message = channel.get(10)
         assert message is not None and message.rows is not None
         assert set(message.rows.column("_tp_shard").to_pylist()) <= {0, 1} and message.rows.column("_tp_append_time").null_count == 0
+
+
+def test_T10_T11_an_unbounded_select_streams_on(edge: RunningMesh, cloud: RunningMesh) -> None:
+    port = settings_of(cloud, "far.log")["hosts"].rpartition(":")[2]
+    with client_of(edge) as client, client_of(cloud) as there:
+        there.execute("CREATE TABLE far.ticks (ts TIMESTAMP, v INT)")
+        there.write("far.ticks", [{"ts": T0 + i, "v": i} for i in range(10)])
+        client.execute(f"CREATE EXTERNAL STREAM near.ticks {clause(settings_of(cloud, 'far.ticks'))}")
+        with client.stream("SELECT v FROM near.ticks WHERE v >= 5", start="earliest") as everything:
+            with (
+                client.stream("SELECT v, v * 2 AS twice FROM near.ticks").open() as live,
+                there.stream("SELECT v FROM far.ticks").open() as near,
+            ):
+                there.write("far.ticks", [{"ts": T0 + 10, "v": 10}])
+                assert next(iter(live)).rows.column("twice").to_pylist() == [20], "live by default"
+                assert next(iter(near)).rows.column("v").to_pylist() == [10]
+            got: list[int] = []
+            for message in everything:
+                got += message.rows.column("v").to_pylist()
+                if len(got) == 6 and 10 in got:
+                    break
+            assert got == [5, 6, 7, 8, 9, 10]
+            pid = edge.kill("federation")
+            there.write("far.ticks", [{"ts": T0 + 11, "v": 11}])
+            edge.wait_ready("federation", not_pid=pid)
+            assert next(iter(everything)).rows.column("v").to_pylist() == [11]
+        both = clause({**settings_of(cloud, "far.ticks"), "hosts": f"localhost:{port},127.0.0.1:{port}"})
+        client.execute(f"CREATE EXTERNAL STREAM near.ticks2 {both}")
+        with client.stream("SELECT v FROM near.ticks2", start="earliest") as twice:
+            count = 0
+            for message in twice:
+                count += message.rows.num_rows
+                if count == 24:
+                    break

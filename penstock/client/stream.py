@@ -1,0 +1,98 @@
+"""`Connection.stream`: an unbounded SELECT. Rows that pass it come as Arrow tables for as long as somebody iterates.
+
+Reconnects by itself and goes on behind the last message it gave out. Refused: windows and aggregates, which are CREATE STREAM's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from penstock.errors import PenstockError
+from penstock.link.client import Address, Channel, Link, LinkLost
+
+_PAUSES = (0.05, 2.0)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One message: `rows` have `_op` (0 upsert, 1 delete, 2 some columns), `tbname`, `_time` and the selected columns."""
+
+    rows: pa.Table
+    token: str
+
+
+class Stream:
+    """Iterate it; `close` ends it. Not to be iterated twice at a time."""
+
+    def __init__(self, address: Address, sql: str, database: str, *, start: str, timezone: str, patience: float = 60.0) -> None:
+        self._address, self._sql, self._database, self._timezone = address, sql, database, timezone
+        self._patience = patience
+        #: continues behind the last message given out
+        self.token = start
+        self._link: Link | None = None
+        self._channel: Channel | None = None
+        self._closed = False
+
+    def open(self) -> Self:
+        """Subscribe now, instead of at the first iteration: whatever comes after this call is seen. Raises PenstockError."""
+        if self._channel is None:
+            self._link = Link(self._address)
+            channel = self._link.subscribe(self._sql, self._database, start=self.token, timezone=self._timezone)
+            self.token = str(channel.expect("subscribed", 30.0).header["token"])
+            self._channel = channel
+        return self
+
+    def __iter__(self) -> Iterator[Rows]:
+        down_since, pause = time.monotonic(), _PAUSES[0]
+        while not self._closed:
+            try:
+                self.open()
+                down_since, pause = time.monotonic(), _PAUSES[0]
+                yield from self._messages()
+            except PenstockError as error:
+                self._drop()
+                lost = isinstance(error, LinkLost) or error.code == "E_LINK_LOST"
+                if self._closed:
+                    return
+                if not lost or time.monotonic() - down_since > self._patience:
+                    raise
+                time.sleep(pause)
+                pause = min(pause * 2, _PAUSES[1])
+
+    def _messages(self) -> Iterator[Rows]:
+        assert self._channel is not None
+        held: list[pa.Table] = []
+        while not self._closed:
+            message = self._channel.get(1.0)
+            if message is None:
+                continue
+            if message.rows is not None:
+                held.append(message.rows)
+            token = message.header.get("token")
+            if token is None:
+                continue
+            self.token = str(token)
+            for rows in held:
+                yield Rows(rows, self.token)
+            held = []
+
+    def _drop(self) -> None:
+        link, self._link, self._channel = self._link, None, None
+        if link is not None:
+            link.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
