@@ -435,7 +435,9 @@ class RemoteTable:
         return f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
 
     def _snapshot_sql(self, description: Description) -> str:
-        return self._sql(description).replace("SELECT ", "SELECT tbname, ", 1)
+        # from a subquery, so that nobody sorts what nobody wants sorted
+        listed = ", ".join(["tbname", *(_quote(c.name) for c in self._columns(description))])
+        return f"SELECT {listed} FROM ({self._sql(description).replace('SELECT ', 'SELECT tbname, ', 1)}) AS t"
 
     def _columns(self, description: Description) -> list[Column]:
         """What is asked for: the columns wanted, and those of the key."""
