@@ -63,7 +63,7 @@ class Federation:
         entry = External(
             entry_id, home.name if home is not None else database, name, settings.type, settings.shards, first.database, first.name,
             first.columns, first.tags, first.precision, first.key_column, settings.user, settings.secure, settings.ca_file,
-            tuple(d.id for d in described), milliseconds(self._clock),
+            first.partitions, tuple(d.id for d in described), milliseconds(self._clock),
         )  # fmt: skip
         changes.create_external(self._definer.catalog, entry)
         external.keep_secret(self._data_dir, entry_id, settings.password)
@@ -248,6 +248,7 @@ class Federation:
             return known
         made = changes.create_table(
             catalog, self._definer.new_id, entry.database, name, entry.columns, entry.tags, key_column=entry.key_column, own_topic=True,
+            partitions=entry.partitions,
         )  # fmt: skip
         (table,) = made.puts
         assert isinstance(table, Table)

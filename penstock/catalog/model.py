@@ -168,6 +168,8 @@ class External:
     secure: bool = False
     #: certificates to trust besides the system's
     ca_file: str = ""
+    #: of the table's topic over there, so that a mirror has as many
+    partitions: int = 1
     #: ids that the table had at each shard when it was looked at
     remote_ids: tuple[int, ...] = ()
     #: epoch milliseconds

@@ -10,8 +10,9 @@ Refused: rows that do not fit the table, whole (`E_ROW`).
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 import polars as pl
@@ -22,7 +23,10 @@ from penstock.bus import Admin, Delivery, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import BusError, SchemaError
+from penstock.names import CONTROL_SCHEMA_ID
+from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
+from penstock.records import ControlRecord, decode, encode
 
 #: rows of one record, before their size is known
 _RECORD_ROWS = 5_000
@@ -58,6 +62,14 @@ def held(bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Tab
                         records = codec.decode(mine).records.filter(pl.col("producer") == producer)
                         for offset, ordinal in records.select("offset", "ordinal").iter_rows():
                             places[batch.partition] = max(places.get(batch.partition, _NOWHERE), (offset, ordinal))
+                for value in (
+                    v for v, i in zip(batch.values, ids, strict=True) if i == CONTROL_SCHEMA_ID and v is not None and wanted in v
+                ):
+                    with contextlib.suppress(SchemaError):
+                        control = decode(ControlRecord, value)
+                        if control.producer == producer:
+                            place = (control.offset, control.ordinal)
+                            places[batch.partition] = max(places.get(batch.partition, _NOWHERE), place)
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     begin.pop((batch.topic, batch.partition), None)
     return places
@@ -102,18 +114,60 @@ class Appender:
             self._under_way.add(done)
             done.add_done_callback(self._under_way.discard)
             left = _Count(len(records), fresh, done, self._fail)
-            for partition, value in records:
-
-                def delivered(result: Delivery | BusError) -> None:
-                    if not isinstance(result, BusError):
-                        acked(result.topic, result.partition, result.offset)
-                    left.delivered(result)
-
-                try:
-                    self._bus.send(table.topic, value, partition=partition, on_delivery=delivered)
-                except BusError as error:
-                    left.delivered(error)
+            self._send(table.topic, records, left, acked)
             return done
+
+    def delete(
+        self, tables: Sequence[str] | None, partition: int | None, low: int, high: int, offset: int, acked: Callable[[str, int, int], None]
+    ) -> Future[int]:
+        """A DELETE of a range (low <= time <= high, ticks) that stands at *offset* of the producer's log, in its place among the rows.
+
+        Args:
+            tables: the child tables it takes from; None: all of *partition*, or (None as well) of the table.
+
+        Raises:
+            SchemaError: the table is gone.
+            BusError: as for `append`.
+        """
+        with self._lock:
+            if self.broken is not None:
+                raise self.broken
+            table = self._table()
+            if table is None:
+                raise SchemaError("the table was dropped", code="E_NO_TABLE")
+            if table.kind != "stable":
+                tables = (table.name,)
+            if tables is not None:
+                where = sorted({partition_number(t, table.partitions) for t in tables})
+            else:
+                where = list(range(table.partitions)) if partition is None else [partition]
+            fresh = [p for p in where if (offset, 0) > self._places.get(p, _NOWHERE)]
+            names_ = None if tables is None else tuple(tables)
+            control = ControlRecord(
+                "delete", table=table.id, tables=names_, low=low, high=high, producer=self._producer, offset=offset, ordinal=0
+            )
+            done: Future[int] = Future()
+            if not fresh:
+                done.set_result(0)
+                return done
+            self._under_way.add(done)
+            done.add_done_callback(self._under_way.discard)
+            self._send(table.topic, [(p, encode(control)) for p in fresh], _Count(len(fresh), 0, done, self._fail), acked)
+            if self._producer is not None:
+                self._places |= dict.fromkeys(fresh, (offset, 0))
+            return done
+
+    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], left: _Count, acked: Callable[[str, int, int], None]) -> None:
+        def delivered(result: Delivery | BusError) -> None:
+            if not isinstance(result, BusError):
+                acked(result.topic, result.partition, result.offset)
+            left.delivered(result)
+
+        for partition, value in records:
+            try:
+                self._bus.send(topic, value, partition=partition, on_delivery=delivered)
+            except BusError as error:
+                left.delivered(error)
 
     def _records(self, table: Table, frame: pl.DataFrame) -> tuple[list[tuple[int, bytes]], int]:
         codec = TableCodec(table)

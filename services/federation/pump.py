@@ -15,6 +15,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -25,6 +26,7 @@ from penstock.errors import PenstockError, RemoteError
 from penstock.link.client import Address, Channel, Link, LinkLost, connect_any
 from penstock.link.description import Description
 from penstock.log import get
+from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
 from services.federation.settings import FederationSettings
 
@@ -58,6 +60,8 @@ class Job:
     begin: str
     #: id of this deployment
     deployment: str
+    #: the source has one shard only
+    alone: bool = True
 
 
 @dataclass
@@ -154,6 +158,13 @@ class Pump(threading.Thread):
                     sent = targets.send(producer, message.rows, stable=description.is_stable)
                     under_way.extend((c, None) for c in sent[:-1])
                     under_way.append((sent[-1], given))
+                elif message.kind == "delete" and (what := targets.deletion(description, message.header)) is not None:
+                    producer = names.view_producer(
+                        job.deployment, job.created, job.view_id, job.shard, description.id, int(message.header["partition"])
+                    )
+                    sent = targets.delete(producer, what)
+                    under_way.extend((c, None) for c in sent[:-1])
+                    under_way.append((sent[-1], given))
                 elif given is not None and not under_way:
                     token = str(given)
                 self.report.lag = message.header.get("behind", self.report.lag)
@@ -222,6 +233,7 @@ class _Targets:
         self._job, self._timeout, self._ping = job, timeout, ping_seconds
         self._links: dict[int, Link] = {}
         self._channels: dict[tuple[int, str], Channel] = {}
+        self._target: Description | None = None
 
     def check(self) -> None:
         """Reach every shard now, so that a target that is away is known before there are rows."""
@@ -243,13 +255,43 @@ class _Targets:
         parts = [(shard, rows.filter(pa.array((numbers == shard).to_list()))) for shard in range(shards)]
         return [self._send(shard, producer, part) for shard, part in parts if part.num_rows]
 
+    def deletion(self, source: Description, header: dict[str, Any]) -> dict[str, Any] | None:
+        """What a DELETE in one partition of the source takes from the target, and no row more; None: it cannot be said over there.
+
+        A source partition speaks for its own child tables only: rows of others may be on their way already, newer than the DELETE.
+        """
+        if self._target is None:
+            self._target = self._link(0).describe(self._job.target.name, self._job.target.database)
+        there, partition, tables = self._target, int(header["partition"]), header.get("tables")
+        if (there.time_column.lower(), there.precision) != (source.time_column.lower(), source.precision) or not self._job.alone:
+            return None
+        if tables is not None:
+            tables = [t for t in tables if partition_number(t, source.partitions) == partition]
+        if tables == [] or (tables is None and (there.partitions != source.partitions or len(self._job.target.shards) > 1)):
+            return None
+        only = partition if tables is None else None
+        return {"tables": tables, "partition": only, **{k: header[k] for k in ("low", "high", "offset")}}
+
+    def delete(self, producer: str, what: dict[str, Any]) -> list[Channel]:
+        """A DELETE of a range goes to every shard."""
+        sent = []
+        for shard in range(len(self._job.target.shards)):
+            channel = self._channel(shard, producer)
+            channel.send({"delete": what})
+            sent.append(channel)
+        return sent
+
     def _send(self, shard: int, producer: str, rows: pa.Table) -> Channel:
+        channel = self._channel(shard, producer)
+        channel.send({"seq": 0}, rows)
+        return channel
+
+    def _channel(self, shard: int, producer: str) -> Channel:
         channel = self._channels.get((shard, producer))
         if channel is None:
             channel = self._link(shard).append(self._job.target.name, self._job.target.database, producer=producer)
             channel.expect("opened", 60.0)
             self._channels[shard, producer] = channel
-        channel.send({"seq": 0}, rows)
         return channel
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ class Doorway:
             number = int(header.get("ch", 0))
             channel = channels.get(number)
             op = header.get("op")
-            if rows is not None:
+            if rows is not None or "delete" in header:
                 if channel is not None:
                     await channel.frames.put((header, rows))
                 return
@@ -470,9 +470,15 @@ class Doorway:
                     answering.result()
                     return
                 header, rows = frame.result()
-                sent = await asyncio.to_thread(appender.append, rows, self._noted)
+                if rows is None:
+                    what = header["delete"]
+                    tables, only = what.get("tables"), what.get("partition")
+                    place = (int(what["low"]), int(what["high"]), int(what["offset"]))
+                    sent = await asyncio.to_thread(appender.delete, tables, only, *place, self._noted)
+                else:
+                    sent = await asyncio.to_thread(appender.append, rows, self._noted)
+                    self._rows_in.inc(rows.num_rows)
                 await acks.put((header.get("seq"), asyncio.wrap_future(sent)))
-                self._rows_in.inc(rows.num_rows)
         finally:
             answering.cancel()
             if frame is not None:

@@ -108,9 +108,12 @@ class Subscription:
         for at, control in (c for c in found.controls if c[0] >= first):
             out += self._messages(rows.filter(pl.col("_at").is_between(low, at, closed="left")) if rows.height else rows)
             low = at
+            if control.producer is not None and self.cursor.seen(piece.partition, control.producer, control.offset, control.ordinal):
+                continue
             tables = list(control.tables) if control.tables is not None else None
             if control.kind == "delete":
-                out.append(Out({"type": "delete", "tables": tables, "low": control.low, "high": control.high}))
+                what = {"tables": tables, "low": control.low, "high": control.high, "offset": int(offsets[at])}
+                out.append(Out({"type": "delete", **what}))
             else:
                 out.append(Out({"type": "tags", "tables": tables, "tags": control.body}))
         out += self._messages(rows.filter(pl.col("_at") >= low) if low and rows.height else rows)

@@ -96,7 +96,7 @@ class Views(threading.Thread):
         node.set("this", exp.to_identifier(origin.name))
         return Job(
             f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard], to_sql(select), origin.database,
-            view.timezone, place, view.begin[shard], self.deployment,
+            view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1,
         )  # fmt: skip
 
     def _place(self, entry: Table | External) -> Place:

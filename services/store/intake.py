@@ -202,6 +202,8 @@ class Intake(threading.Thread):
             except PenstockError as error:
                 self._bury(batch, i, error.code, str(error))
                 continue
+            if control.producer is not None and tail.seen(control.producer, control.offset, control.ordinal):
+                continue
             if control.kind == "delete" and control.table is not None:
                 deletes.append(RangeDelete(control.table, offset, control.tables, control.low, control.high))
                 after.append(lambda c=control: self._refresh_latest(c, batch.topic))  # type: ignore[misc]

@@ -44,6 +44,14 @@ def test_T16_windows_over_a_remote_stream_are_those_over_a_local_one(mesh: Runni
         wanted = client.query(f"SELECT _wstart, n, s FROM wfar.{name}_r ORDER BY _wstart, s").rows
         assert len(wanted) > 3
         assert client.query(f"SELECT _wstart, n, s FROM wnear.{name}_r ORDER BY _wstart, s").rows == wanted, name
+    client.execute(f"DELETE FROM wfar.src WHERE ts < {T0 + 20_000}")
+    left = client.query("SELECT count(*) FROM wfar.src").rows
+    eventually(lambda: client.query("SELECT count(*) FROM wnear._mirror_ext").rows == left)
+    client.drain("wfar")
+    client.drain("wnear")
+    for name in _WINDOWS:
+        wanted = client.query(f"SELECT _wstart, n, s FROM wfar.{name}_r ORDER BY _wstart, s").rows
+        assert client.query(f"SELECT _wstart, n, s FROM wnear.{name}_r ORDER BY _wstart, s").rows == wanted, f"{name} after a DELETE"
     with pytest.raises(PenstockError, match="E_IN_USE"):
         client.execute("DROP EXTERNAL STREAM wnear.ext")
     client.execute(

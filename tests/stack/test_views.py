@@ -170,3 +170,23 @@ def test_errors_are_shown_and_heal(edge: RunningMesh, cloud: RunningMesh) -> Non
         far.execute("CREATE TABLE hq.t (ts TIMESTAMP, v INT)")
         eventually(lambda: far.query("SELECT v FROM hq.t").rows == [(1,)])
         eventually(lambda: _view(near, "heal")["status"] == "running" and not _view(near, "heal")["last_error"])
+
+
+def test_deletes_pass_in_their_place(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as near, client_of(cloud) as far:
+        near.execute("CREATE DATABASE gone PARTITIONS 3")
+        far.execute("CREATE STABLE hq.gone (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute("CREATE STABLE gone.src (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute(f"CREATE EXTERNAL STREAM gone.there {clause(settings_of(cloud, 'hq.gone'))}")
+        near.execute("CREATE MATERIALIZED VIEW gone.send INTO gone.there AS SELECT * FROM gone.src")
+        for i in range(5):
+            near.write("gone.src", rows(0, 100, tables=7))
+            near.execute(f"DELETE FROM gone.src WHERE ts < {T0 + 50}")
+            near.execute(f"DELETE FROM gone.m1 WHERE ts >= {T0 + 90}")
+            if i in (1, 3):
+                pid = cloud.kill("federation")
+                cloud.wait_ready("federation", not_pid=pid)
+        near.write("gone.src", rows(0, 10, tables=7))
+        wanted = near.query("SELECT count(*), sum(v) FROM gone.src").rows
+        assert wanted[0][0] < 70
+        eventually(lambda: far.query("SELECT count(*), sum(v) FROM hq.gone").rows == wanted)
