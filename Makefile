@@ -16,7 +16,7 @@ MINUTES ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-faults stack integration test-containers demo demo-stack bench conformance
+.PHONY: help setup check format lint types unit test test-faults stack integration test-containers demo demo-stack demo-federation bench conformance
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -48,9 +48,6 @@ test: check stack  ## everything `check` does, then the whole mesh: tests/stack
 
 stack: setup
 	@$(BIN)/pytest -q tests/stack
-
-test-faults: setup  ## break things while they work [ONLY=federation]
-	@$(PY) -m tests.faults $(if $(ONLY),--only $(ONLY))
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
