@@ -240,7 +240,9 @@ class Definitions:
             return None
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
             if statement.kind == "database":
+                externals = self._definer.catalog.externals(name.name)
                 self._definer.drop_database(name.name, if_exists)
+                self._federation.forget(externals)
             elif statement.kind in ("table", "stable"):
                 home = self._home(statement, name, database)
                 table = self._definer.catalog.table(home.name, name.name)

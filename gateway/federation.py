@@ -105,6 +105,11 @@ class Federation:
         if entry is not None:
             external.forget_secret(self._data_dir, entry.id)
 
+    def forget(self, entries: Sequence[External]) -> None:
+        """The passwords of external streams that are gone."""
+        for entry in entries:
+            external.forget_secret(self._data_dir, entry.id)
+
     # ---------------------------------------------------------------- rows for external streams
 
     @staticmethod

@@ -85,6 +85,12 @@ def test_T4_T5_T6_secrets_are_never_shown_and_wrong_ones_refused(edge: RunningMe
         assert client.query("SHOW CREATE STREAM near.log").rows
         for path in [*edge.layout.logs.glob("*.log")]:
             assert cloud.password not in path.read_text(errors="replace"), path
+        secrets = set(edge.layout.secrets.glob("external-*.password"))
+        client.execute("CREATE DATABASE brief")
+        client.execute(f"CREATE EXTERNAL STREAM brief.log {clause(settings_of(cloud, 'far.log'))}")
+        assert len(set(edge.layout.secrets.glob("external-*.password")) - secrets) == 1
+        client.execute("DROP DATABASE brief")
+        assert set(edge.layout.secrets.glob("external-*.password")) == secrets, "it goes with its database"
         in_catalog = [p for p in Path(edge.layout.kafka).rglob("*.log") if cloud.password.encode() in p.read_bytes()]
         assert not in_catalog
 

@@ -222,3 +222,24 @@ def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
             with pytest.raises(AuthError, match="E_FORBIDDEN"):
                 while True:
                     channel.get(10)
+
+
+def test_T15_another_version_of_the_link_is_refused_by_name(serving: RunningMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.link.client.VERSION", 99)
+    with pytest.raises(PenstockError, match="E_LINK_VERSION"):
+        link_to(serving)
+
+
+def test_a_slow_reader_waits_for_itself_alone(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE brake PARTITIONS 1")
+        client.execute(METERS, database="brake")
+        slow = link.subscribe("SELECT * FROM brake.meters", start="earliest")
+        slow.expect("subscribed", 10)
+        for first in range(0, 4000, 100):  # forty messages, more than a channel's credit
+            client.write("brake.meters", rows(first, 100))
+        quick = link.subscribe("SELECT v FROM brake.meters", start="earliest")
+        quick.expect("subscribed", 10)
+        assert sorted(_gather(quick, 4000)["v"].to_list()) == list(range(4000)), "the same link, while the other channel is not read"
+        assert slow._inbox.qsize() <= 20, "nothing piles up beyond the credit"
+        assert sorted(_gather(slow, 4000)["v"].to_list()) == list(range(4000))
