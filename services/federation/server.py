@@ -56,6 +56,8 @@ from services.federation.subscription import Out, Subscription, begin
 log = get(__name__)
 #: slices worked on in the event loop; larger ones go to a thread, so that nobody waits for them
 _SMALL = 32 << 10
+#: frames of an append that may wait to be written
+_FRAMES = 64
 #: a quiet subscription says this often how far it has read
 _TOKEN_SECONDS = 1.0
 
@@ -156,7 +158,13 @@ class Doorway:
             op = header.get("op")
             if rows is not None or "delete" in header:
                 if channel is not None:
-                    await channel.frames.put((header, rows))
+                    try:
+                        channel.frames.put_nowait((header, rows))  # to wait here would make all channels of the link wait
+                    except asyncio.QueueFull:
+                        del channels[number]
+                        if channel.task is not None:
+                            channel.task.cancel()
+                        raise BadRequest(f"more than {_FRAMES} frames without an ack", code="E_OVERLOAD", hint="wait for acks") from None
                 return
             if op == "credit" and channel is not None:
                 channel.credit += max(int(header.get("n", 0)), 0)
@@ -184,7 +192,7 @@ class Doorway:
             if len(channels) >= self._settings.max_channels:
                 raise BadRequest(f"more than {self._settings.max_channels} channels on one link", code="E_OVERLOAD")
             channel = channels[number] = _Channel(number, credit=int(header.get("credit", CREDIT)))
-            channel.frames = asyncio.Queue(CREDIT)
+            channel.frames = asyncio.Queue(_FRAMES)
             channel.task = asyncio.create_task(self._run(connection, channel, header, begins[op]))
         except PenstockError as error:
             await connection.send(json.dumps({"ch": number, "type": "error", **error.to_dict()}))

@@ -38,7 +38,7 @@ class FederationSettings(Settings):
     #: how often a view notes how far it has come (what lies behind it is asked of the target)
     checkpoint_seconds: float = Field(default=0.5, gt=0)
     #: frames of a view that may be without an answer
-    window: int = Field(default=16, ge=1, le=256)
+    window: int = Field(default=16, ge=1, le=64)
 
     @model_validator(mode="after")
     def _whole_certificate(self) -> Self:
