@@ -126,7 +126,7 @@ class _Gateway:
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
         self._federation = Federation(self._definer, self._admin, clock, settings.data_dir)
         principals = Principals(self._definer, clock, settings.user)
-        definitions = Definitions(self._definer, streams, self._federation, principals, clock)
+        definitions = Definitions(self._definer, streams, self._federation, principals, clock, allow_functions=settings.allow_functions)
         access = Access(self._catalog, settings.user)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access)
         self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)

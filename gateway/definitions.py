@@ -7,6 +7,7 @@ going live) is handed back as a function for another thread, so that one slow st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from gateway import insert, times
@@ -16,14 +17,17 @@ from gateway.intake import database_of, layout_of
 from gateway.principals import Principals
 from gateway.streams import Streams
 from penstock import names
-from penstock.catalog import changes, virtual
-from penstock.catalog.changes import Change
+from penstock.catalog import changes, functions, virtual
+from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import Database, Table, VirtualColumn
+from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.errors import CatalogError
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration
 from penstock.types import ColumnType
+from penstock.udf import UserFunction
+from penstock.udf.sandbox import try_out
 
 After = Callable[[], None] | None
 
@@ -31,9 +35,12 @@ After = Callable[[], None] | None
 class Definitions:
     """Applies one DDL statement at a time."""
 
-    def __init__(self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, clock: Clock) -> None:
+    def __init__(
+        self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, clock: Clock, *,
+        allow_functions: bool = False,
+    ) -> None:  # fmt: skip
         self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
-        self._principals = principals
+        self._principals, self._allow_functions = principals, allow_functions
 
     def apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
         """Do what *statement* says. Raises PenstockError; CatalogErrors come back pointing at the statement."""
@@ -68,6 +75,8 @@ class Definitions:
             case st.CreateSnode():
                 self._definer.create_snode(statement.dnode)
                 return None
+            case st.CreateFunction():
+                return self._create_function(statement)
             case st.RecalculateStream():
                 stream = self._streams.find(statement.stream, database, False)
                 assert stream is not None
@@ -234,6 +243,24 @@ class Definitions:
         else:
             self._definer.set_tags(home, name, bound)
 
+    def _create_function(self, s: st.CreateFunction) -> After:
+        if not self._allow_functions:
+            raise CatalogError(
+                "functions are code that the mesh runs, and this mesh takes none", code="E_FORBIDDEN",
+                hint="its operator allows them with PENSTOCK_GATEWAY_ALLOW_FUNCTIONS=1",
+            )  # fmt: skip
+        change = functions.create_function(
+            self._definer.catalog, self._definer.new_id, s.name, [t for _, t in s.parameters], s.returns, s.code, aggregate=s.aggregate,
+            if_not_exists=s.if_not_exists, or_replace=s.or_replace,
+        )  # fmt: skip
+        for entry in change.puts:
+            complaint = try_out(entry) if isinstance(entry, UserFunction) else None
+            if complaint is not None:
+                hint = "functions cannot reach files, the network or other processes" if "PermissionError" in complaint else ""
+                raise CatalogError(f"the code of {s.name} cannot be used", code="E_FUNCTION_CODE", detail=complaint, hint=hint)
+        self._definer.commit(change)
+        return None
+
     def _drop(self, statement: st.Drop, database: str | None) -> After:
         if statement.kind in ("user", "role"):
             self._principals.drop(statement)
@@ -257,6 +284,8 @@ class Definitions:
                 self._drop_stream(statement, name, database, if_exists)
             elif statement.kind == "snode":
                 self._definer.decide(lambda c, _, number=int(name.name): changes.drop_snode(c, number))  # type: ignore[misc]
+            elif statement.kind == "function":
+                self._definer.decide(partial(_drop_function, name.name, if_exists))
             else:
                 raise statement.error(f"DROP {statement.kind.upper()} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
         return None
@@ -301,6 +330,10 @@ class Definitions:
         if home is None:
             raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
         return database_of(self._definer.catalog, home)
+
+
+def _drop_function(name: str, if_exists: bool, catalog: Catalog, new_id: NewId) -> Change:
+    return functions.drop_function(catalog, name, if_exists=if_exists)
 
 
 def _columns(defined: Sequence[st.ColumnDef]) -> list[Column]:

@@ -50,7 +50,7 @@ _LONG = 16 * 1024
 _DDL = (
     st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateChildren, st.AlterTable, st.Drop, st.CreateStream,
     st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode, st.CreateUser, st.AlterUser,
-    st.CreateRole, st.Grant, st.GrantRole, st.RevokeTokens, st.CreateExternalStream, st.CreateView, st.SteerView,
+    st.CreateRole, st.Grant, st.GrantRole, st.RevokeTokens, st.CreateExternalStream, st.CreateView, st.SteerView, st.CreateFunction,
 )  # fmt: skip
 
 

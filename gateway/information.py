@@ -132,6 +132,15 @@ _SNODES: Columns = (
     ("newest", _TIME),
     ("note", _LONG),
 )
+_FUNCTIONS: Columns = (
+    ("name", _TEXT),
+    ("aggregate", ColumnType("BOOL")),
+    ("parameters", _LONG),
+    ("output_type", _TEXT),
+    ("func_language", _TEXT),
+    ("streams", _INT),
+    ("func_body", _LONG),
+)
 _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
@@ -155,6 +164,7 @@ class Information:
             "ins_user_privileges": self._grants,
             "ins_dnodes": self._dnodes,
             "ins_snodes": self._snodes,
+            "ins_functions": self._functions,
         }
 
     def seen_by(self, user: str) -> Information:
@@ -217,6 +227,8 @@ class Information:
         home = statement.database or database
         if what == "DATABASES":
             answer = self._databases().select(["name"])
+        elif what == "FUNCTIONS":
+            answer = self._functions()
         elif what == "STREAMS":
             answer = self._streams(statement.database)
         elif what in ("STABLES", "TABLES", "VTABLES"):
@@ -420,6 +432,14 @@ class Information:
     def _named(self, entry_id: int) -> str:
         entry = self._catalog().by_id(entry_id)
         return f"{_quote(entry.database)}.{_quote(entry.name)}" if isinstance(entry, Table | External) else "?"
+
+    def _functions(self) -> pa.Table:
+        catalog = self._catalog()
+        rows = []
+        for f in catalog.functions():
+            users = sum(any(used.id == f.id for used in s.plan.functions) for s in catalog.streams())
+            rows.append((f.name, f.aggregate, ", ".join(map(str, f.parameters)), str(f.returns), "Python", users, f.code))
+        return table_of(_FUNCTIONS, rows)
 
     def _tasks(self) -> pa.Table:
         rows = []

@@ -155,7 +155,8 @@ def _(s: st.CreateChildren, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.AlterTable, asked: Asked) -> Needs:
-    return (_table("WRITE" if s.action == "set_tag" else "ALTER", s.table, asked),)
+    own = _table("WRITE" if s.action == "set_tag" else "ALTER", s.table, asked)
+    return (own,) if s.origin is None else (own, _table("READ", s.origin[0], asked))
 
 
 @needs.register
@@ -171,6 +172,12 @@ def _(s: st.Drop, asked: Asked) -> Needs:
     if s.kind == "materialized view":
         return tuple(_view("DROP", n, asked) for n in s.names)
     return (Need("FUNCTION"),) if s.kind == "function" else ADMIN
+
+
+@needs.register
+def _(s: st.CreateFunction, asked: Asked) -> Needs:
+    """Code that the mesh runs: where the settings allow any, a right of its own decides whose."""
+    return (Need("FUNCTION"),)
 
 
 # ---------------------------------------------------------------- streams

@@ -34,6 +34,8 @@ class GatewaySettings(Settings):
     wait_for_jobs: bool = True
     #: pages that may open WebSockets and call us from a browser, besides our own
     allowed_origins: tuple[str, ...] = ()
+    #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its own
+    allow_functions: bool = False
     #: where other gateways reach this one; empty: host and port, or this machine's name and port where `host` is every address
     advertised_url: str = ""
 

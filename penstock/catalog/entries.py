@@ -11,14 +11,17 @@ from penstock.catalog.model import Child, Database, Entry, External, Role, Snode
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
+from penstock.udf.function import UserFunction
 
 #: key of the record that says who leads (`epoch`) and which id comes next (`body`)
 LEADER_KEY = b"leader/0"
 
 
 def kind_of(entry: Entry) -> str:
-    kinds = {Database: "database", Table: "table", Child: "child", StreamEntry: "stream", User: "user", Role: "role"}
-    kinds |= {External: "external", View: "view", Snode: "snode"}
+    kinds: dict[type[Entry], str] = {
+        Database: "database", Table: "table", Child: "child", StreamEntry: "stream", External: "external", View: "view", User: "user",
+        Role: "role", UserFunction: "function", Snode: "snode",
+    }  # fmt: skip
     return kinds[type(entry)]
 
 
@@ -80,4 +83,5 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "user": lambda record, body: cast(User, build(User, body)),
     "role": lambda record, body: cast(Role, build(Role, body)),
     "snode": lambda record, body: cast(Snode, build(Snode, body)),
+    "function": lambda record, body: cast(UserFunction, build(UserFunction, body)),
 }

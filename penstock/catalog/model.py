@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
+from penstock.udf.function import UserFunction
 
 TableKind = Literal["stable", "plain", "virtual"]
 StreamStatus = Literal["running", "paused", "failed"]
@@ -253,4 +254,4 @@ class Snode:
 
 
 Principal = User | Role
-Entry = Database | Table | Child | StreamEntry | External | View | User | Role | Snode
+Entry = Database | Table | Child | StreamEntry | External | View | User | Role | Snode | UserFunction

@@ -10,6 +10,7 @@ from penstock.catalog.view import Catalog
 from penstock.catalog.virtual import members
 from penstock.sql.plan import Member, Precision
 from penstock.sql.planning.view import TableDef
+from penstock.udf.function import UserFunction
 
 
 class CatalogSchema:
@@ -50,6 +51,9 @@ class CatalogSchema:
         stable_id = child.stable_id if child else self._find_child(database, name) if self._find_child else None
         stable = self._catalog.table_by_id(stable_id) if stable_id is not None else None
         return (stable, child.name if child else name) if stable else None
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._catalog.function(name)
 
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         found = self._catalog.table(database, table)

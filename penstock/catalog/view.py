@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, TableVersion, User, View
 from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
 from penstock.sql.plan import StreamPlan
+from penstock.udf.function import UserFunction
 
 
 class Catalog:
@@ -32,6 +33,7 @@ class Catalog:
         #: grows with every change of a user or role: what was worked out from them is old then
         self.principals = 0
         self._snodes: dict[int, Snode] = {}
+        self._functions: dict[str, UserFunction] = {}
         #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
         self._ids: dict[int, Entry] = {}
@@ -66,6 +68,8 @@ class Catalog:
             self.principals += 1
         elif isinstance(entry, Snode):
             self._snodes[entry.dnode] = entry
+        elif isinstance(entry, UserFunction):
+            self._functions[entry.name.lower()] = entry
         else:
             self._databases[entry.name.lower()] = entry
         self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
@@ -91,6 +95,9 @@ class Catalog:
             self.principals += 1
         elif isinstance(old, Snode):
             self._snodes.pop(old.dnode, None)
+        elif isinstance(old, UserFunction):
+            if self._functions.get(old.name.lower()) is old:
+                del self._functions[old.name.lower()]
         elif old is not None:
             self._databases.pop(old.name.lower(), None)
         return old
@@ -168,6 +175,12 @@ class Catalog:
 
     def snode(self, dnode: int) -> Snode | None:
         return self._snodes.get(dnode)
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._functions.get(name.lower())
+
+    def functions(self) -> list[UserFunction]:
+        return sorted(self._functions.copy().values(), key=lambda f: f.name)
 
     def readers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose source is this table (or a child of it)."""

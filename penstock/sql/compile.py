@@ -11,7 +11,8 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
 
 import polars as pl
 from sqlglot import exp
@@ -29,22 +30,34 @@ from penstock.sql.functions.time import NOW, parse_iso, shift
 from penstock.sql.parsers.query import QueryParser
 from penstock.sql.source import Source
 from penstock.types import ColumnType
+from penstock.udf import UserFunction, sandbox
 
 __all__ = ["Compiled", "compile_expression", "type_of"]
 
 #: literals that say what they are worth as a number of each side of a comparison
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _MAX_PATTERN = 1024
+#: name → the user-defined function called so
+Functions: TypeAlias = Callable[[str], UserFunction | None]
+
+
+def nothing(name: str) -> UserFunction | None:
+    """No user-defined functions."""
+    return None
 
 
 def compile_expression(
-    sql: str | exp.Expr, columns: Mapping[str, ColumnType], *, precision: str = "ms", timezone: str = "UTC", source: Source | None = None
-) -> Compiled:
-    """Compile one expression over a frame that has *columns* (and `_now` where `now` is used). *source*: the text *sql* comes from."""
+    sql: str | exp.Expr, columns: Mapping[str, ColumnType], *, precision: str = "ms", timezone: str = "UTC", source: Source | None = None,
+    functions: Functions = nothing, computed: Mapping[str, pl.Expr] | None = None,
+) -> Compiled:  # fmt: skip
+    """Compile one expression over a frame that has *columns* (and `_now` where `now` is used).
+
+    *source*: the text *sql* comes from. *functions*: finds user-defined ones. *computed*: columns that are made of the frame's.
+    """
     if isinstance(sql, str):
         source = Source(sql)
         sql = parse_expression(sql)
-    made = _Compiler(columns, precision, timezone, source or Source()).compile(sql)
+    made = _Compiler(columns, precision, timezone, source or Source(), functions, computed or {}).compile(sql)
     if made.type == NULL:
         return Compiled(pl.lit(None, pl.Int64), BIGINT, literal=True)
     return made
@@ -77,7 +90,11 @@ def type_of(sql: str | exp.Expr, columns: Mapping[str, ColumnType], *, precision
 class _Compiler:
     """Walks one tree; every method takes a node and gives what it is worth."""
 
-    def __init__(self, columns: Mapping[str, ColumnType], precision: str, timezone: str, source: Source) -> None:
+    def __init__(
+        self, columns: Mapping[str, ColumnType], precision: str, timezone: str, source: Source, functions: Functions,
+        computed: Mapping[str, pl.Expr],
+    ) -> None:  # fmt: skip
+        self.functions, self.computed = functions, computed
         self.columns = {name.lower(): (name, kind) for name, kind in columns.items()}
         self.source = source
         self.scope = Scope(precision, timezone, self.refuse)
@@ -130,7 +147,7 @@ class _Compiler:
         name = node.name.lower()
         if name in self.columns:
             spelled, kind = self.columns[name]
-            return Compiled(pl.col(spelled), kind)
+            return Compiled(self.computed.get(spelled, pl.col(spelled)), kind)
         if name in (NOW, "now"):
             return Compiled(pl.col(NOW), TIMESTAMP)
         near = nearest(node.name, (spelled for spelled, _ in self.columns.values()))
@@ -471,6 +488,9 @@ class _Compiler:
         name = str(node.this).lower()
         function = REGISTRY.get(name)
         if function is None:
+            user = self.functions(name)
+            if user is not None:
+                return self._user_call(user, node)
             self._unknown_function(node, name)
         least, most = function.arity
         if not least <= len(node.expressions) <= most:
@@ -486,6 +506,27 @@ class _Compiler:
         if kind == NULL:
             return Compiled(pl.lit(None), NULL)
         return Compiled(function.build(call).cast(kind.polars(), strict=False), kind)
+
+    def _user_call(self, function: UserFunction, node: exp.Anonymous) -> Compiled:
+        """A function of somebody's own, run in its sandbox (`penstock.udf`)."""
+        wanted = ", ".join(str(p) for p in function.parameters)
+        if function.aggregate:
+            self.refuse(node, f"{function.name}() is an aggregate and cannot stand here", code="E_AGGREGATE_HERE",
+                        hint="aggregates belong into the select list of a stream with a window, and not into each other")  # fmt: skip
+        if len(node.expressions) != len(function.parameters):
+            message = f"{function.name}() takes {len(function.parameters)} arguments, not {len(node.expressions)}"
+            self.refuse(node, message, code="E_FUNCTION_ARGUMENT", hint=f"{function.name}({wanted})")
+        arguments = []
+        for i, (expression, kind) in enumerate(zip(node.expressions, function.parameters, strict=True)):
+            value = self.compile(expression)
+            made = value.expr if value.type == kind else convert(value, kind, self.scope)
+            if made is None:
+                self.mismatch(expression, f"argument {i + 1} of {function.name}():", value.type, kind)
+            arguments.append(made.cast(kind.polars(), strict=False).alias(f"a{i}"))
+        if not any(a.meta.root_names() for a in arguments):
+            self.refuse(node, f"{function.name}() needs a column among its arguments", code="E_FUNCTION_ARGUMENT")
+        call = pl.struct(arguments).map_batches(partial(sandbox.scalar, function), return_dtype=function.returns.polars())
+        return Compiled(call, function.returns)
 
     def _argument(self, function: Function, index: int, node: exp.Expr) -> Compiled:
         parameter = function.parameters[min(index, len(function.parameters) - 1)]

@@ -155,7 +155,10 @@ class StatementParser(ShowParser):
         if self.take("STREAM"):
             return self.create_stream(or_replace)
         if or_replace:
-            self.fail("only CREATE OR REPLACE STREAM is known")
+            aggregate = self.take("AGGREGATE")
+            if not self.take("FUNCTION"):
+                self.fail("only CREATE OR REPLACE STREAM and FUNCTION are known")
+            return self.create_function(or_replace=True, aggregate=aggregate)
         if self.take("EXTERNAL", "STREAM"):
             return self.create_external_stream()
         if self.take("MATERIALIZED", "VIEW"):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.types import ColumnType
+from penstock.udf.function import UserFunction
 
 Precision = Literal["ms", "us", "ns"]
 WindowKind = Literal["interval", "session", "state", "event", "count"]
@@ -171,8 +172,8 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`name = function(argument, *params)`. `count` without argument counts rows. `companion` takes `argument`'s value
-    from the row that aggregate `of` (a min, max, first or last) chose.
+    """`name = function(argument, *params)`; `user:f` is the user-defined aggregate f. `count` without argument counts rows.
+    `companion` takes `argument`'s value from the row that aggregate `of` (a min, max, first or last) chose.
     """
 
     name: str
@@ -255,6 +256,8 @@ class StreamPlan:
     fill: Fill = Fill("none")
     notify: Notify | None = None
     timezone: str = "UTC"
+    #: user-defined functions that its expressions call, as they were when it was made.
+    functions: tuple[UserFunction, ...] = ()
     #: an expression that fails on a row: dead-letter the row, or stop this stream.
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
 

@@ -59,7 +59,7 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
     source, qualifiers = find_source(statement, view, select, database)
     if statement.stream.database is not None and statement.stream.database.lower() != source.database.lower():
         refuse(statement, "E_STREAM_DATABASE", statement.stream, database=source.database, name=statement.stream.name)
-    binder = Binder(statement, source, qualifiers, timezone)
+    binder = Binder(statement, source, qualifiers, timezone, view.function)
     for call in select.find_all(exp.Anonymous):
         binder.check_function(call)
     keys = plan_keys(binder, select.args.get("partition_by"))
@@ -92,7 +92,8 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
         watermark=options.watermark, ignore_expired=options.ignore_expired, ignore_update=options.ignore_update,
         delete_mark=options.delete_mark, idle_timeout=options.idle_timeout, fill_history=options.fill_history,
         fill_history_async=options.fill_history_async, fill=fill, notify=plan_notify(statement, window is not None),
-        timezone=timezone, on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
+        timezone=timezone, functions=tuple(binder.used[n] for n in sorted(binder.used)),
+        on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
     )  # fmt: skip
     return PlannedStream(plan, planned.definition, statement.notices)
 

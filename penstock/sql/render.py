@@ -167,6 +167,15 @@ def _(s: st.Drop) -> str:
 
 
 @render.register
+def _(s: st.CreateFunction) -> str:
+    head = _words(
+        "CREATE", _if("OR REPLACE", s.or_replace), _if("AGGREGATE", s.aggregate), "FUNCTION", _if("IF NOT EXISTS", s.if_not_exists)
+    )
+    parameters = _joined(f"{quote_name(n)} {t}" for n, t in s.parameters)
+    return f"{head} {quote_name(s.name)} {parameters} RETURNS {s.returns} LANGUAGE PYTHON AS {quote_string(s.code)}"
+
+
+@render.register
 def _(s: st.CreateSnode) -> str:
     return f"CREATE SNODE ON DNODE {s.dnode}"
 

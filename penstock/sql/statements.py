@@ -369,6 +369,19 @@ class AlterStream(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreateFunction(Statement):
+    """`CREATE [AGGREGATE] FUNCTION name (parameter type, …) RETURNS type LANGUAGE PYTHON AS 'code'`"""
+
+    name: str
+    parameters: tuple[tuple[str, ColumnType], ...]
+    returns: ColumnType
+    code: str
+    aggregate: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateSnode(Statement):
     dnode: int
 

@@ -25,9 +25,9 @@ import polars as pl
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import sketches
-from penstock.windows.scope import Scope
+from penstock.windows.scope import USER, Scope
 
-PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct"]
+PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
 _PICKS = ("first", "last", "last_row", "min", "max")
 
 
@@ -119,6 +119,10 @@ class Aggregates:
         argument = self._argument(item.sql)
         function = item.function
         expr: pl.Expr
+        if function.startswith(USER):
+            # the values themselves: the function is called where its result is used
+            self._final.append(pl.col(self._part("values", argument).columns[0]).alias(item.name))
+            return
         if function in ("first", "last", "last_row") or (function in ("min", "max") and self._has_companions(item)):
             expr = self._add_pick(item, argument)
         elif function == "apercentile":
@@ -206,6 +210,8 @@ class Aggregates:
         if part.kind == "digest":
             values = x.drop_nulls().cast(pl.Float64)
             return [values.alias(part.columns[0]), pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1])]
+        if part.kind == "values":
+            return [x.drop_nulls().alias(part.columns[0])]
         if part.kind == "distinct":
             return [pl.col(f"_h{part.argument}").drop_nulls().unique().alias(part.columns[0])]
         sources = [x, pl.col(self.time), *([pl.col(self.key)] if self.key else []), *(pl.col(f"_x{c}") for c in part.companions)]
@@ -232,7 +238,7 @@ class Aggregates:
             n = pl.col(self._part("n", part.argument).columns[0])
             mean = pl.when(n.sum() > 0).then((columns[0] * n).sum() / n.sum()).otherwise(0.0)
             return [mean, columns[1].sum() + (n * (columns[0] - mean) ** 2).sum()]
-        if part.kind in ("digest", "distinct"):
+        if part.kind in ("digest", "distinct", "values"):
             return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
         value, time = columns[0], columns[1]
         valid = time.is_not_null()

@@ -7,13 +7,17 @@ never takes other rows with it. Refuses to know SQL: compiling is `penstock.sql.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
 from penstock.sql.compile import Compiled, compile_expression
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
+from penstock.udf import sandbox
 
+#: in front of a user-defined aggregate's name in a plan
+USER = "user:"
 TIMESTAMP = ColumnType("TIMESTAMP")
 BIGINT = ColumnType("BIGINT")
 TBNAME = ColumnType("VARCHAR", 192)
@@ -32,6 +36,13 @@ class Scope:
         self.before: dict[str, ColumnType] = {c.name: c.type for c in (*source.columns, *source.tags)}
         self.before |= {"tbname": TBNAME, "_now": TIMESTAMP}
         self.keys: dict[str, ColumnType] = {f"_k{i}": key.type for i, key in enumerate(plan.keys)}
+        self._functions = {f.name.lower(): f for f in plan.functions}
+        #: a user-defined aggregate runs where its result is used, so that a failing one is that result's dead letter
+        self._aggregated = {
+            a.name: pl.col(a.name).map_batches(partial(sandbox.aggregate, f), return_dtype=f.returns.polars())
+            for a in plan.aggregates
+            if (f := self._functions.get(a.function.removeprefix(USER).lower())) is not None and a.function.startswith(USER)
+        }
         self.after: dict[str, ColumnType] = {a.name: a.type for a in plan.aggregates}
         self.after |= self.keys | {"_wstart": TIMESTAMP, "_wend": TIMESTAMP, "_wduration": BIGINT, "_now": TIMESTAMP}
 
@@ -45,10 +56,13 @@ class Scope:
 
     def over_windows(self, sql: str) -> Compiled:
         """Compile *sql* over `_a*`, `_k*`, `_wstart`, `_wend` and `_wduration`."""
-        return self._compile(sql, self.after)
+        return self._compile(sql, self.after, self._aggregated)
 
-    def _compile(self, sql: str, columns: Mapping[str, ColumnType]) -> Compiled:
-        return compile_expression(sql, columns, precision=self.plan.source.precision, timezone=self.plan.timezone)
+    def _compile(self, sql: str, columns: Mapping[str, ColumnType], computed: Mapping[str, pl.Expr] | None = None) -> Compiled:
+        return compile_expression(
+            sql, columns, precision=self.plan.source.precision, timezone=self.plan.timezone, functions=self._functions.get,
+            computed=computed,
+        )  # fmt: skip
 
 
 def evaluate(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> tuple[pl.DataFrame, pl.DataFrame | None]:

@@ -6,6 +6,7 @@ stream can't disagree. Refused: writing anything, and functions that reach files
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
 from penstock.catalog.model import External, Table
@@ -21,6 +23,7 @@ from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
+from penstock.udf import UserFunction, sandbox
 from services.store import virtual
 from services.store.far import Far, needed
 from services.store.relation import Relation, literal, parts, quote
@@ -201,6 +204,7 @@ class _Run:
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._windowed(tree, select)
+        self._functions(tree)
         for table in list(tree.find_all(exp.Table)):
             self._bind(tree, table)
         context = Context(self._tables, self._timezone)
@@ -211,6 +215,17 @@ class _Run:
                 f"more than {self._queries.max_rows} rows", code="E_RESULT_TOO_LARGE", hint="narrow the query, or use `penstock export`"
             )
         return arrow.cast(pa.schema([self._typed(f) for f in arrow.schema]))
+
+    def _functions(self, tree: exp.Query) -> None:
+        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox."""
+        view = self._queries.view()
+        found = (view.function(str(call.this)) for call in tree.find_all(exp.Anonymous))
+        for function in {f.id: f for f in found if f is not None and not f.aggregate}.values():
+            types: list[Any] = [duck_type(t.kind, "ms", str(t)) for t in function.parameters]
+            result = duck_type(function.returns.kind, "ms", str(function.returns))
+            self._con.create_function(
+                function.name, _callable(function), types, result, type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL
+            )
 
     def _typed(self, field: pa.Field) -> pa.Field:
         known = self._types.get(field.name.lower())
@@ -261,6 +276,19 @@ class _Run:
             return outer
         select.replace(outer)
         return tree
+
+
+def _callable(function: UserFunction) -> Callable[..., pa.Array]:
+    """A scalar function on columns as DuckDB hands them over; DuckDB counts the parameters of the signature."""
+    types = [t.polars() for t in function.parameters]
+
+    def call(*arguments: pa.ChunkedArray) -> pa.Array:
+        columns = {f"a{i}": pl.Series(pl.from_arrow(a)).cast(t) for i, (a, t) in enumerate(zip(arguments, types, strict=True))}
+        return sandbox.sandbox_of(function).call(pl.DataFrame(columns)).to_arrow(compat_level=pl.CompatLevel.oldest())
+
+    names = [f"a{i}" for i in range(len(types))]
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])  # type: ignore[attr-defined]
+    return call
 
 
 def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:

@@ -74,5 +74,8 @@ class Schema:
             stable.id, stable.database, stable.name, "child", stable.columns, stable.tags, stable.precision, stable.key_column, child.name
         )
 
+    def function(self, name: str) -> None:
+        return None
+
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         return ()

@@ -49,6 +49,9 @@ class _View:
             result_of=table.result_of,
         )  # fmt: skip
 
+    def function(self, name: str) -> None:
+        return None
+
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         return []
 

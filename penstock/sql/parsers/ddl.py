@@ -17,6 +17,7 @@ from penstock.sql.statements import (
     ColumnDef,
     CreateChildren,
     CreateDatabase,
+    CreateFunction,
     CreateSnode,
     CreateStable,
     CreateTable,
@@ -339,10 +340,42 @@ class DdlParser(ValueParser):
         items = self.listed(item) if kind == "table" else (item(),)
         return Drop(kind=kind, names=tuple(n for _, n in items), if_exists=tuple(e for e, _ in items))
 
+    def create_function(self, or_replace: bool, aggregate: bool) -> Statement:
+        """Behind FUNCTION. OUTPUTTYPE is TDengine's word for RETURNS; BUFSIZE has no meaning here."""
+        if_not_exists = self.if_not_exists()
+        name = self.identifier("a function name")
+        parameters = self.wrapped(lambda: (self.identifier("a parameter name"), self.column_type()))
+        returns: ColumnType | None = None
+        code: str | None = None
+        while not self.at_end:
+            word = self.one_of(("RETURNS", "OUTPUTTYPE", "LANGUAGE", "AS", "BUFSIZE"), "RETURNS, LANGUAGE or AS")
+            if word in ("RETURNS", "OUTPUTTYPE"):
+                returns = self.column_type()
+            elif word == "AS":
+                code = self.string()
+            elif word == "BUFSIZE":
+                self._skip_option(word)
+            else:
+                language = self.string() if self.sees_type(TokenType.STRING) else self.identifier("a language")
+                if language.lower() != "python":
+                    self.fail("functions are written in Python", index=self.index - 1)
+        if returns is None or code is None:
+            self.fail("expected " + ("RETURNS type" if returns is None else "AS 'code'"))
+        return CreateFunction(
+            name=name, parameters=parameters, returns=returns, code=code, aggregate=aggregate, if_not_exists=if_not_exists,
+            or_replace=or_replace,
+        )  # fmt: skip
+
     def create(self) -> Statement:
         """Behind CREATE, streams apart (see `parser.py`)."""
+        if self.take("AGGREGATE"):
+            self.expect("FUNCTION")
+            return self.create_function(or_replace=False, aggregate=True)
         virtual = self.take("VIRTUAL")
-        word = self.one_of(("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "SNODE", "USER", "ROLE"), "what to create")
+        known = ("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "FUNCTION", "SNODE", "USER", "ROLE")
+        word = self.one_of(known, "what to create")
+        if word == "FUNCTION":
+            return self.create_function(or_replace=False, aggregate=False)
         if word == "DATABASE":
             return self.create_database()
         if word == "STABLE":

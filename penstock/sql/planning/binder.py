@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from penstock.sql.compile import Compiled, compile_expression
+from penstock.sql.compile import Compiled, Functions, compile_expression, nothing
 from penstock.sql.functions import FORBIDDEN, RANDOM
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.view import TableDef
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
+from penstock.udf import UserFunction
 
 TBNAME = ColumnType("VARCHAR", length=192)
 TIMESTAMP = ColumnType("TIMESTAMP")
@@ -23,7 +24,12 @@ WINDOW_NAMES = ("_wstart", "_wend", "_wduration")
 class Binder:
     """Binds expressions of one statement; `aliases` are names that stand for other (bound) expressions."""
 
-    def __init__(self, statement: CreateStream, source: TableDef, qualifiers: tuple[str, ...], timezone: str) -> None:
+    def __init__(
+        self, statement: CreateStream, source: TableDef, qualifiers: tuple[str, ...], timezone: str, functions: Functions = nothing
+    ) -> None:
+        self._functions = functions
+        #: user-defined functions met, by name
+        self.used: dict[str, UserFunction] = {}
         self.statement, self.source, self.timezone = statement, source, timezone
         self.qualifiers = {q.lower() for q in qualifiers}
         self.columns: dict[str, ColumnType] = {c.name: c.type for c in (*source.columns, *source.tags)}
@@ -79,4 +85,13 @@ class Binder:
     def compiled(self, bound: exp.Expr, columns: Mapping[str, ColumnType] | None = None) -> Compiled:
         """Compile over the source's columns, or over *columns*."""
         known = self.columns if columns is None else columns
-        return compile_expression(bound, known, precision=self.source.precision, timezone=self.timezone, source=self.statement.source)
+        return compile_expression(
+            bound, known, precision=self.source.precision, timezone=self.timezone, source=self.statement.source, functions=self.function
+        )
+
+    def function(self, name: str) -> UserFunction | None:
+        """The user-defined function *name*, which the plan then has to hold."""
+        found = self._functions(name)
+        if found is not None:
+            self.used[found.name.lower()] = found
+        return found

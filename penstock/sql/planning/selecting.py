@@ -15,6 +15,7 @@ from penstock.sql.plan import Aggregate, Fill, FillMode, Key, Output, State, Win
 from penstock.sql.planning.binder import TIMESTAMP, WINDOW_NAMES, Binder
 from penstock.sql.planning.refusals import refuse
 from penstock.types import ColumnType
+from penstock.udf import UserFunction
 
 BIGINT = ColumnType("BIGINT")
 MAX_COLUMN_NAME_BYTES = 64
@@ -204,6 +205,9 @@ class WindowSelect:
                 return self._group_key(node)
             if name in AGGREGATES:
                 return self._aggregate(AGGREGATES[name], node)
+            user = self.binder.function(name)
+            if user is not None and user.aggregate:
+                return self._user_aggregate(user, node)
         if isinstance(node, exp.Column):
             return self._plain_column(node, item)
         if self._is_state(node):
@@ -276,10 +280,26 @@ class WindowSelect:
         name = function.plan_name or function.name
         return self._add_aggregate(name, to_sql(first), function.returns(kind), self._parameters(function, node), node)
 
-    def _argument_type(self, function: AggregateFunction, argument: exp.Expr) -> ColumnType:
+    def _user_aggregate(self, function: UserFunction, node: exp.Anonymous) -> exp.Expr:
+        """An aggregate of somebody's own: it is given a window's values at once."""
+        [wanted] = function.parameters
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Star):
+            message = f"{function.name}() takes one argument"
+            raise self.binder.statement.error(message, node, code="E_FUNCTION_ARGUMENT", hint=f"{function.name}({wanted})")
+        argument = node.expressions[0]
+        self._not_of_the_window(argument, function.name)
+        if self.binder.compiled(argument).type != wanted:
+            argument = exp.Cast(this=argument, to=nodes.TypeName(this=str(wanted)))
+            self.binder.compiled(argument)
+        return self._add_aggregate(f"user:{function.name}", to_sql(argument), function.returns, (), node)
+
+    def _not_of_the_window(self, argument: exp.Expr, function: str) -> None:
         for column in argument.find_all(exp.Column):
             if column.name in _WINDOW_TYPES:
-                unsupported(self.binder, argument, f"{column.name} is known only when the window is", f"take it out of {function.name}()")
+                unsupported(self.binder, argument, f"{column.name} is known only when the window is", f"take it out of {function}()")
+
+    def _argument_type(self, function: AggregateFunction, argument: exp.Expr) -> ColumnType:
+        self._not_of_the_window(argument, function.name)
         kind = self.binder.compiled(argument).type
         number = kind.numeric or kind.kind == "BOOL"
         fits = {"any": True, "number": number, "spread": number or kind.kind == "TIMESTAMP"}[function.argument]
@@ -338,6 +358,8 @@ def plan_fill(binder: Binder, select: exp.Select, selection: Selection) -> Fill:
     node = select.args["fill"]
     if select.args.get("window") is None or not isinstance(select.args["window"], nodes.IntervalWindow):
         refuse(binder.statement, "E_FILL_WINDOW", node)
+    if any(a.function.startswith("user:") for a in selection.aggregates):
+        unsupported(binder, node, "FILL cannot make up values of a user-defined aggregate", "fill in a SELECT over the results")
     if mode != "value":
         return Fill(mode)
     values = node.args["values"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from penstock.sql.plan import Column, Member, Precision
+from penstock.udf.function import UserFunction
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class SchemaView(Protocol):
         ...
 
     def table(self, database: str, name: str) -> TableDef | None: ...
+
+    def function(self, name: str) -> UserFunction | None:
+        """The user-defined function *name*."""
+        ...
 
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         """Names of the streams whose result goes into that table."""

@@ -8,6 +8,7 @@ from penstock.sql.parser import parse
 from penstock.sql.plan import Column, Precision
 from penstock.sql.planner import PlannedStream, TableDef, plan_stream
 from penstock.sql.statements import ColumnDef, CreateChildren, CreateStable, CreateStream, CreateTable
+from penstock.udf import UserFunction
 
 
 class MemoryView:
@@ -16,6 +17,7 @@ class MemoryView:
     def __init__(self, *ddl: str, precision: Precision = "ms", databases: dict[str, Precision] | None = None) -> None:
         self.databases: dict[str, Precision] = {"db": precision, **(databases or {})}
         self.tables: dict[tuple[str, str], TableDef] = {}
+        self.functions: dict[str, UserFunction] = {}
         self.streams: dict[tuple[str, str], list[str]] = {}
         self._ids = iter(range(1, 1_000_000))
         for text in ddl:
@@ -52,6 +54,9 @@ class MemoryView:
 
     def table(self, database: str, name: str) -> TableDef | None:
         return self.tables.get((database.lower(), name.lower()))
+
+    def function(self, name: str) -> UserFunction | None:
+        return self.functions.get(name.lower())
 
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         return self.streams.get((database.lower(), table.lower()), [])

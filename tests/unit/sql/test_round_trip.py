@@ -19,6 +19,7 @@ from penstock.sql.statements import (
     CreateChildren,
     CreateDatabase,
     CreateExternalStream,
+    CreateFunction,
     CreateStable,
     CreateStream,
     CreateTable,
@@ -126,6 +127,11 @@ ddl: some.SearchStrategy[Statement] = some.one_of(
     some.builds(AlterTable, table=tables, action=some.sampled_from(["add_column", "modify_column", "add_tag"]), stable=flags, definition=columns),
     some.builds(AlterTable, table=tables, action=some.sampled_from(["drop_column", "drop_tag"]), name=names),
     some.builds(AlterTable, table=tables, action=some.just("rename_tag"), name=names, new_name=names),
+    some.builds(AlterTable, table=tables, action=some.just("set_origin"), name=names, origin=some.none() | some.tuples(tables, names)),
+    some.builds(
+        CreateFunction, name=names, parameters=some.lists(columns.map(lambda c: (c.name, c.type)), min_size=1, max_size=3).map(tuple),
+        returns=columns.map(lambda c: c.type), code=some.text(max_size=40), aggregate=flags, if_not_exists=flags, or_replace=flags,
+    ),
     some.builds(
         AlterTable, table=tables, action=some.just("set_tag"), values=some.lists(some.tuples(names, values), min_size=1, max_size=3).map(tuple)
     ),

@@ -29,6 +29,9 @@ class _View:
         columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
         return TableDef(7, database, name, "stable", columns, (Column("g", ColumnType("INT")),), "ms")
 
+    def function(self, name: str) -> None:
+        return None
+
     def streams_into(self, database: str, table: str) -> list[str]:
         return []
 
