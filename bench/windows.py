@@ -53,6 +53,9 @@ class _View:
         columns = tuple(Column(n, ColumnType(k)) for n, k in kinds)
         return TableDef(1, "bench", "meters", "stable", columns, (Column("site", ColumnType("INT")),), "ms", None)
 
+    def function(self, name: str) -> None:
+        return None
+
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         return []
 
