@@ -40,6 +40,8 @@ CASES = [
     ("DROP TABLE a, q.b", [("DROP", "table", "p.a"), ("DROP", "table", "q.b")]),
     ("DROP STREAM s", [("DROP", "stream", "p.s")]),
     ("DROP FUNCTION f", [("FUNCTION", "all", "")]),
+    ("CREATE FUNCTION f(a INT) RETURNS INT LANGUAGE PYTHON AS 'def f(a): return a'", [("FUNCTION", "all", "")]),
+    ("ALTER VTABLE v ALTER COLUMN a SET q.b.c", [("ALTER", "table", "p.v"), ("READ", "table", "q.b")]),
     ("DROP USER u", [("ADMIN", "all", "")]),
     (
         "CREATE STREAM s INTO q.o AS SELECT _wstart, count(*) FROM q.a INTERVAL(1s)",
