@@ -130,7 +130,7 @@ def _disk_full(world: World, _load: Load, _db: str) -> None:
         with world.jobs_dead():
             shutil.rmtree(aside)
             shutil.copytree(world.state, aside)
-            subprocess.run(["umount", str(world.state)], check=True)
+            subprocess.run(["umount", "-l", str(world.state)], check=True)
             world.state.rmdir()
             aside.rename(world.state)
 
