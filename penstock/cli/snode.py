@@ -73,7 +73,8 @@ def list_backups(data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, que
         taken = datetime.fromtimestamp(made.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         position = sum(made.facts["positions"].values())
         table.add_row(made.facts["query"], made.name, taken, str(len(made.items)), f"{made.size / 1000:.0f}", str(position))
-    Console(highlight=False).print(table, markup=False)
+    console = Console(highlight=False)
+    Console(highlight=False, width=max(console.width, 120)).print(table, markup=False)
 
 
 @commands.command()
