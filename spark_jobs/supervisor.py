@@ -91,6 +91,8 @@ class Supervisor:
             Exception: the JVM is gone.
         """
         self._remove_leftovers()
+        if not self._settings.safe_mode:
+            self._redis.delete(names.safe_mode())
         while not self._halt.is_set():
             try:
                 self._round()
