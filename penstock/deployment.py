@@ -1,4 +1,5 @@
-"""Backup and restore of a whole embedded mesh: catalog, segments, offsets, state, everything but logs, scratch and secrets.
+"""Backup and restore of a whole embedded mesh: catalog, segments, offsets, state, everything but logs, scratch, secrets and what
+a snode keeps.
 
 While the mesh runs, all of its files are copied once; then every process of it is stopped for the moment in which what has changed since
 is copied again. So the backup is the mesh as it would be if all of it had been killed at that moment, from which it is known to come back.
@@ -25,8 +26,8 @@ from penstock.mesh.supervisor import read_state
 from penstock.vault import Backup, Item, Vault
 
 SUBJECT = "deployment"
-#: what a backup holds, and nothing else of the data directory
-PARTS = ("kafka", "redis", "segments", "state", "poison")
+#: what of the data directory a backup leaves out
+_ASIDE = ("backup", "logs", "run", "secrets")
 _INDEXES = (".index", ".timeindex", ".txnindex")
 #: made at each start; Redis's holds its password
 _MADE_ANEW = ("redis/redis.conf", "kafka/server.properties", "kafka/log4j2.yaml")
@@ -45,16 +46,17 @@ class Done:
 def files(root: Path) -> dict[str, tuple[int, int]]:
     """Relative path → (size, mtime in ns) of every file that belongs into a backup."""
     found = {}
-    for part in PARTS:
-        for directory, _, listed in os.walk(root / part):
-            for name in listed:
-                path = Path(directory) / name
-                relative = str(path.relative_to(root))
-                if name.endswith((*_INDEXES, *_LEFT_OUT)) or relative in _MADE_ANEW:
-                    continue
-                with contextlib.suppress(FileNotFoundError):
-                    status = path.stat()
-                    found[relative] = (status.st_size, status.st_mtime_ns)
+    for directory, inside, listed in os.walk(root):
+        if Path(directory) == root:
+            inside[:] = [name for name in inside if name not in _ASIDE]
+        for name in listed:
+            path = Path(directory) / name
+            relative = str(path.relative_to(root))
+            if name.endswith((*_INDEXES, *_LEFT_OUT)) or relative in _MADE_ANEW:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                found[relative] = (status.st_size, status.st_mtime_ns)
     return found
 
 

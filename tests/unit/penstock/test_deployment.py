@@ -11,7 +11,14 @@ from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
 from penstock.vault import Vault
 
-KEPT = ("kafka/log/in.d-0/00.log", "kafka/log/meta.properties", "segments/table=1/a.parquet", "state/1/t-0/p1.full", "redis/aof/1.aof")
+KEPT = (
+    "kafka/log/in.d-0/00.log",
+    "kafka/log/meta.properties",
+    "segments/table=1/a.parquet",
+    "state/1/t-0/p1.full",
+    "redis/aof/1.aof",
+    "federation/deployment",
+)
 LEFT = ("kafka/log/in.d-0/00.index", "redis/redis.conf", "secrets/root.password", "logs/spark.log", "run/lock", "backup/q.1/x.backup")
 
 
