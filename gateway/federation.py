@@ -26,7 +26,7 @@ from penstock.cursor import Cursor
 from penstock.errors import CatalogError
 from penstock.link import external
 from penstock.link.client import LinkLost, Links, connect_any
-from penstock.link.description import Description
+from penstock.link.description import Description, require_log
 from penstock.link.selection import Selection, check, compile_selection
 from penstock.partition import partition_of
 from penstock.sql import statements as st
@@ -199,6 +199,8 @@ class Federation:
             found = target if isinstance(target, Table | External) else None
         if found is None:
             raise statement.error(f"there is no table or external stream {home}.{name.name}", name, code="E_NO_TABLE")
+        if isinstance(found, Table):
+            require_log(found)
         return found
 
     def _begin(self, source: Table | External, *, earliest: bool) -> tuple[str, ...]:

@@ -9,9 +9,17 @@ from typing import Any, cast
 import pyarrow as pa
 
 from penstock.catalog.model import Table
-from penstock.errors import RemoteError
+from penstock.errors import CatalogError, RemoteError
 from penstock.sql.plan import Column, Precision, build
 from penstock.sql.planning.view import TableDef
+
+
+def require_log(table: Table) -> None:
+    """Refuse tables whose rows are not in a topic: nobody could follow them or write into them over a link. Raises CatalogError."""
+    what = "a virtual table" if table.kind == "virtual" else "kept by a raft group" if "raft_group" in table.options else ""
+    if what:
+        hint = "a snapshot or a SELECT reads it; a stream over it has a result that can be followed"
+        raise CatalogError(f"{table.database}.{table.name} is {what} and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
 
 
 @dataclass(frozen=True)

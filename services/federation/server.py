@@ -38,7 +38,7 @@ from penstock.errors import AuthError, BusError, CatalogError, PenstockError, Re
 from penstock.feed import Feed, History
 from penstock.health import Health
 from penstock.link import external
-from penstock.link.description import Description
+from penstock.link.description import Description, require_log
 from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
 from penstock.link.selection import source_of
 from penstock.log import get
@@ -299,6 +299,7 @@ class Doorway:
         table, child = self._find(node.db or str(request.get("database", "")), node.name)
         user = self._users[connection]
         self._access.require(user, "READ", table)
+        require_log(table)
         feed = await self._feed(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
         subscription = Subscription(
@@ -457,6 +458,7 @@ class Doorway:
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
         self._access.require(self._users[connection], "WRITE", table)
+        require_log(table)
         if child is not None:
             raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
         producer = request.get("producer")

@@ -243,3 +243,20 @@ def test_a_slow_reader_waits_for_itself_alone(serving: RunningMesh) -> None:
         assert sorted(_gather(quick, 4000)["v"].to_list()) == list(range(4000)), "the same link, while the other channel is not read"
         assert slow._inbox.qsize() <= 20, "nothing piles up beyond the credit"
         assert sorted(_gather(slow, 4000)["v"].to_list()) == list(range(4000))
+
+
+def test_tables_without_a_log_are_read_and_not_followed(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE nolog PARTITIONS 1")
+        client.execute("CREATE TABLE nolog.t (ts TIMESTAMP, v INT)")
+        client.execute(f"INSERT INTO nolog.t VALUES ({T0}, 7)")
+        client.execute("CREATE VTABLE nolog.vt (ts TIMESTAMP, v INT FROM nolog.t.v)")
+        assert link.query("SELECT v FROM nolog.vt").to_pylist() == [{"v": 7}]
+        for refused in (
+            lambda: link.subscribe("SELECT * FROM nolog.vt").expect("subscribed", 10),
+            lambda: link.append("vt", "nolog").expect("opened", 10),
+        ):
+            with pytest.raises(PenstockError, match="E_NO_LOG"):
+                refused()
+        with pytest.raises(PenstockError, match="E_NO_LOG"):
+            client.execute("CREATE MATERIALIZED VIEW nolog.mv AS SELECT * FROM nolog.vt")
