@@ -6,6 +6,7 @@ OUT ?=
 KILL ?=
 SPLIT ?=
 ONLY ?=
+ROUNDS ?=
 CASES ?= tests/conformance/stream-cases.json
 BACKEND ?= kernel
 QUICK ?=
@@ -58,8 +59,8 @@ integration: setup  ## contracts of Kafka and Redis: embedded, and in containers
 test-containers: setup images  ## the whole stack in containers, and what else needs Docker
 	@$(BIN)/pytest -q -m docker tests/integration
 
-test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
-	@QUICK=$(QUICK) SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
+test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
+	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))

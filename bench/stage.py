@@ -138,11 +138,11 @@ class Drained:
 
 
 @contextlib.contextmanager
-def stage(rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | None = None) -> Iterator[Stage]:
+def stage(rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | None = None, nodes: int = 0) -> Iterator[Stage]:
     """A fresh mesh for the length of a `with`; its data is removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
-        with running_mesh(directory, rooms=rooms, environment=environment) as mesh:
+        with running_mesh(directory, rooms=rooms, environment=environment, nodes=nodes) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0)
             try:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, federation, gateway, latency, throughput, windows
+from bench import cost, federation, gateway, latency, tables, throughput, windows
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -45,10 +45,19 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
     _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
 
 
+def _tables(profile: Profile, record: Recorder, _: str) -> None:
+    def run() -> None:
+        with stage(("kafka", "redis", "gateway"), {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}, nodes=3) as on:
+            tables.measure(on, profile, record)
+
+    _attempt("stream tables", record, run)
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "windows": lambda profile, record, _: windows.measure(profile, record),
     "spine": _spine,
     "federation": federation.measure,
+    "tables": _tables,
 }
 
 

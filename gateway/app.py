@@ -40,6 +40,7 @@ from gateway.registry import Registry
 from gateway.rest import Rest
 from gateway.select import Store
 from gateway.settings import GatewaySettings
+from gateway.stream_tables import StreamTables
 from gateway.streams import Streams
 from gateway.websocket import Socket
 from penstock import audit, log, redis_link
@@ -125,10 +126,16 @@ class _Gateway:
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
         self._federation = Federation(self._definer, self._admin, clock, settings.data_dir)
+        self._stream_tables = StreamTables(
+            settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
+            timeout=settings.live_timeout,
+        )  # fmt: skip
         principals = Principals(self._definer, clock, settings.user)
-        definitions = Definitions(self._definer, streams, self._federation, principals, clock, allow_functions=settings.allow_functions)
+        definitions = Definitions(
+            self._definer, streams, self._federation, principals, self._stream_tables, clock, allow_functions=settings.allow_functions
+        )
         access = Access(self._catalog, settings.user)
-        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access)
+        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write)
         self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)
         information = Information(self._catalog, self._redis, _version(), access)
         self._forwarder = Forwarder(self._reader, internal_token(password))
@@ -148,6 +155,7 @@ class _Gateway:
                 {"version": _version(), "notifier_url": settings.notifier_url, "federation_url": settings.federation_url},
             ),
             Ingest(intake),
+            self._stream_tables,
             Latest(intake, self._redis),
             self._socket,
             Influx(intake, self._definer, self._forwarder, access, clock),
@@ -193,6 +201,7 @@ class _Gateway:
 
     def _stop(self) -> None:
         self._presence.close()
+        self._stream_tables.close()
         self._publisher.close()
         self._bus.close()
         self._controls.close()

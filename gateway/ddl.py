@@ -229,6 +229,24 @@ class Definer:
             self._children.forget_child(layout, spelling)
         if table is not None:
             self._forget(table)
+            self._empty_log(table)
+
+    def log_ends(self, topic: str, partitions: int) -> dict[tuple[str, int], int]:
+        """Where a topic ends."""
+        return self._admin.end_offsets([(topic, p) for p in range(partitions)])
+
+    def log_end(self, topic: str) -> int:
+        """Where the log of a stream table ends."""
+        return self._admin.end_offsets([(topic, 0)])[topic, 0]
+
+    def _empty_log(self, table: Table) -> None:
+        """A stream table's rows go with it. The topic stays, so that offsets in it stay what they were."""
+        if table.replicated is None:
+            return
+        try:
+            self._admin.delete_records(self._admin.end_offsets([(table.topic, 0)]))
+        except BusError as error:
+            _log.warning("records of a dropped stream table stay in Kafka", topic=table.topic, reason=str(error))
 
     def drop_database(self, name: str, if_exists: bool) -> None:
         """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
@@ -240,6 +258,7 @@ class Definer:
                 self.send(topic, range(partitions), ControlRecord("stream_off", stream=stream_id))
         for table in tables:
             self._forget(table)
+            self._empty_log(table)
 
     def delete_rows(
         self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = ""

@@ -15,6 +15,7 @@ from gateway.ddl import Definer
 from gateway.federation import Federation
 from gateway.intake import database_of, layout_of
 from gateway.principals import Principals
+from gateway.stream_tables import StreamTables
 from gateway.streams import Streams
 from penstock import names
 from penstock.catalog import changes, functions, virtual
@@ -36,11 +37,11 @@ class Definitions:
     """Applies one DDL statement at a time."""
 
     def __init__(
-        self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, clock: Clock, *,
-        allow_functions: bool = False,
+        self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, stream_tables: StreamTables,
+        clock: Clock, *, allow_functions: bool = False,
     ) -> None:  # fmt: skip
         self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
-        self._principals, self._allow_functions = principals, allow_functions
+        self._principals, self._stream_tables, self._allow_functions = principals, stream_tables, allow_functions
 
     def apply(self, statement: st.Statement, database: str | None, timezone: str) -> After:
         """Do what *statement* says. Raises PenstockError; CatalogErrors come back pointing at the statement."""
@@ -59,6 +60,8 @@ class Definitions:
                 return self._create_table(statement, database, statement.tags)
             case st.CreateTable():
                 return self._create_table(statement, database, ())
+            case st.CreateStreamTable():
+                return self._create_stream_table(statement, database)
             case st.CreateChildren():
                 for child in statement.children:
                     self._create_child(statement, child, database, timezone)
@@ -162,6 +165,21 @@ class Definitions:
             hint = "CREATE VTABLE takes columns from other tables"
             raise statement.error(f"{wrong.name} cannot come from another table", wrong.offset, code="E_VTABLE_ORIGIN", hint=hint)
 
+    def _create_stream_table(self, statement: st.CreateStreamTable, database: str | None) -> After:
+        home, o = self._home(statement, statement.table, database), statement.options
+        group = self._stream_tables.group(o.raft_group)
+        if self._definer.catalog.table(home.name, statement.table.name) is None:
+            self._stream_tables.check_quorum(group)
+        change = self._definer.decide(
+            lambda c, i: changes.create_stream_table(
+                c, i, home.name, statement.table.name, _columns(statement.columns), group.id, o.cache_limit,
+                key_columns=o.key_column, retention_minutes=o.retention_minutes, pre_cache=o.pre_cache, filter_column=o.filter_column,
+                timestamp_column=o.timestamp_column, if_not_exists=statement.if_not_exists,
+            )
+        )  # fmt: skip
+        made = [t for t in change.puts if isinstance(t, Table)]
+        return (lambda: self._stream_tables.wait_served(made[0])) if made else None
+
     def _create_child(self, statement: st.CreateChildren, child: st.ChildDef, database: str | None, timezone: str) -> None:
         home = self._home(statement, child.table, database)
         stable_home = child.stable.database or home.name
@@ -200,6 +218,10 @@ class Definitions:
 
     def _alter_table(self, s: st.AlterTable, database: str | None, timezone: str) -> After:
         home, name = self._home(s, s.table, database).name, s.table.name
+        table = self._definer.catalog.table(home, name)
+        if table is not None and table.replicated is not None:
+            hint = "make a new one and have a stream fill it"
+            raise s.error(f"stream table {name} cannot be altered", s.table, code="E_STREAM_TABLE", hint=hint)
         if s.action == "set_tag":
             self._set_tag(s, home, name, timezone)
             return None
@@ -222,9 +244,9 @@ class Definitions:
         }
         self._definer.decide(rules[s.action])
         if "tag" in s.action:
-            table = self._definer.catalog.table(home, name)
-            if table is not None:
-                self._definer.tags_changed(table)
+            altered = self._definer.catalog.table(home, name)
+            if altered is not None:
+                self._definer.tags_changed(altered)
         return None
 
     def _set_tag(self, s: st.AlterTable, home: str, name: str, timezone: str) -> None:
@@ -265,9 +287,13 @@ class Definitions:
         if statement.kind in ("user", "role"):
             self._principals.drop(statement)
             return None
+        replicated: list[Table] = []
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
             if statement.kind == "database":
                 externals = self._definer.catalog.externals(name.name)
+                inside = [t for t in self._definer.catalog.tables(name.name) if t.replicated is not None]
+                self._stream_tables.check_unused(inside)
+                replicated += inside
                 self._definer.drop_database(name.name, if_exists)
                 self._federation.forget(externals)
             elif statement.kind in ("table", "stable"):
@@ -275,6 +301,9 @@ class Definitions:
                 table = self._definer.catalog.table(home.name, name.name)
                 if table is not None and not table.tags and statement.kind == "stable":
                     raise statement.error(f"{name.name} is no supertable", name, code="E_NOT_A_STABLE")
+                if table is not None and table.replicated is not None:
+                    self._stream_tables.check_unused([table])
+                    replicated.append(table)
                 self._definer.drop_table(home.name, name.name, if_exists)
             elif statement.kind == "external stream":
                 self._federation.drop_external(self._home(statement, name, database).name, name.name, if_exists)
@@ -288,7 +317,7 @@ class Definitions:
                 self._definer.decide(partial(_drop_function, name.name, if_exists))
             else:
                 raise statement.error(f"DROP {statement.kind.upper()} is not available in this version", code="E_UNSUPPORTED_STATEMENT")
-        return None
+        return (lambda: self._stream_tables.wait_gone(replicated)) if replicated else None
 
     def _drop_stream(self, statement: st.Drop, name: st.Name, database: str | None, if_exists: bool) -> None:
         """A stream of ours, or an external one; mirrors that only it read go, too."""

@@ -117,8 +117,9 @@ class Drain:
             ) from None
 
     def _fields(self, topic: str, partitions: int) -> Iterable[str]:
-        readers = ("scan", "store") if self._wait_for_jobs else ("store",)
+        scanned = self._wait_for_jobs and self._definer.catalog.scanned(topic)
+        readers = ("scan", "store") if scanned else ("store",)
         for reader in readers:
             yield from (f"{reader}:{topic}:{p}" for p in range(partitions))
-        if self._wait_for_jobs:
+        if scanned:
             yield from (f"exchange:{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE]))

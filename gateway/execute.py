@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -48,7 +48,8 @@ T = TypeVar("T")
 #: longer texts are parsed in a worker thread
 _LONG = 16 * 1024
 _DDL = (
-    st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateChildren, st.AlterTable, st.Drop, st.CreateStream,
+    st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateStreamTable, st.CreateChildren,
+    st.AlterTable, st.Drop, st.CreateStream,
     st.PauseStream, st.ResumeStream, st.FlushStream, st.RecalculateStream, st.AlterStream, st.CreateSnode, st.CreateUser, st.AlterUser,
     st.CreateRole, st.Grant, st.GrantRole, st.RevokeTokens, st.CreateExternalStream, st.CreateView, st.SteerView, st.CreateFunction,
 )  # fmt: skip
@@ -168,7 +169,17 @@ class Executor:
                 return answer
         prefixes = {names.ingest_topic(d) for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
         after = {at: o for at, o in self._publisher.acked.items() if any(at[0] == p or at[0].startswith(p + ".") for p in prefixes)}
+        after |= await asyncio.to_thread(self._written_elsewhere, [(t.db or session.database or "", t.name) for t in tables])
         return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, after)
+
+    def _written_elsewhere(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+        """Newest records of stream tables: their leaders write them, so what this gateway has acked says nothing."""
+        found: dict[tuple[str, int], int] = {}
+        for database, name in tables:
+            table = self._catalog().table(database, name)
+            if table is not None and table.replicated is not None and (end := self._definer.log_end(table.topic)):
+                found[table.topic, 0] = end - 1
+        return found
 
     async def _describe(self, statement: st.Describe, session: Session) -> pa.Table:
         home = self._home(statement, statement.table, session)
@@ -225,6 +236,9 @@ class Executor:
         home = self._home(statement, statement.table, session)
         layout, child = await self._find(home, statement, statement.table)
         self._pointing(statement, statement.table, lambda: refuse_virtual(layout))
+        if layout.replicated:
+            hint = "rows of a stream table go by its retention; DROP TABLE removes all"
+            raise statement.error(f"rows of {layout.table} are not deleted one by one", statement.table, code="E_STREAM_TABLE", hint=hint)
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         wanted = deleting.bounds(statement, layout, times.zone(session.timezone), now)
         tables = wanted.tables

@@ -21,11 +21,13 @@ from sqlglot import exp
 from gateway.answers import table_of
 from penstock import names, nodes
 from penstock.access import Access, visible
-from penstock.catalog.model import Child, Database, External, Principal, StreamEntry, Table, User, VirtualColumn
+from penstock.catalog.model import ROW_ID, Child, Database, External, Principal, Replicated, StreamEntry, Table, User, VirtualColumn
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.link import external
+from penstock.sql import render
+from penstock.sql import statements as st
 from penstock.sql.plan import Column, Duration
 from penstock.sql.render import value as sql_value
 from penstock.sql.statements import Describe, Show, ShowCreate
@@ -569,6 +571,8 @@ def _from(origin: VirtualColumn) -> str:
 
 
 def _create_table(table: Table) -> str:
+    if table.replicated is not None:
+        return _create_stream_table(table, table.replicated)
     origins = {o.column: f" {_from(o)}" for o in table.origins}
 
     def listed(columns: Sequence[Column]) -> str:
@@ -586,6 +590,15 @@ def _create_table(table: Table) -> str:
     if table.topic != names.ingest_topic(table.database):
         text += f" WITH (topic='own', partitions={table.partitions})"
     return text
+
+
+def _create_stream_table(table: Table, replicated: Replicated) -> str:
+    columns = tuple(st.ColumnDef(c.name, c.type) for c in table.columns if c.name != ROW_ID)
+    options = st.StreamTableOptions(
+        replicated.group, replicated.asked_limit, replicated.key_columns, replicated.retention_minutes, replicated.pre_cache,
+        replicated.filter_column, replicated.timestamp_column,
+    )  # fmt: skip
+    return render(st.CreateStreamTable(table=st.Name(table.name), columns=columns, options=options))
 
 
 def _like(pattern: str) -> str:

@@ -21,7 +21,7 @@ from gateway.idempotency import Ledger, Receipt
 from gateway.publisher import Publisher
 from gateway.rows import Layout
 from penstock.access import Access
-from penstock.catalog.model import Database, Right, Table
+from penstock.catalog.model import ROW_ID, Database, Right, Table
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import CatalogError
@@ -31,10 +31,12 @@ Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
 def layout_of(database: Database, table: Table) -> Layout:
     """What rows of *table* look like."""
+    replicated = table.replicated is not None
+    columns = tuple(c for c in table.columns if c.name != ROW_ID) if replicated else table.columns
     return Layout(
-        table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, table.columns, table.tags,
-        table.precision, database.max_ahead.ticks(table.precision), not table.tags, table.key_column,
-        table.kind == "virtual",
+        table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, columns, table.tags,
+        table.precision, database.max_ahead.ticks(table.precision), not table.tags, None if replicated else table.key_column,
+        table.kind == "virtual", replicated,
     )  # fmt: skip
 
 
@@ -60,7 +62,15 @@ def refuse_virtual(layout: Layout) -> None:
 class Intake:
     """Takes writes from every way in. Event loop only."""
 
-    def __init__(self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], access: Access) -> None:
+    def __init__(
+        self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], access: Access,
+        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]],
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            replicate: takes writes of stream tables, which their leaders put into the log.
+        """
+        self._replicate = replicate
         self._publisher, self._children, self._ledger, self._catalog = publisher, children, ledger, catalog
         self._access = access
         self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
@@ -94,6 +104,8 @@ class Intake:
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         write = Write(layout, rows, count, size, loop.create_future(), child, tz)
+        if layout.replicated:
+            return self._replicate(write, key)
         if key is None:
             return self._publisher.write(write)
         # the table's id, too: a table dropped and made again under its name has not got the rows

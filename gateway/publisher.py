@@ -156,7 +156,7 @@ class Publisher:
             whole = rows.from_objects(layout, [row for body in bodies for row in body], child=group[0].child, tz=group[0].tz)
             counts = [len(body) for body in bodies]
         else:
-            parts = [_frame(layout, w) for w in group]
+            parts = [frame_of(layout, w) for w in group]
             whole = pl.concat(parts) if len(parts) > 1 else parts[0]
             counts = [p.height for p in parts]
         rows.check(layout, whole, now * TICKS_PER_SECOND[layout.precision] // 10**9)
@@ -241,7 +241,8 @@ def _resolve(outcomes: Sequence[tuple[Write, Outcome]]) -> None:
             write.done.set_exception(outcome)
 
 
-def _frame(layout: Layout, write: Write) -> pl.DataFrame:
+def frame_of(layout: Layout, write: Write) -> pl.DataFrame:
+    """The rows of a write. Raises SchemaError."""
     body = write.body
     if isinstance(body, pl.DataFrame):
         return body

@@ -145,6 +145,11 @@ def _(s: st.CreateStable | st.CreateTable, asked: Asked) -> Needs:
 
 
 @needs.register
+def _(s: st.CreateStreamTable, asked: Asked) -> Needs:
+    return (_home("CREATE", s.table, asked),)
+
+
+@needs.register
 def _(s: st.CreateChildren, asked: Asked) -> Needs:
     found = []
     for child in s.children:

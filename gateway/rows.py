@@ -65,6 +65,8 @@ class Layout:
     key_column: str | None = None
     #: its rows are other tables' rows: nothing can be written
     virtual: bool = False
+    #: a stream table of a raft group: its leader writes the rows, and numbers them
+    replicated: bool = False
 
     @property
     def time(self) -> str:

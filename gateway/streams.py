@@ -6,6 +6,9 @@ partition of the source. Whatever fails after the transaction is made up for by 
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from dataclasses import replace
 from datetime import tzinfo
 
 import pyarrow as pa
@@ -18,14 +21,14 @@ from gateway.information import expected_fields
 from penstock import names
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
-from penstock.catalog.model import Entry, StreamEntry
+from penstock.catalog.model import ROW_ID, Entry, StreamEntry, Table
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
 from penstock.records import ControlRecord
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.sql.planner import PlannedStream, plan_stream
-from penstock.sql.statements import CreateStream, Name, RecalculateStream
+from penstock.sql.statements import CreateStream, Name, RecalculateStream, TargetColumn
 from penstock.types import ColumnType
 
 
@@ -46,6 +49,7 @@ class Streams:
             self.drop(known)
         # the stream's id is the highest of its commit: a lane that knows of a higher one and not of the stream takes it for dropped
         target_id, version_id, stream_id = (self._definer.new_id() for _ in range(3))
+        statement, sink = self._through_inlet(statement, database)
         planned = self._plan(statement, database, timezone, stream_id, target_id)
         plan = planned.plan
         puts: tuple[Entry, ...] = ()
@@ -64,12 +68,33 @@ class Streams:
                 result_of=plan.stream_id,
             )
             puts = made.puts
+            if sink is not None:
+                puts = tuple(dataclasses.replace(t, options=self._inlet_options(t, sink)) for t in made.puts if isinstance(t, Table))
         entry = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock)).puts
         self._definer.commit(Change((*puts, *entry)))
         stream = entry[0]
         assert isinstance(stream, StreamEntry)
         self._control(stream, ControlRecord("stream_on", stream=stream.id, body=plan.to_json()))
         return stream
+
+    def _through_inlet(self, statement: CreateStream, database: str | None) -> tuple[CreateStream, Table | None]:
+        """A stream into a stream table of a raft group writes to a table beside it, from which the group's leader takes its rows."""
+        home = statement.target.database or database or ""
+        sink = self._definer.catalog.table(home, statement.target.name)
+        if sink is None or sink.replicated is None:
+            return statement, None
+        user = [c.name for c in sink.columns if c.name != ROW_ID]
+        listed = statement.target_columns or tuple(TargetColumn(name) for name in user)
+        unknown = [c.name for c in listed if c.name.lower() not in {u.lower() for u in user}]
+        if unknown:
+            hint = f"its columns are {', '.join(user)}"
+            raise statement.error(f"{sink.name} has no column {unknown[0]}", statement.target, code="E_NO_COLUMN", hint=hint)
+        inlet = replace(statement.target, name=f"{sink.name}_from_{statement.stream.name}")
+        return replace(statement, target=inlet, target_columns=listed), sink
+
+    def _inlet_options(self, inlet: Table, sink: Table) -> dict[str, str]:
+        ends = {str(p): offset for (_, p), offset in self._definer.log_ends(inlet.topic, inlet.partitions).items()}
+        return {**inlet.options, "inlet_of": str(sink.id), "inlet_from": json.dumps(ends)}
 
     def explain(self, statement: CreateStream, database: str | None, timezone: str) -> pa.Table:
         """What CREATE STREAM would do."""

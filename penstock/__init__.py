@@ -12,13 +12,23 @@ if TYPE_CHECKING:
     from penstock.client.connection import Connection, connect
     from penstock.client.result import Result
     from penstock.client.subscribe import Subscription, Update
+    from penstock.client.table_handles import StreamTable, TableDefinition, table
+    from penstock.client.table_subscription import Message, TableSubscription
     from penstock.client.writer import Writer
     from penstock.errors import PenstockError
 
-__all__ = ["Connection", "PenstockError", "Result", "Subscription", "Update", "Writer", "connect"]
+__all__ = [
+    "Connection", "Message", "PenstockError", "Result", "StreamTable", "Subscription", "TableDefinition", "TableSubscription", "Update",
+    "Writer", "connect", "table",
+]  # fmt: skip
 
 _HOME = {
     "Connection": "penstock.client.connection",
+    "Message": "penstock.client.table_subscription",
+    "StreamTable": "penstock.client.table_handles",
+    "TableDefinition": "penstock.client.table_handles",
+    "TableSubscription": "penstock.client.table_subscription",
+    "table": "penstock.client.table_handles",
     "PenstockError": "penstock.errors",
     "Result": "penstock.client.result",
     "Subscription": "penstock.client.subscribe",

@@ -263,6 +263,14 @@ class TableCodec:
         values, owner = self._encode(rows, ends, writes, meta, max_bytes)
         return list(zip(owner, values, strict=True))
 
+    def empty(self, *, producer: str, from_offset: int, offset: int, trace: str | None = None) -> bytes:
+        """A record without rows: its position alone says something to readers."""
+        buffer = io.BytesIO()
+        buffer.write(frame_of(self.schema_id))
+        body = {"rows": [], "writes": [], "producer": producer, "from_offset": from_offset, "offset": offset, "ordinal": 0, "last": True}
+        fastavro.schemaless_writer(buffer, self._reference, {**body, "trace": trace})
+        return buffer.getvalue()
+
     def _encode(
         self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int
     ) -> tuple[list[bytes], list[int]]:

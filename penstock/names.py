@@ -127,6 +127,21 @@ def dropped_in_safe_mode() -> str:
     return "penstock:safe:dropped"
 
 
+def node_heartbeat(alias: str) -> str:
+    """Redis key that lives while the node *alias* of stream tables does: where it is, which tables it has, what it leads, as JSON."""
+    return f"penstock:node:{alias}"
+
+
+def group_lease(group: int) -> str:
+    """Name of the lease under which a raft group is led."""
+    return f"tables:{group}"
+
+
+def replicated_producer(table_id: int) -> str:
+    """Producer id in the records of a stream table's log, whoever leads."""
+    return f"h:{table_id}"
+
+
 def idempotency(key: str) -> str:
     """Redis key: what became of the write under a client's idempotency key, as JSON."""
     return f"penstock:idempotency:{key}"

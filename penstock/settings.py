@@ -16,11 +16,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from urllib.parse import quote, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from penstock.errors import ConfigError
+from penstock.raft import Groups, parse_groups
 
 PREFIX = "PENSTOCK_"
 #: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try again
@@ -65,6 +66,15 @@ class Settings(BaseSettings):
     #: logins, definitions, grants and refusals; empty: in the room's log only
     audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
 
+    #: `raft`: stream tables kept by groups of nodes; the names are those of `streamingHAMode` and its companions
+    streaming_ha_mode: Literal["", "raft"] = ""
+    #: `11:NODE1:NODE2:NODE3,12:…`: each group's id (greater than 1) and its members, three or more
+    streaming_raft_groups: str = ""
+    #: `11:NODE4,…`: nodes that keep copies without a vote
+    streaming_raft_learners: str = ""
+    #: `name:11,…`: another name for a group
+    streaming_raft_group_aliases: str = Field("", validate_default=True)
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     clock: Literal["system", "manual"] = "system"
     timezone: str = "UTC"
@@ -82,6 +92,23 @@ class Settings(BaseSettings):
         except Exception as unknown:
             raise ValueError(f"no such time zone: {value}") from unknown
         return value
+
+    @field_validator("streaming_raft_group_aliases", mode="after")
+    @classmethod
+    def _groups_parse(cls, value: str, info: ValidationInfo) -> str:
+        """The last of the three: here they can be read together."""
+        try:
+            parse_groups(info.data.get("streaming_raft_groups", ""), info.data.get("streaming_raft_learners", ""), value)
+        except ConfigError as wrong:
+            raise ValueError(wrong.message + (f" ({wrong.hint})" if wrong.hint else "")) from wrong
+        return value
+
+    @property
+    def raft_groups(self) -> Groups:
+        """The groups of stream tables; none unless `streaming_ha_mode` says so."""
+        if not self.streaming_ha_mode:
+            return Groups()
+        return parse_groups(self.streaming_raft_groups, self.streaming_raft_learners, self.streaming_raft_group_aliases)
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:

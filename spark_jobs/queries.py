@@ -56,7 +56,7 @@ def wanted_topics(catalog: Catalog) -> dict[str, Wanted]:
         topic = names.ingest_topic(database.name)
         found[topic] = Wanted(topic, database.partitions, database.id)
     for table in catalog.tables():
-        if table.topic not in found:
+        if table.topic not in found and catalog.scanned(table.topic):
             found[table.topic] = Wanted(table.topic, table.partitions, table.id)
     return found
 

@@ -43,6 +43,24 @@ class TableVersion:
     renamed: tuple[tuple[str, str], ...] = ()
 
 
+#: second column of every stream table: a row's index, which is its offset in subscriptions too
+ROW_ID = "row_id"
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """What a table of a raft group was made with. `asked_limit` is the cache limit before it was lowered to what is possible."""
+
+    group: int
+    cache_limit: int
+    asked_limit: int
+    retention_minutes: float = 1440
+    key_columns: tuple[str, ...] = ()
+    filter_column: str | None = None
+    timestamp_column: str | None = None
+    pre_cache: int | None = None
+
+
 @dataclass(frozen=True)
 class VirtualColumn:
     """Where a column of a virtual table comes from, by name: whoever bears the name when somebody asks."""
@@ -75,6 +93,18 @@ class Table:
     keep: Duration | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     origins: tuple[VirtualColumn, ...] = ()
+
+    @property
+    def replicated(self) -> Replicated | None:
+        """Set for a stream table kept by a raft group: its rows are written by the group's leader only."""
+        if "raft_group" not in self.options:
+            return None
+        o = self.options
+        return Replicated(
+            int(o["raft_group"]), int(o["cache_limit"]), int(o["asked_limit"]), float(o["retention_minutes"]),
+            tuple(c for c in o.get("key_column", "").split("\x1f") if c), o.get("filter_column") or None, o.get("timestamp_column") or None,
+            int(o["pre_cache"]) if "pre_cache" in o else None,
+        )  # fmt: skip
 
     @property
     def newest(self) -> TableVersion:

@@ -134,6 +134,13 @@ class Catalog:
         found = {ingest_topic(d.name): d.partitions for d in self._databases.copy().values()}
         return found | {t.topic: t.partitions for t in self._tables.copy().values()}
 
+    def scanned(self, topic: str) -> bool:
+        """Whether a query reads the topic: a stream table's own one only while a stream does, because its rows go other ways, too."""
+        tables = self.tables_of_topic(topic)
+        if not tables or any(t.replicated is None for t in tables):
+            return True
+        return any(self.readers_of(t.id) for t in tables)
+
     def topic_owner(self, topic: str) -> int:
         """Id of the database or table that an ingestion topic was made for; 0 when there is none. A topic that was dropped and made
         again under the same name has another owner: nothing kept about the old one's offsets holds for it.

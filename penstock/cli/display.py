@@ -43,7 +43,7 @@ def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
             name,
             Text(room["state"], _STYLE.get(room["state"], "")),
             str(room["pid"] or ""),
-            " ".join(str(ports[port]) for port in _PORTS.get(name, ())),
+            " ".join(str(ports[port]) for port in _PORTS.get(name, (name,) if name in ports else ())),
             str(ports.get(f"{name}-health", "")),
             _duration(time.time() - room["started"]) if room["started"] else "",
             str(room["restarts"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ from penstock.cli.display import rooms_table
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
 from penstock.mesh.process import members
-from penstock.mesh.rooms import ALL_ROOMS, Options, check_rooms
+from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
 from penstock.setup.jars import fetch
@@ -43,6 +44,7 @@ def up(
         DEFAULT_PORT_BASE
     ),
     port: Annotated[list[str] | None, typer.Option(help="one port by name: NAME=NUMBER; may be repeated")] = None,
+    nodes: Annotated[int, typer.Option(envvar="PENSTOCK_NODES", help="nodes of stream tables: NODE1 and so on; 3 make a group")] = 0,
     clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
     safe: Annotated[bool, typer.Option("--safe", help="start no stream: to drop one that does harm before it runs")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
@@ -51,8 +53,9 @@ def up(
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
     environment = _SAFE if safe else ()
-    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), environment)
+    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment)
     check_rooms(options.rooms)
+    check_nodes(nodes, os.environ)
     fetch_all(options.rooms)
     layout = Layout(data_dir.expanduser().absolute())
     if detach:
@@ -179,6 +182,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         safe=bool(options.environment),
         port_base=port_base,
         ports=tuple(own),
+        nodes=options.nodes,
         tied=False,
     )
     state: dict[str, Any] = {}

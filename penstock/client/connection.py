@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from penstock.client.result import Result
+from penstock.client.stream_tables import StreamTables
 from penstock.client.subscribe import Subscription, subscription_request
 from penstock.client.wire import ARROW, CHUNK_ROWS, Rows, chunks, error_of, from_stream, is_objects, to_stream, to_table
 from penstock.client.writer import Writer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.client.stream import Stream
 
 
-class Connection:
+class Connection(StreamTables):
     """A gateway as one user. Safe to use from several threads; `close` it or use it in a `with`."""
 
     def __init__(
@@ -43,6 +44,7 @@ class Connection:
             timeout: seconds that a request may take.
             notifier_url: of the notifier; None: what the gateway says.
         """
+        super().__init__()
         self.url = url.rstrip("/")
         self.database, self.timezone = database, timezone
         self._user, self._password, self._timeout = user, password, timeout
@@ -178,7 +180,11 @@ class Connection:
         """Where the deployment answers links. Raises AuthError or RemoteError."""
         return str(self._send("/v1/info", None, "", {}).json()["federation_url"])
 
+    def _default_database(self) -> str | None:
+        return self.database
+
     def close(self) -> None:
+        self.close_stream_tables()
         self._http.close()
 
     def __enter__(self) -> Self:

@@ -35,6 +35,9 @@ PORT_NAMES = {
     "snode-health": 14,
     "federation-health": 17,
 }
+#: nodes of stream tables that one mesh may have: node1 … node9
+MAX_NODES = 9
+PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)}
 #: below the range that Linux gives to outgoing connections, so nobody takes a picked port before its listener starts
 _PICK_FROM = (15000, 30000)
 

@@ -15,8 +15,9 @@ from typing import Literal
 
 from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
-from penstock.mesh.layout import Layout, Ports
+from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.mesh.process import MESH_VARIABLE
+from penstock.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.setup.java import find_java, spark_java_home
 
 #: room → the package that `python -m` runs
@@ -30,6 +31,8 @@ PACKAGES = {
 }
 SERVERS = ("kafka", "redis")
 ALL_ROOMS = (*SERVERS, *PACKAGES)
+#: the group of three nodes or more when nothing else is said
+DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 
 
@@ -39,7 +42,13 @@ class Options:
 
     rooms: tuple[str, ...] = ALL_ROOMS
     clock: Literal["system", "manual"] = "system"
+    #: nodes of stream tables: node1 (alias NODE1) and so on
+    nodes: int = 0
     environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def all_rooms(self) -> tuple[str, ...]:
+        return (*self.rooms, *(f"node{n}" for n in range(1, self.nodes + 1)))
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,37 @@ def check_rooms(chosen: tuple[str, ...]) -> None:
     if unknown or absent:
         faults = [f"{name}: no such room" for name in unknown] + [f"{name}: {PACKAGES[name]} cannot be run" for name in absent]
         raise ConfigError("cannot start these rooms", detail="; ".join(faults), hint=f"rooms are {', '.join(ALL_ROOMS)}")
+
+
+def check_nodes(nodes: int, environment: Mapping[str, str]) -> None:
+    """Check how many nodes there shall be, and what the groups say about them.
+
+    Raises:
+        ConfigError: too many, or a group names a node that there is not.
+    """
+    if not 0 <= nodes <= MAX_NODES:
+        raise ConfigError(f"{nodes} nodes are not possible", hint=f"0 to {MAX_NODES}")
+    given = streaming(nodes, environment)
+    groups = parse_groups(*(given.get(f"PENSTOCK_STREAMING_RAFT_{part}", "") for part in ("GROUPS", "LEARNERS", "GROUP_ALIASES")))
+    known = {alias(f"node{n}") for n in range(1, nodes + 1)}
+    unknown = [n for n in groups.nodes if n not in known]
+    if nodes and unknown:
+        raise ConfigError(
+            f"{GROUPS} names nodes that do not run here: {', '.join(unknown)}", hint=f"--nodes {nodes} starts {', '.join(known)}"
+        )
+
+
+def alias(room: str) -> str:
+    """The alias of the node that runs as *room*."""
+    return room.upper()
+
+
+def streaming(nodes: int, environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings of stream tables that the caller's environment does not have: with three nodes or more, a group of the first three."""
+    if not nodes or "PENSTOCK_STREAMING_RAFT_GROUPS" in environment:
+        return {k: v for k, v in environment.items() if k.startswith("PENSTOCK_STREAMING_")}
+    found = {"PENSTOCK_STREAMING_HA_MODE": "raft", **{k: v for k, v in environment.items() if k.startswith("PENSTOCK_STREAMING_")}}
+    return found | ({"PENSTOCK_STREAMING_RAFT_GROUPS": DEFAULT_GROUP} if nodes >= MIN_MEMBERS else {})
 
 
 def listeners(room: str) -> list[str]:
@@ -107,6 +147,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     bootstrap = f"127.0.0.1:{ports['kafka']}"
     common = {**os.environ, **addresses(layout, ports, options.rooms), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
     java_options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} -XX:-UsePerfData "-Djava.io.tmpdir={layout.temporary}"'
+    common |= streaming(options.nodes, {**common, **dict(options.environment)})
     common |= {
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(layout.temporary),
@@ -144,7 +185,16 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
             )
         )
     found += [_python_room(name, layout, ports, common, servers) for name in PACKAGES if name in options.rooms]
+    found += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
     return found
+
+
+def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
+    health = ports[f"{name}-health"]
+    own = {"PENSTOCK_TABLES_ALIAS": alias(name), "PENSTOCK_TABLES_PORT": str(ports[name]), "PENSTOCK_TABLES_HEALTH_PORT": str(health)}
+    if "POLARS_MAX_THREADS" not in common:
+        own["POLARS_MAX_THREADS"] = "1"  # as for the gateway: frames are small
+    return Room(name, [sys.executable, "-m", "services.tables"], {**common, **own}, needs, lambda: _ask(health))
 
 
 def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:

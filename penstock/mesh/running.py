@@ -56,6 +56,10 @@ class RunningMesh:
     def store_url(self) -> str:
         return self.settings["PENSTOCK_STORE_URL"]
 
+    def node_url(self, alias: str) -> str:
+        """Where a node of stream tables serves."""
+        return f"http://127.0.0.1:{self.state()['ports'][alias.lower()]}"
+
     @property
     def federation_url(self) -> str:
         return self.settings["PENSTOCK_FEDERATION_URL"]
@@ -140,13 +144,14 @@ def launch(
     ports: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
     safe: bool = False,
+    nodes: int = 0,
     tied: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
     layout.make()
     command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
-    command += ["--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
+    command += ["--nodes", str(nodes), "--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
     command += ["--safe"] if safe else []
     with open(layout.log("supervisor"), "wb") as output:
         return subprocess.Popen(
@@ -191,14 +196,15 @@ def running_mesh(
     environment: Mapping[str, str] | None = None,
     port_base: str = "auto",
     safe: bool = False,
+    nodes: int = 0,
 ) -> Iterator[RunningMesh]:
-    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room.
+    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room, *nodes* are of stream tables.
 
     Raises:
         RemoteError: it does not start.
     """
     layout = Layout(data_dir.absolute())
-    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment, safe=safe)
+    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment, nodes=nodes, safe=safe)
     try:
         settings: Mapping[str, str] = {}
         for state in wait_for_start(supervisor, layout):

@@ -90,7 +90,7 @@ class Supervisor:
         _end_orphans(layout)
         layout.empty_temporary()
         layout.make()
-        require_free(ports, [name for room in options.rooms for name in listeners(room)])
+        require_free(ports, [name for room in options.all_rooms for name in listeners(room)])
         self._kept = {room.name: Kept(room) for room in plan(layout, ports, options)}
         self._started = time.time()
         self._stopping = False

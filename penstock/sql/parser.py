@@ -152,6 +152,8 @@ class StatementParser(ShowParser):
 
     def _create(self) -> Statement:
         or_replace = self.take("OR", "REPLACE")
+        if not or_replace and self.take("STREAM", "TABLE"):
+            return self.create_stream_table()
         if self.take("STREAM"):
             return self.create_stream(or_replace)
         if or_replace:

@@ -130,6 +130,21 @@ def _(s: st.CreateTable) -> str:
     return _words("CREATE", kind, _if("IF NOT EXISTS", s.if_not_exists), name(s.table), _columns(s.columns), _table_options(s.options))
 
 
+@render.register
+def _(s: st.CreateStreamTable) -> str:
+    o = s.options
+    group = o.raft_group if isinstance(o.raft_group, int) else value(o.raft_group)
+    inside = [f"raft_group = {group}", f"cache_limit = {o.cache_limit}"]
+    if o.key_column:
+        inside.append(f"key_column = {value(', '.join(quote_name(k) for k in o.key_column))}")
+    inside += [f"retention_minutes = {o.retention_minutes:g}"] if o.retention_minutes != 1440 else []
+    inside += [f"pre_cache = {o.pre_cache}"] if o.pre_cache is not None else []
+    inside += [f"filter_column = {value(o.filter_column)}"] if o.filter_column else []
+    inside += [f"timestamp_column = {value(o.timestamp_column)}"] if o.timestamp_column else []
+    head = _words("CREATE STREAM TABLE", _if("IF NOT EXISTS", s.if_not_exists), name(s.table), _columns(s.columns))
+    return _words(head, f"WITH {_joined(inside)}")
+
+
 def _child(child: st.ChildDef) -> str:
     origins = _joined(f"{quote_name(c)} FROM {name(t)}.{quote_name(o)}" for c, (t, o) in child.origins) if child.origins else None
     names = _joined(map(quote_name, child.tag_names)) if child.tag_names is not None else None

@@ -153,6 +153,29 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True)
+class StreamTableOptions:
+    """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was written."""
+
+    raft_group: int | str
+    cache_limit: int
+    key_column: tuple[str, ...] = ()
+    retention_minutes: float = 1440
+    pre_cache: int | None = None
+    filter_column: str | None = None
+    timestamp_column: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateStreamTable(Statement):
+    """A stream table kept by a raft group."""
+
+    table: Name
+    columns: tuple[ColumnDef, ...]
+    options: StreamTableOptions
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
 class ChildDef:
     """`table USING stable [(tag_names)] TAGS (tag_values)`; `origins` = (column, (table, column)) of a virtual child."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
@@ -20,12 +21,14 @@ from penstock.sql.statements import (
     CreateFunction,
     CreateSnode,
     CreateStable,
+    CreateStreamTable,
     CreateTable,
     DatabaseOptions,
     Drop,
     DropKind,
     Name,
     Statement,
+    StreamTableOptions,
     TableOptions,
     UseDatabase,
 )
@@ -40,6 +43,11 @@ _IGNORED_DATABASE_OPTIONS = (
     "WAL_LEVEL", "WAL_RETENTION_PERIOD", "WAL_RETENTION_SIZE", "WAL_ROLL_PERIOD", "WAL_SEGMENT_SIZE",
 )  # fmt: skip
 _IGNORED_TABLE_OPTIONS = ("ROLLUP", "SMA", "TTL", "WATERMARK", "MAX_DELAY", "DELETE_MARK")
+_STREAM_TABLE_OPTIONS = (
+    "RAFT_GROUP", "CACHE_LIMIT", "KEY_COLUMN", "RETENTION_MINUTES", "PRE_CACHE", "FILTER_COLUMN", "TIMESTAMP_COLUMN",
+)  # fmt: skip
+#: a name in backticks, or one without commas
+_KEY_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]+))\s*(?:,|$)")
 _IGNORED_COLUMN_OPTIONS = ("ENCODE", "COMPRESS", "LEVEL")
 
 
@@ -221,6 +229,57 @@ class DdlParser(ValueParser):
         if "partitions" in given and "own_topic" not in given:
             self.fail("partitions needs topic='own'", index=self.index - 1, hint="a shared topic has the partitions of its database")
         return given
+
+    # -- stream tables ---------------------------------------------------------------------------------------------
+
+    def create_stream_table(self) -> Statement:
+        """Behind `CREATE STREAM TABLE`."""
+        if_not_exists = self.if_not_exists()
+        table = self.name()
+        columns = self.columns()
+        if not self.sees("WITH"):
+            self.fail("expected WITH", hint="WITH (raft_group=11, cache_limit=100000)")
+        self.index += 1
+        at = self.index
+        given: dict[str, Any] = {}
+
+        def item() -> None:
+            word = self.one_of(_STREAM_TABLE_OPTIONS, "an option of stream tables").lower()
+            if word in given:
+                self.fail(f"{word} is given twice", code="E_OPTION_TWICE", index=self.index - 1)
+            self.expect_type(TokenType.EQ, '"="')
+            if word == "key_column":
+                given[word] = self._key_columns()
+            elif word in ("filter_column", "timestamp_column"):
+                given[word] = self.string()
+            elif word == "raft_group" and self.sees_type(TokenType.STRING):
+                given[word] = self.string()
+            else:
+                given[word] = self._number_of(whole=word != "retention_minutes")
+
+        self.wrapped(item)
+        missing = [w for w in ("raft_group", "cache_limit") if w not in given]
+        if missing:
+            self.fail(f"{' and '.join(missing)} is missing", index=at, hint="WITH (raft_group=11, cache_limit=100000)")
+        return CreateStreamTable(table=table, columns=columns, if_not_exists=if_not_exists, options=StreamTableOptions(**given))
+
+    def _number_of(self, *, whole: bool) -> Any:
+        """A number, so that the one who knows what it is for can say what is wrong with it."""
+        minus = self.take_type(TokenType.DASH)
+        token = self.token
+        if token.token_type is not TokenType.NUMBER or (whole and not token.text.isdigit()) or len(token.text) > 20:
+            self.fail("expected a whole number" if whole else "expected a number")
+        self.index += 1
+        number = int(token.text) if token.text.isdigit() else float(token.text)
+        return -number if minus else number
+
+    def _key_columns(self) -> tuple[str, ...]:
+        """`'a'`, `'a, b'` or `'`odd name`, b'`: names separated by commas, in one string."""
+        at = self.index
+        found = tuple(a or b.strip() for a, b in _KEY_NAME.findall(self.string()))
+        if not found or not all(found):
+            self.fail("expected names of columns, separated by commas", index=at)
+        return found
 
     # -- CREATE TABLE ----------------------------------------------------------------------------------------------
 

@@ -16,10 +16,11 @@ from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
 from services.snode.settings import SnodeSettings
 from services.store.settings import StoreSettings
+from services.tables.settings import TablesSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
 
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings)
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings, TablesSettings)
 PACKAGES = ("penstock", "gateway", "spark_jobs", "services")
 #: parts of codes that are put together
 _PREFIXES = {"E_", "E_STATE_", "E_EVENT_", "E_COUNT_"}

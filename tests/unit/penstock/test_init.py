@@ -9,7 +9,10 @@ import penstock
 
 
 def test_what_is_public() -> None:
-    assert penstock.__all__ == ["Connection", "PenstockError", "Result", "Subscription", "Update", "Writer", "connect"]
+    assert penstock.__all__ == [
+        "Connection", "Message", "PenstockError", "Result", "StreamTable", "Subscription", "TableDefinition", "TableSubscription",
+        "Update", "Writer", "connect", "table",
+    ]  # fmt: skip
     assert dir(penstock) == sorted(penstock.__all__)
     for name in penstock.__all__:
         assert getattr(penstock, name).__name__ == name

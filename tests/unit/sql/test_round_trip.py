@@ -22,6 +22,7 @@ from penstock.sql.statements import (
     CreateFunction,
     CreateStable,
     CreateStream,
+    CreateStreamTable,
     CreateTable,
     CreateView,
     DatabaseOptions,
@@ -35,6 +36,7 @@ from penstock.sql.statements import (
     Statement,
     SteerView,
     StreamOptions,
+    StreamTableOptions,
     TableOptions,
     TargetColumn,
     TargetTag,
@@ -87,6 +89,10 @@ def with_time(items: list[ColumnDef]) -> tuple[ColumnDef, ...]:
 
 column_lists = some.lists(columns, max_size=4).filter(distinct).map(with_time)
 flags = some.booleans()
+stream_table_options = some.builds(
+    StreamTableOptions, some.integers(-3, 99) | names, some.integers(-3, 10**7), some.lists(words.filter(str.strip), max_size=3).map(tuple),
+    some.sampled_from([1440, 1, 0.5, 60]), some.none() | some.integers(-1, 9), some.none() | names, some.none() | names,
+)  # fmt: skip
 table_options = some.builds(
     TableOptions, some.none() | texts, some.none() | durations, some.just(True), some.none() | some.integers(1, 1024)
 )
@@ -118,6 +124,7 @@ def insert_parts(draw: Any) -> InsertPart:
 ddl: some.SearchStrategy[Statement] = some.one_of(
     some.builds(CreateDatabase, name=names, if_not_exists=flags, options=database_options),
     some.builds(AlterDatabase, name=names, options=database_options.filter(lambda o: o != DatabaseOptions())),
+    some.builds(CreateStreamTable, table=tables, columns=column_lists, if_not_exists=flags, options=stream_table_options),
     some.builds(CreateTable, table=tables, columns=column_lists, if_not_exists=flags, options=table_options, stream=flags),
     some.builds(
         lambda c, t, table, e, o, v: CreateStable(table=table, columns=c, tags=tuple(t), if_not_exists=e, options=o, virtual=v),

@@ -1,0 +1,202 @@
+"""Stream tables of raft groups, as far as the gateway has to do with them: it defines them and passes rows on to their leaders.
+
+Who leads and where nodes are it learns from their keys in Redis. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked
+here like those of any table, and written by one producer per table, so a change of the leader loses and doubles nothing. Refused: dropping
+a table that somebody subscribes to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import redis
+from aiohttp import web
+
+from gateway import http, rows
+from gateway.coalescer import Write
+from gateway.door import Door
+from gateway.idempotency import Receipt
+from gateway.publisher import frame_of
+from penstock.catalog.model import Table
+from penstock.catalog.view import Catalog
+from penstock.client.appender import Appender
+from penstock.client.nodes import Nodes
+from penstock.clock import Clock
+from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
+from penstock.presence import Presence, Registry
+from penstock.raft import GROUPS, Group, Groups
+from penstock.sql.plan import TICKS_PER_SECOND
+
+_ENABLE = "`penstock up --nodes 3` sets both; see docs/ha-tables.md"
+#: seconds between looks at Redis while a new table is awaited
+_LOOK_SECONDS = 0.02
+_GONE_SECONDS = 5.0
+
+
+class StreamTables:
+    """`write` from the event loop; the rest from the DDL thread or others."""
+
+    def __init__(
+        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], clock: Clock, loop: asyncio.AbstractEventLoop, *,
+        user: str, password: str, timeout: float,
+    ) -> None:  # fmt: skip
+        self.groups, self._catalog, self._clock, self._loop, self._timeout = groups, catalog, clock, loop, timeout
+        self._registry = Registry(client, 1.0)
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._nodes = Nodes(self.described, f"Basic {basic}")
+        self._appenders: dict[int, Appender] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(4, "stream-tables")
+        self._never = threading.Event()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        for appender in self._appenders.values():
+            appender.abandon()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._nodes.close()
+
+    # ---------------------------------------------------------------- what there is
+
+    def group(self, wanted: int | str) -> Group:
+        """The group with this id or alias. Raises CatalogError."""
+        if not self.groups.groups:
+            missing = GROUPS if not self.groups.groups else "streamingHAMode"
+            raise CatalogError("high availability of stream tables is not enabled", code="E_HA_OFF",
+                               detail=f"streamingHAMode=raft and {missing} are not set", hint=_ENABLE)  # fmt: skip
+        return self.groups.find(wanted)
+
+    def _alive(self, nodes: Sequence[str]) -> dict[str, Presence]:
+        return self._registry.alive(nodes)
+
+    def check_quorum(self, group: Group) -> None:
+        """Refuse what would wait for ever. Raises RemoteError (`E_NO_QUORUM`)."""
+        alive = self._alive(group.members)
+        if len(alive) < group.majority:
+            there = ", ".join(alive) or "none"
+            raise RemoteError(f"group {group.id} has no quorum", code="E_NO_QUORUM", hint="start the missing nodes",
+                              detail=f"of its {len(group.members)} members {there} is there, {group.majority} are needed")  # fmt: skip
+
+    def wait_served(self, table: Table) -> None:
+        """Return when every living member has the new table and one leads it. Raises BusError (`E_NOT_LIVE`)."""
+        assert table.replicated is not None
+        group = self.groups.find(table.replicated.group)
+        end = self._clock.monotonic() + self._timeout
+        while True:
+            alive = self._alive(group.nodes)
+            everywhere = all(table.id in p.tables for p in alive.values())
+            if everywhere and self._led(table, group, alive):
+                return
+            if self._clock.monotonic() > end:
+                raise BusError(f"table {table.name} is made, but its group does not serve it yet", code="E_NOT_LIVE", retryable=True,
+                               detail=f"waited {self._timeout:g} s", hint="`penstock status` shows the nodes")  # fmt: skip
+            self._never.wait(_LOOK_SECONDS)
+
+    def wait_gone(self, tables: Sequence[Table]) -> None:
+        """Return when no living node has dropped tables any more; a node that takes its time is not waited for long."""
+        ids = {t.id for t in tables}
+        end = self._clock.monotonic() + _GONE_SECONDS
+        while any(ids & set(p.tables) for p in self._alive(self.groups.nodes).values()) and self._clock.monotonic() < end:
+            self._never.wait(_LOOK_SECONDS)
+
+    def _led(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
+        for presence in alive.values():
+            if group.id not in presence.leads:
+                continue
+            try:
+                found = self._nodes.ask(presence.url, "/v1/stat", seconds=2.0)
+            except PenstockError:
+                continue
+            if any(t["leads"] and t["table"] == f"{table.database}.{table.name}" for t in found["pubTables"]):
+                return True
+        return False
+
+    def check_unused(self, tables: Sequence[Table]) -> None:
+        """Refuse to drop tables that somebody subscribes to. Raises CatalogError (`E_IN_USE`)."""
+        if not tables:
+            return
+        wanted = {f"{t.database}.{t.name}": t for t in tables}
+        for presence in self._alive(self.groups.nodes).values():
+            try:
+                found = self._nodes.ask(presence.url, "/v1/stat", seconds=2.0)
+            except PenstockError:
+                continue
+            users = [c["topic"] for c in found["pubConns"] if c["table"] in wanted]
+            if users:
+                raise CatalogError(f"cannot drop {', '.join(t.name for t in tables)}: there are subscriptions", code="E_IN_USE",
+                                   detail=", ".join(sorted(users)), hint="unsubscribe them first")  # fmt: skip
+
+    def described(self) -> dict[str, Any]:
+        """Groups, where nodes are, and which tables the groups keep."""
+        nodes: dict[str, str | None] = dict.fromkeys(self.groups.nodes)
+        try:
+            alive: dict[str, Presence] = self._alive(self.groups.nodes)
+        except RemoteError:
+            alive = {}
+        nodes |= self._registry.urls
+        tables = {f"{t.database}.{t.name}": t.replicated.group for t in self._catalog().tables() if t.replicated is not None}
+        groups = [{"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners} for g in self.groups.groups]
+        return {"groups": groups, "nodes": nodes, "alive": sorted(alive), "tables": tables}
+
+    def routes(self, door: Door) -> list[web.RouteDef]:
+        async def groups(_: web.Request) -> web.Response:
+            return http.json_response(await asyncio.to_thread(self.described))
+
+        return [web.get("/v1/groups", door.guard(groups))]
+
+    # ---------------------------------------------------------------- rows
+
+    def write(self, write: Write, key: str | None) -> asyncio.Future[Receipt]:
+        """Have the leader write rows; with *key*, only if that is new."""
+
+        async def run() -> None:
+            try:
+                sent = await self._loop.run_in_executor(self._threads, self._submit, write, key)
+                write.done.set_result(Receipt(await asyncio.wrap_future(sent)))
+            except PenstockError as error:
+                if not write.done.done():
+                    write.done.set_exception(error)
+
+        task = self._loop.create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return write.done
+
+    def _submit(self, write: Write, key: str | None) -> Future[int]:
+        layout = write.layout
+        frame = frame_of(layout, write)
+        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        data = _arrow(frame.select(c.name for c in layout.columns))
+        table = self._catalog().table_by_id(layout.table_id)
+        if table is None or table.replicated is None:
+            raise CatalogError(f'table "{layout.table}" was dropped', code="E_NO_TABLE")
+        return self._appender(table).submit(data) if key is None else self._once(table, data, key)
+
+    def _appender(self, table: Table) -> Appender:
+        assert table.replicated is not None
+        with self._lock:
+            found = self._appenders.get(table.id)
+            if found is None:
+                found = Appender(self._nodes, f"{table.database}.{table.name}", table.replicated.group, patience=self._timeout)
+                self._appenders[table.id] = found
+            return found
+
+    def _once(self, table: Table, data: pa.Table, key: str) -> Future[int]:
+        """A write under an idempotency key is the only one of a producer named by it."""
+        assert table.replicated is not None
+        name = f"{table.database}.{table.name}"
+        appender = Appender(self._nodes, name, table.replicated.group, patience=self._timeout, producer=f"k:{key}"[:128])
+        sent = appender.submit(data)
+        sent.add_done_callback(lambda _: appender.abandon())
+        return sent
+
+
+def _arrow(frame: pl.DataFrame) -> pa.Table:
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())

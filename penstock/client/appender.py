@@ -1,0 +1,261 @@
+"""`Appender`: rows into a stream table, in order, each write once, wherever its leader is.
+
+Writes carry the producer's id and count up. After a lost connection or a change of the leader everything without an answer is sent again
+in the same order under the same numbers, and the leader recognises what is in the log already. So a write that is acked is there once.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.sync.client import ClientConnection, connect
+
+from penstock.client.nodes import Nodes, outcome_unknown
+from penstock.client.wire import error_of, to_stream
+from penstock.errors import OverloadError, PenstockError
+
+#: errors after which the same write is sent again, to whoever leads then
+_AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
+#: seconds of silence with writes under way after which the others are asked who leads
+_SILENCE = 0.5
+_PAUSE = 0.02
+_LONG_PAUSE = 0.25
+
+
+@dataclass(eq=False)
+class _Open:
+    sequence: int
+    data: pa.Table
+    done: Future[int] = field(default_factory=Future)
+
+
+class Appender:
+    """One producer of one table. Safe to use from several threads: their writes get into one order."""
+
+    def __init__(self, nodes: Nodes, table: str, group: int, *, window: int = 256, patience: float = 60.0, producer: str = "") -> None:
+        """
+        Args:
+            nodes: where to find the leader.
+            table: `database.name`.
+            group: that keeps the table.
+            window: most writes without an answer; then `submit` waits.
+            patience: seconds to go on trying without any answer.
+            producer: id among producers; empty: a new one.
+        """
+        self._nodes, self._table, self._group = nodes, table, group
+        self._window, self._patience = window, patience
+        self.producer = producer or f"c-{secrets.token_hex(8)}"
+        self._lock = threading.Condition()
+        #: writes without an answer by their number, in order
+        self._open: dict[int, _Open] = {}
+        self._sequence = 0
+        self._socket: ClientConnection | None = None
+        self._closed = False
+        self._heard = time.monotonic()
+        #: rows that are in the log
+        self.acked = 0
+        #: how often the leader had to be looked for
+        self.connects = 0
+        self._thread = threading.Thread(target=self._run, name=f"appender-{table}", daemon=True)
+        self._thread.start()
+
+    # ---------------------------------------------------------------- the caller's threads
+
+    def submit(self, data: pa.Table) -> Future[int]:
+        """Send rows; the future holds their number once they are in the log.
+
+        Raises:
+            OverloadError: there is no room for more, for as long as `patience`.
+        """
+        with self._lock:
+            if not self._lock.wait_for(lambda: len(self._open) < self._window or self._closed, self._patience):
+                raise OverloadError(f"{len(self._open)} writes have no answer", hint="is there a majority of nodes?")
+            if self._closed:
+                raise OverloadError("this appender is closed", hint="make another one")
+            if not self._open:
+                self._heard = time.monotonic()
+            self._sequence += 1
+            write = _Open(self._sequence, data)
+            self._open[write.sequence] = write
+            if self._socket is not None:
+                self._send(write)
+            self._lock.notify_all()
+        return write.done
+
+    def append(self, data: pa.Table, timeout: float | None = None) -> int:
+        """The same, waiting for the answer. Raises PenstockError."""
+        return self.submit(data).result(timeout)
+
+    def flush(self) -> int:
+        """Wait until every write has its answer; the rows acked so far."""
+        with self._lock:
+            waiting = [w.done for w in self._open.values()]
+        for done in waiting:
+            done.exception()
+        return self.acked
+
+    def close(self) -> None:
+        """Wait for answers, then leave."""
+        self.flush()
+        with self._lock:
+            self._closed = True
+            socket, self._socket = self._socket, None
+            self._lock.notify_all()
+        if socket is not None:
+            socket.close()
+        self._thread.join(5)
+
+    def abandon(self) -> None:
+        """Leave at once: what has no answer gets an error."""
+        with self._lock:
+            self._closed = True
+            socket, self._socket = self._socket, None
+        self._give_up("this appender was closed")
+        if socket is not None:
+            socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _send(self, write: _Open) -> None:
+        """With the lock held. What cannot be sent is sent again with the next connection."""
+        assert self._socket is not None
+        meta = {"penstock.producer": self.producer, "penstock.seq": str(write.sequence), "penstock.settled": str(next(iter(self._open)))}
+        try:
+            self._socket.send(to_stream(write.data, meta))
+        except (OSError, WebSocketException):
+            self._socket = None
+
+    # ---------------------------------------------------------------- the connection's thread
+
+    def _run(self) -> None:
+        avoid, pause = "", _PAUSE
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: bool(self._open) or self._closed)
+                if self._closed and not self._open:
+                    return
+                late = time.monotonic() - self._heard > self._patience
+            if late:
+                self._give_up("nobody leads, or nobody answers")
+                continue
+            url = self._find(avoid)
+            socket = self._connect(url) if url else None
+            if socket is None:
+                avoid = url
+                time.sleep(pause)
+                pause = min(pause * 1.5, _LONG_PAUSE)
+                continue
+            heard = self._heard
+            avoid = url if self._converse(socket) else ""
+            socket.close()
+            pause = _PAUSE if self._heard > heard else min(pause * 1.5, _LONG_PAUSE)
+            time.sleep(pause)
+
+    def _find(self, avoid: str) -> str:
+        try:
+            leader = self._nodes.leader(self._group, avoid=avoid)
+        except PenstockError:
+            return ""
+        return leader.url if leader is not None and leader.url != avoid else ""
+
+    def _connect(self, url: str) -> ClientConnection | None:
+        try:
+            socket = connect(
+                f"{url.replace('http', 'ws', 1)}/v1/append?table={self._table}",
+                additional_headers={"Authorization": self._nodes.authorization}, compression=None, max_size=16 << 20, open_timeout=1.0,
+                close_timeout=0.2, ping_interval=None, legacy=True,
+            )  # fmt: skip
+        except (OSError, WebSocketException):
+            return None
+        try:
+            hello = json.loads(socket.recv(1.0))
+        except (OSError, WebSocketException, ValueError):
+            socket.close()
+            return None
+        if not hello.get("leads"):
+            socket.close()
+            return None
+        self.connects += 1
+        with self._lock:
+            self._socket = socket
+            for write in list(self._open.values()):
+                if self._socket is not None:
+                    self._send(write)
+        return socket
+
+    def _converse(self, socket: ClientConnection) -> bool:
+        """Take answers until the connection is of no use any more; whether the node at its other end should be avoided."""
+        asked = silent_since = time.monotonic()
+        mute = False
+        try:
+            while True:
+                try:
+                    answers = json.loads(socket.recv(_SILENCE))["answers"]
+                except TimeoutError:
+                    now = time.monotonic()
+                    with self._lock:
+                        if self._closed or self._socket is None:
+                            return False
+                        if not self._open:
+                            silent_since = now
+                            continue
+                    if now - max(silent_since, self._heard) > _SILENCE and now - asked > _SILENCE:
+                        asked = now
+                        if self._moved(socket):
+                            mute = True
+                            return True
+                    continue
+                if not self._take(answers):
+                    return False
+        except (ConnectionClosed, OSError, ValueError):
+            return not mute
+        finally:
+            with self._lock:
+                self._socket = None
+
+    def _moved(self, socket: ClientConnection) -> bool:
+        """Whether somebody else leads by now than the node that says nothing."""
+        host, port = socket.remote_address[:2]
+        here = f"http://{host}:{port}"
+        leader = self._nodes.leader(self._group, avoid=here)
+        return leader is not None and leader.url != here
+
+    def _take(self, answers: list[dict[str, Any]]) -> bool:
+        """Settle writes; False when the rest has to be sent again."""
+        with self._lock:
+            for answer in answers:
+                error = error_of(answer["error"]) if "error" in answer else None
+                if error is not None and error.code in _AGAIN:
+                    return False
+                write = self._open.pop(int(answer["seq"]), None)
+                if write is None:
+                    continue
+                self._heard = time.monotonic()
+                if error is None:
+                    self.acked += write.data.num_rows
+                    write.done.set_result(int(answer["rows"]))
+                else:
+                    write.done.set_exception(error)
+            self._lock.notify_all()
+        return True
+
+    def _give_up(self, why: str) -> None:
+        with self._lock:
+            failed, self._open = list(self._open.values()), {}
+            self._heard = time.monotonic()
+            self._lock.notify_all()
+        for write in failed:
+            write.done.set_exception(outcome_unknown(len(failed), why))

@@ -1,0 +1,164 @@
+"""The nodes of stream tables as a client sees them: where they are, who leads, and asking them.
+
+What is known of addresses stays known, so clients find the nodes without gateway and Redis once they have seen them. A node that does not
+answer in time is passed over; nobody waits for a process that sleeps.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from penstock.client.wire import error_of
+from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
+
+#: seconds that a node may take to say who leads
+ASK_SECONDS = 0.6
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who leads a group; `url` may be "" while nobody does."""
+
+    node: str
+    url: str
+    epoch: int
+
+
+class Nodes:
+    """Safe to use from several threads."""
+
+    def __init__(self, fetch: Callable[[], dict[str, Any]], authorization: str) -> None:
+        """
+        Args:
+            fetch: asks the gateway for groups, nodes and tables.
+            authorization: header for the nodes.
+        """
+        self._fetch, self.authorization = fetch, authorization
+        self._lock = threading.Lock()
+        self._urls: dict[str, str] = {}
+        self._groups: list[dict[str, Any]] = []
+        self._tables: dict[str, int] = {}
+        self._http = httpx.Client(headers={"Authorization": authorization})
+
+    def close(self) -> None:
+        self._http.close()
+
+    # ---------------------------------------------------------------- what there is
+
+    def refresh(self) -> dict[str, Any]:
+        """Ask the gateway. Raises PenstockError."""
+        found = self._fetch()
+        with self._lock:
+            self._urls |= {n: u for n, u in found["nodes"].items() if u}
+            self._groups = found["groups"]
+            self._tables = {k.lower(): v for k, v in found["tables"].items()}
+        return found
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Each group's `id`, `alias`, `members`, `learners`."""
+        if not self._groups:
+            self.refresh()
+        return self._groups
+
+    def group_of(self, table: str) -> int:
+        """The group that keeps a stream table. Raises CatalogError."""
+        if table.lower() not in self._tables:
+            self.refresh()
+        found = self._tables.get(table.lower())
+        if found is None:
+            raise CatalogError(f"{table} is no stream table of a group", code="E_NO_TABLE", hint="haStreamTable makes one")
+        return found
+
+    def group(self, wanted: int | str) -> dict[str, Any]:
+        """A group by id or alias. Raises CatalogError."""
+        for group in self.groups():
+            if str(group["id"]) == str(wanted) or group["alias"] and group["alias"] == wanted:
+                return group
+        known = ", ".join(str(g["id"]) for g in self._groups)
+        raise CatalogError(f"there is no group {wanted}", code="E_NO_GROUP", hint=f"groups are {known}")
+
+    def url(self, node: str) -> str:
+        """Where the node called *node* is; `host:port` and URLs are taken as they are. Raises RemoteError."""
+        if node.startswith("http"):
+            return node.rstrip("/")
+        if node not in self._urls:
+            self.refresh()
+        found = self._urls.get(node)
+        if found is None:
+            raise RemoteError(f"node {node} is not known", code="E_NO_NODE", hint="`getStreamingRaftGroups` lists the nodes")
+        return found
+
+    def members(self, group: int) -> list[str]:
+        """Addresses of the nodes that have copies, those not known left out."""
+        nodes = self.group(group)
+        return [self._urls[n] for n in (*nodes["members"], *nodes["learners"]) if n in self._urls]
+
+    # ---------------------------------------------------------------- asking
+
+    def ask(self, url: str, path: str, body: dict[str, Any] | bytes | None = None, *, seconds: float = 10.0) -> Any:
+        """GET without a body, else POST; the answer's JSON (bytes for anything else). Raises PenstockError."""
+        try:
+            if body is None:
+                response = self._http.get(url + path, timeout=seconds)
+            else:
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                response = self._http.post(url + path, content=content, timeout=seconds)
+        except httpx.HTTPError as broken:
+            raise RemoteError(f"the node at {url} cannot be reached", code="E_NODE_DOWN", detail=type(broken).__name__) from broken
+        if response.headers.get("content-type", "").startswith("application/json"):
+            answer = response.json()
+            if not response.is_success:
+                raise error_of(answer["error"], response.status_code)
+            return answer
+        if not response.is_success:
+            raise RemoteError(f"the node at {url} answered with status {response.status_code}")
+        return response.content
+
+    def ask_any(self, urls: Iterable[str], path: str, body: dict[str, Any] | bytes | None = None) -> Any:
+        """The answer of the first node that gives one. Raises PenstockError: the last one's."""
+        failed: PenstockError = RemoteError("no node is known", code="E_NODE_DOWN", hint="`penstock up --nodes 3` starts some")
+        for url in urls:
+            try:
+                return self.ask(url, path, body, seconds=3.0)
+            except PenstockError as error:
+                if error.code not in ("E_NODE_DOWN", "E_NO_TABLE"):
+                    raise
+                failed = error
+        raise failed
+
+    def leader(self, group: int, *, avoid: str = "") -> Leader | None:
+        """Who leads, as most recently known by any node but that at *avoid*; None: nobody, as far as they know."""
+        urls = self.members(group)
+        if not urls:
+            self.refresh()
+            urls = self.members(group)
+        random.shuffle(urls)
+        best: Leader | None = None
+        for url in sorted(urls, key=lambda u: u == avoid):
+            if url == avoid and len(urls) > 1:
+                continue
+            try:
+                answer = self.ask(url, "/v1/node", seconds=ASK_SECONDS)
+            except PenstockError:
+                continue
+            for found in answer["groups"]:
+                with self._lock:
+                    self._urls |= {n: u for n, u in found["urls"].items() if u}
+                if found["id"] == group and found["leader"] and (best is None or found["epoch"] > best.epoch):
+                    best = Leader(found["leader"], found["leader_url"], found["epoch"])
+            if best is not None and best.url != avoid:
+                return best
+        return best
+
+
+def outcome_unknown(rows: int, detail: str) -> BusError:
+    """The error of writes that got no answer in all the time there was."""
+    hint = "they may or may not be written; a key column or reading the table's end tells"
+    return BusError(f"{rows} writes have no answer", detail=detail, hint=hint)

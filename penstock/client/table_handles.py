@@ -1,0 +1,183 @@
+"""Tables as values of a program: what `table`, `haStreamTable` and `createPartitionedTable` give back, and rows put into their form."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.client.appender import Appender
+from penstock.client.result import Result
+from penstock.client.wire import Rows, is_objects, to_table
+from penstock.errors import SchemaError
+
+if TYPE_CHECKING:
+    from penstock.client.stream_tables import StreamTables
+
+#: types of the reference's scripts by their names here
+_TYPES = {
+    "SYMBOL": "VARCHAR(64)", "STRING": "VARCHAR(256)", "LONG": "BIGINT", "SHORT": "SMALLINT", "CHAR": "TINYINT",
+    "NANOTIMESTAMP": "TIMESTAMP", "DATETIME": "TIMESTAMP", "DATE": "TIMESTAMP", "VARCHAR": "VARCHAR(256)",
+    "NCHAR": "NCHAR(64)", "VARBINARY": "VARBINARY(256)",
+}  # fmt: skip
+#: second column of a table made by `createPartitionedTable`, so that rows of one time are different rows
+SINK_KEY = "row_id"
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def quoted(name: str) -> str:
+    return name if _SIMPLE.match(name) else "`" + name.replace("`", "``") + "`"
+
+
+class TableDefinition:
+    """Names and types of columns, and perhaps rows: what the reference's `table` gives."""
+
+    def __init__(self, names: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> None:
+        """
+        Args:
+            names: of the columns; the first is the time.
+            types: by their names here (`TIMESTAMP`, `VARCHAR(16)`, …) or in the reference (`SYMBOL`, `LONG`, …).
+            rows: rows that it holds already; a stream table is made from an empty one.
+
+        Raises:
+            SchemaError: names and types do not fit each other.
+        """
+        if len(names) != len(types) or not names:
+            raise SchemaError(f"{len(names)} names for {len(types)} types", code="E_BODY", hint="table(names, types): as many of each")
+        self.names, self.types, self.rows = tuple(names), tuple(_TYPES.get(t.upper(), t.upper()) for t in types), tuple(rows)
+
+    def columns_sql(self) -> str:
+        """For CREATE … (here)."""
+        return ", ".join(f"{quoted(n)} {t}" for n, t in zip(self.names, self.types, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def table(names: Sequence[str] | Mapping[str, Sequence[Any]], types: Sequence[str] | None = None) -> TableDefinition:
+    """An empty table for `haStreamTable`: `table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])`. Raises SchemaError."""
+    if isinstance(names, Mapping):
+        raise SchemaError("types are missing", code="E_BODY", hint='table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])')
+    return TableDefinition(names, types or ())
+
+
+class StreamTable:
+    """A stream table of a raft group. Appends go to the leader, in order and once each."""
+
+    def __init__(self, client: StreamTables, name: str) -> None:
+        """
+        Args:
+            name: `database.table`.
+        """
+        self._client, self.name = client, name
+        self._schema: pa.Schema | None = None
+        self._appender: Appender | None = None
+        self._lock = threading.Lock()
+
+    def append(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> int:
+        """Append rows and return their number when they are in the log for good (those with a known key count, but are left out).
+
+        Raises:
+            SchemaError: a row does not fit.
+            RemoteError: `E_NO_QUORUM`: fewer nodes than a majority are there.
+        """
+        return self.submit(rows).result()
+
+    def submit(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> Future[int]:
+        """The same without waiting: many writes under way keep their order."""
+        return self.appender.submit(arrow_rows(rows, self.schema))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them, without row_id."""
+        if self._schema is None:
+            found = self._client.describe_table(self.name)
+            self._schema = found["schema"]
+        return self._schema
+
+    @property
+    def appender(self) -> Appender:
+        with self._lock:
+            if self._appender is None:
+                self._appender = self._client.appender(self.name)
+            return self._appender
+
+    def rows(self, *, node: str | None = None) -> Result:
+        """The rows in memory on the leader, or on *node*; `row_id` is their index."""
+        return self._client.memory_rows(self.name, node=node)
+
+    def meta(self, *, node: str | None = None) -> dict[str, Any]:
+        """Sizes and positions: `getPersistenceMeta`."""
+        return self._client.get_persistence_meta(self.name, node=node)
+
+    def close(self) -> None:
+        """Wait for answers and leave; the table stays."""
+        with self._lock:
+            appender, self._appender = self._appender, None
+        if appender is not None:
+            appender.close()
+
+    def __len__(self) -> int:
+        return int(self.meta()["totalSize"])
+
+
+class PartitionedTable:
+    """A table made by `createPartitionedTable`: a place for rows to stay. Rows from a subscription keep their index as part of the key, so
+    the same ones delivered again change nothing.
+    """
+
+    def __init__(self, client: StreamTables, name: str, columns: Sequence[str]) -> None:
+        """
+        Args:
+            name: `database.table`.
+            columns: without the key.
+        """
+        self._client, self.name, self.columns = client, name, tuple(columns)
+
+    def append(self, rows: Rows | Result | Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]) -> int:
+        """Write rows (also as a handler: a message, or a list of columns) and return their number. Raises PenstockError."""
+        ids: Any = getattr(rows, "row_ids", None)
+        if isinstance(rows, list) and rows and isinstance(rows[0], list):
+            data = pa.table(dict(zip(self.columns, rows, strict=True)))
+        elif isinstance(rows, Result):
+            data = rows.table
+        else:
+            data = arrow_rows(rows, None)
+        if ids is None:
+            ids = pa.array(np.random.default_rng(secrets.randbits(64)).integers(0, 2**63 - 1, data.num_rows))
+        return self._client.write(self.name, data.append_column(SINK_KEY, ids))
+
+
+def arrow_rows(rows: Any, schema: pa.Schema | None) -> pa.Table:
+    """Rows in any accepted form as Arrow; objects and lists of columns in the types of *schema*.
+
+    Raises:
+        SchemaError: a value does not fit.
+    """
+    if isinstance(rows, Result):
+        return rows.table
+    if isinstance(rows, Mapping):
+        columns = {str(k): list(v) for k, v in rows.items()}
+    elif is_objects(rows):
+        columns = {str(k): [row.get(k) for row in rows] for k in dict.fromkeys(k for row in rows for k in row)}
+    else:
+        return to_table(rows)
+    types = {f.name.lower(): f for f in schema} if schema is not None else {}
+    made: dict[str, Any] = {}
+    for name, values in columns.items():
+        field = types.get(name.lower())
+        try:
+            if field is not None and pa.types.is_timestamp(field.type):
+                values = [datetime.fromisoformat(v) if isinstance(v, str) else v for v in values]
+            made[name] = pa.array(values, field.type if field is not None else None)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as wrong:
+            kind = field.type if field is not None else "one type"
+            raise SchemaError(f'a value of column "{name}" is no {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
+    return pa.table(made)

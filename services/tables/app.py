@@ -1,0 +1,150 @@
+"""Wiring of a node of stream tables: catalog, copies, election, writer, server, health."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import uvloop
+from aiohttp import web
+from prometheus_client import Gauge
+
+from penstock import redis_link
+from penstock.bus import Admin, Publisher
+from penstock.catalog.reader import CatalogReader
+from penstock.clock import SystemClock
+from penstock.health import Health
+from penstock.log import configure, get
+from penstock.presence import Registry
+from services.tables.election import Election
+from services.tables.inlets import Inlets
+from services.tables.keeper import Keeper
+from services.tables.peers import Peers
+from services.tables.server import Server
+from services.tables.session import Session
+from services.tables.settings import TablesSettings
+
+log = get(__name__)
+#: Redis away must not hold up a turn of the election for long
+_REDIS_SECONDS = 0.5
+#: threads hand over often: an answer must not wait for a batch that is being encoded
+_SWITCH_SECONDS = 0.0005
+
+
+class Writer(threading.Thread):
+    """Sends what producers wrote, table after table."""
+
+    def __init__(self, election: Election) -> None:
+        super().__init__(name="writer", daemon=True)
+        self._election = election
+        self._wake = threading.Event()
+        self._halt = False
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._halt = True
+        self._wake.set()
+        self.join(timeout=5)
+
+    def run(self) -> None:
+        while not self._halt:
+            self._wake.wait(1.0)
+            self._wake.clear()
+            busy = True
+            while busy and not self._halt:
+                sessions = [s for standing in self._election.standings.values() for s in list(standing.sessions.values())]
+                busy = any([self._work(s) for s in sessions])
+
+    @staticmethod
+    def _work(session: Session) -> bool:
+        try:
+            return session.work()
+        except Exception as bug:
+            log.exception("a write could not be sent", table=session.replica.name)
+            session.end(f"a bug: {type(bug).__name__}")
+            return False
+
+
+def run(settings: TablesSettings) -> int:
+    """Serve until told to stop; returns the exit status (1: the log thread died, the supervisor starts anew)."""
+    configure("tables", settings.log_level)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    return uvloop.run(_serve(settings))
+
+
+async def _serve(settings: TablesSettings) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    clock = SystemClock()
+    groups = settings.raft_groups.of(settings.alias)
+    client = redis_link.connect(settings, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS)
+    registry = Registry(client, settings.alive_seconds)
+    admin = Admin(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-admin")
+    with (
+        Health("tables", settings.health_port, host=settings.host, wait_for=("catalog", "copies", "socket")) as health,
+        CatalogReader(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-catalog", children=False) as catalog,
+        Publisher(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}", timeout=settings.ack_timeout) as bus,
+    ):
+        health.ready("catalog")
+        keeper = Keeper(settings, groups, catalog, admin, clock, loop)
+        election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group)
+        server = Server(settings, catalog, keeper, election, registry)
+        writer = Writer(election)
+        election.wake_writer = writer.wake
+        election.on_change = lambda: _soon(loop, server.wake)
+        _metrics(health, keeper, server)
+        keeper.start()
+        runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.TCPSite(runner, settings.host, settings.port, backlog=1024, reuse_address=True).start()
+        health.ready("socket")
+        writer.start()
+        election.start()
+        basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
+        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}").run())
+        inlets = asyncio.create_task(Inlets(settings, catalog, keeper, election, admin).run())
+        status = await _watch(stop, keeper, health)
+        await asyncio.to_thread(election.stop)
+        for task in (peers, inlets):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await server.close()
+        await runner.cleanup()
+        await asyncio.to_thread(writer.stop)
+        await asyncio.to_thread(keeper.stop)
+    return status
+
+
+def _soon(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(action)
+
+
+async def _watch(stop: asyncio.Event, keeper: Keeper, health: Health) -> int:
+    while not stop.is_set():
+        health.ready("copies", keeper.caught_up.is_set(), "the logs are not read yet")
+        if keeper.failed is not None:
+            return 1
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), 0.2)
+    return 0
+
+
+def _metrics(health: Health, keeper: Keeper, server: Server) -> None:
+    rows = Gauge("penstock_tables_rows", "Rows that the tables ever had, by this node's copies", registry=health.registry)
+    rows.set_function(lambda: sum(r.copy.next for r in keeper.all()))
+    memory = Gauge("penstock_tables_memory_rows", "Rows in memory", registry=health.registry)
+    memory.set_function(lambda: sum(r.copy.next - r.copy.memory_first for r in keeper.all()))
+    subscribers = Gauge("penstock_tables_subscribers", "Subscriptions connected here", registry=health.registry)
+    subscribers.set_function(lambda: len(server.subscribers))
+    fenced = Gauge("penstock_tables_fenced_records", "Records of former leaders that were dropped", registry=health.registry)
+    fenced.set_function(lambda: sum(r.fenced for r in keeper.all()))

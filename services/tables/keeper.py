@@ -1,0 +1,199 @@
+"""Keeps this node's copies: which tables the catalog says, each read from its log, written to disk and shortened in time.
+
+Two threads: one reads the logs of all tables, one writes files. Refused: anything about leading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+
+from penstock.bus import Admin, Batch, Reader
+from penstock.catalog.model import Table
+from penstock.catalog.reader import CatalogReader
+from penstock.clock import Clock, milliseconds
+from penstock.errors import BusError
+from penstock.log import get
+from penstock.raft import Group
+from services.tables.copy import Copy, Shape
+from services.tables.replica import Replica
+from services.tables.rows import Rows
+from services.tables.settings import TablesSettings
+
+log = get(__name__)
+_QUEUE_BYTES = 16 << 20
+_MINUTE_MS = 60_000
+#: the log is not read further while a table has this many times `flush_rows` waiting for a file
+_BEHIND = 4
+_RETRY_SECONDS = 0.3
+
+
+class Keeper:
+    """One per node."""
+
+    def __init__(
+        self, settings: TablesSettings, groups: tuple[Group, ...], catalog: CatalogReader, admin: Admin, clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:  # fmt: skip
+        self._settings, self._groups, self._catalog, self._admin = settings, {g.id for g in groups}, catalog, admin
+        self._clock, self._loop = clock, loop
+        self._directory = settings.directory
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._replicas: dict[int, Replica] = {}
+        self._followed = -1
+        self._halt = threading.Event()
+        self._saved = threading.Condition()
+        self._threads = [threading.Thread(target=t, name=n, daemon=True) for t, n in ((self._read, "log"), (self._save, "files"))]
+        #: all that was there at the start has been applied
+        self.caught_up = threading.Event()
+        self.failed: BaseException | None = None
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Write what is in memory only, then end."""
+        self._halt.set()
+        for thread in self._threads:
+            thread.join(timeout=15)
+
+    def all(self) -> list[Replica]:
+        return list(self._replicas.copy().values())
+
+    def of_group(self, group: int) -> list[Replica]:
+        return [r for r in self.all() if r.replicated.group == group]
+
+    def find(self, database: str, name: str) -> Replica | None:
+        """The replica of a table by its name."""
+        wanted = (database.lower(), name.lower())
+        return next((r for r in self.all() if (r.table.database.lower(), r.table.name.lower()) == wanted), None)
+
+    # ---------------------------------------------------------------- the log
+
+    def _read(self) -> None:
+        try:
+            while not self._halt.is_set():
+                try:
+                    self._read_on()
+                except BusError as error:
+                    log.warning("the logs cannot be read for now", error=str(error))
+                    self._followed = -1
+                    self._halt.wait(_RETRY_SECONDS)
+        except BaseException as error:  # noqa: B036  the node must see it and end
+            log.exception("the log thread ended")
+            self.failed = error
+
+    def _read_on(self) -> None:
+        reading: dict[str, Replica] = {}
+        with Reader(
+            self._settings.kafka_bootstrap,
+            {},
+            client_id=f"tables-{self._settings.alias}",
+            ends=True,
+            max_wait_ms=50,
+            queue_bytes=_QUEUE_BYTES,
+        ) as reader:
+            while not self._halt.is_set():
+                self._follow(reader, reading)
+                for batch in reader.read(1_000, 0.05):
+                    self._take(batch, reading)
+                if not self.caught_up.is_set() and all((t, 0) in reader.at_end for t in reading):
+                    self.caught_up.set()
+
+    def _take(self, batch: Batch, reading: dict[str, Replica]) -> None:
+        replica = reading.get(batch.topic)
+        if replica is None:
+            return
+        replica.apply(batch)
+        with self._saved:
+            while replica.copy.waiting > _BEHIND * self._settings.flush_rows and not self._halt.is_set():
+                self._saved.wait(0.5)
+
+    def _follow(self, reader: Reader, reading: dict[str, Replica]) -> None:
+        """Begin with tables that are new in the catalog, leave those that are gone."""
+        catalog = self._catalog.catalog
+        revision = catalog.revision
+        if revision == self._followed:
+            return
+        wanted = {t.id: t for t in catalog.tables() if t.replicated is not None and t.replicated.group in self._groups}
+        for table_id in [i for i in self._replicas if i not in wanted]:
+            replica = self._replicas.pop(table_id)
+            replica.drop()
+            if reading.pop(replica.table.topic, None) is not None:
+                reader.remove([(replica.table.topic, 0)])
+            replica.copy.remove()
+            log.info("table dropped", table=replica.name)
+        topics = self._admin.topics() if any(t.topic not in reading for t in wanted.values()) else {}
+        complete = True
+        for table in wanted.values():
+            if table.topic in reading:
+                continue
+            if table.topic not in topics:
+                complete = False
+                continue
+            replica = self._replicas.get(table.id) or self._open(table)
+            self._replicas[table.id] = replica
+            start = max(replica.copy.offset, self._admin.start_offsets([(table.topic, 0)])[table.topic, 0])
+            reader.add({(table.topic, 0): start})
+            reading[table.topic] = replica
+        if complete:
+            self._followed = revision
+            self._remove_leftovers({str(i) for i in wanted})
+
+    def _open(self, table: Table) -> Replica:
+        replicated = table.replicated
+        assert replicated is not None
+        home = self._catalog.catalog.database(table.database)
+        ahead = home.max_ahead.ticks(table.precision) if home is not None else 0
+        limit = replicated.cache_limit
+        pre_cache = limit if replicated.pre_cache is None else replicated.pre_cache
+        shape = Shape(
+            table.id, limit, int(replicated.retention_minutes * _MINUTE_MS), replicated.key_columns, pre_cache,
+            self._settings.flush_rows, self._settings.max_producers,
+        )  # fmt: skip
+        copy = Copy(self._directory / str(table.id), shape)
+        log.info("table opened", table=f"{table.database}.{table.name}", group=replicated.group, rows=copy.next, earliest=copy.earliest)
+        return Replica(table, Rows(table, ahead), copy, self._loop)
+
+    def _remove_leftovers(self, known: set[str]) -> None:
+        """Files of tables that were dropped while this node was away."""
+        for path in self._directory.iterdir():
+            if path.name.isdigit() and path.name not in known and int(path.name) < self._catalog.catalog.next_id:
+                shutil.rmtree(path, ignore_errors=True)
+
+    # ---------------------------------------------------------------- files
+
+    def _save(self) -> None:
+        flushed: dict[int, float] = {}
+        swept = 0.0
+        while True:
+            ending = self._halt.is_set()
+            now = time.monotonic()
+            for replica in self.all():
+                table_id = replica.table.id
+                late = now - flushed.setdefault(table_id, now) >= self._settings.flush_seconds
+                if ending or late or replica.copy.due():
+                    self._flush(replica)
+                    flushed[table_id] = now
+            if now - swept >= self._settings.sweep_seconds:
+                swept = now
+                for replica in self.all():
+                    replica.copy.expire(milliseconds(self._clock))
+            if ending:
+                return
+            self._halt.wait(0.05)
+
+    def _flush(self, replica: Replica) -> None:
+        try:
+            with replica.lock:  # the position and the rows belong together
+                pending = replica.copy.begin_flush()
+            if pending is not None:
+                replica.copy.finish_flush(pending)
+        except OSError as full:
+            log.error("a copy cannot be written to disk; it is tried again", table=replica.name, error=str(full))
+            replica.copy.undo_flush()
+        with self._saved:
+            self._saved.notify_all()

@@ -1,0 +1,136 @@
+"""Rows of a stream table between the three forms they have: as producers send them, on the wire, and as copies keep them.
+
+Owns the rules a producer's rows must keep: known columns, types without loss, texts within their length, times within MAX_AHEAD. Refused:
+a row_id from outside, because the leader numbers the rows.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from penstock.catalog.model import ROW_ID, Table
+from penstock.codec import TableCodec
+from penstock.errors import SchemaError
+from penstock.sql.plan import TICKS_PER_SECOND, Column
+
+#: a record of rows has about this many bytes at most
+RECORD_BYTES = 900_000
+_ARROW = pl.CompatLevel.oldest()
+
+
+class Rows:
+    """Of one table version. Safe to share."""
+
+    def __init__(self, table: Table, max_ahead: int) -> None:
+        """
+        Args:
+            table: a stream table.
+            max_ahead: ticks that a row's time may lie in the future.
+        """
+        self.table, self.codec = table, TableCodec(table)
+        self.user = tuple(c for c in table.columns if c.name != ROW_ID)
+        self._max_ahead = max_ahead
+        self._by_name = {c.name.lower(): c for c in self.user}
+        replicated = table.replicated
+        #: filled by the leader when rows come without it
+        self.stamped = replicated.timestamp_column if replicated is not None else None
+        self.schema = self.kept(self.empty()).schema
+
+    def empty(self) -> pl.DataFrame:
+        """No rows, with all columns as they are inside."""
+        return pl.DataFrame(schema={c.name: c.type.polars() for c in self.table.columns})
+
+    # ---------------------------------------------------------------- in
+
+    def given(self, data: pa.Table, now: int) -> pl.DataFrame:
+        """A producer's rows as a frame of all user columns; *now* is nanoseconds.
+
+        Raises:
+            SchemaError: a row does not fit.
+        """
+        frame = pl.from_arrow(data)
+        assert isinstance(frame, pl.DataFrame)
+        named: dict[str, pl.Series] = {}
+        for name in frame.columns:
+            column = self._by_name.get(name.lower())
+            if column is None:
+                close = difflib.get_close_matches(name.lower(), list(self._by_name), n=1)
+                hint = f"did you mean {close[0]}?" if close else f"columns are {', '.join(self._by_name)}"
+                raise SchemaError(f'table {self.table.name} has no column "{name}" to fill', code="E_ROW", hint=hint)
+            named[column.name] = self._cast(frame[name], column)
+        ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
+        if self.stamped is not None:
+            named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(0, frame.height)
+        made = pl.DataFrame(
+            [named.get(c.name, pl.Series(c.name, [None], dtype=c.type.polars()).new_from_index(0, frame.height)) for c in self.user]
+        )
+        self._check(made, ticks)
+        return made
+
+    def _cast(self, series: pl.Series, column: Column) -> pl.Series:
+        kind = column.type
+        wanted = kind.polars()
+        try:
+            if kind.kind == "TIMESTAMP":
+                if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
+                    series = series.cast(pl.Datetime(self.table.precision, getattr(series.dtype, "time_zone", None)))
+                elif not (series.dtype.is_integer() or series.dtype == pl.Null):
+                    raise SchemaError(f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW")
+                return series.cast(pl.Int64).alias(column.name)
+            text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
+            if kind.text and not text and series.dtype != pl.Null or text and not kind.text:
+                raise SchemaError(f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW")
+            if kind.integer and series.dtype.is_float():
+                raise SchemaError(f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW", hint="convert it to whole numbers")
+            return series.cast(wanted, strict=True).alias(column.name)
+        except pl.exceptions.PolarsError as wrong:
+            raise SchemaError(f'a value of column "{column.name}" does not fit {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
+
+    def _check(self, frame: pl.DataFrame, now: int) -> None:
+        time = frame[self.user[0].name]
+        if time.null_count():
+            raise SchemaError(f'a row has no time: column "{time.name}" is null', code="E_NULL_TIME")
+        newest = time.max()
+        if newest is not None and int(str(newest)) > now + self._max_ahead:
+            raise SchemaError(f'a time in column "{time.name}" is more than MAX_AHEAD in the future', code="E_ROW", detail=str(newest))
+        for column in self.user:
+            if column.type.sized:
+                size = frame[column.name]
+                length = size.bin.size() if column.type.kind == "VARBINARY" else size.str.len_bytes()
+                if column.type.kind == "NCHAR":
+                    length = size.str.len_chars()
+                if int(str(length.max() or 0)) > column.type.length:
+                    raise SchemaError(f'a value of column "{column.name}" is longer than {column.type.length}', code="E_ROW")
+
+    # ---------------------------------------------------------------- to the log
+
+    def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
+        """Rows with their index and the table's name, as the codec takes them."""
+        name = pl.Series("tbname", [self.table.name]).new_from_index(0, frame.height)
+        ids = pl.Series(ROW_ID, np.arange(first, first + frame.height, dtype=np.int64))
+        # put together from columns: a query engine's plan would cost a single row more than all the rest of this
+        return pl.DataFrame([name, ids, *frame.get_columns()])
+
+    @staticmethod
+    def records(frame: pl.DataFrame) -> list[pl.DataFrame]:
+        """The frame in pieces that each make one record."""
+        pieces = max(-(-int(frame.estimated_size()) // (RECORD_BYTES // 2)), 1)
+        step = -(-frame.height // pieces)
+        return [frame.slice(at, step) for at in range(0, frame.height, step)]
+
+    # ---------------------------------------------------------------- from the log
+
+    def kept(self, decoded: pl.DataFrame) -> pa.RecordBatch:
+        """Decoded rows as copies keep them: the table's columns with real times, in one batch."""
+        arrays, fields = [], []
+        for column in self.table.columns:
+            array = decoded.get_column(column.name).to_arrow(compat_level=_ARROW)
+            if column.type.kind == "TIMESTAMP":
+                array = array.view(pa.timestamp(self.table.precision, "UTC"))
+            arrays.append(array)
+            fields.append(pa.field(column.name, array.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

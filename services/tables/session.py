@@ -1,0 +1,398 @@
+"""What the leader of a group does for one table: orders writes, numbers rows, writes records, answers producers.
+
+Begins with a record that opens the epoch and serves once this node has read that record back from the log and found it good: from then on
+it knows every row before its own. A write is answered when its record is in the log with no higher epoch before it. Mostly the place that
+Kafka reports says so: if all records before it have been read, nothing else is in between, and the copy takes the rows as they were sent.
+Otherwise (a control record, or another leader) the record has to be read back. Whatever goes wrong ends the session; nothing is answered
+after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from penstock.bus import Delivery, Publisher
+from penstock.clock import Clock
+from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
+from penstock.log import get
+from services.tables.copy import keys_of
+from services.tables.replica import Content, Replica
+from services.tables.rows import Rows
+from services.tables.stamp import Part, Producers, Trace, pack
+from services.tables.writes import Cut, Entry, Offset, Write, cuts, judge
+
+log = get(__name__)
+#: writes that share records, at most: bytes
+_TOGETHER = 8 << 20
+_RECORD_LIMIT = 6 << 20
+#: refused writes that are remembered
+_REFUSED = 1_000
+
+
+def not_leader(table: str, why: str) -> RemoteError:
+    return RemoteError(f"this node does not lead {table}", code="E_NOT_LEADER", detail=why, hint="ask any node who leads now")
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A record under way."""
+
+    number: int
+    complete: list[Entry]
+    #: what a reader will find in it
+    content: Content | None = None
+
+
+class Term:
+    """The time that a node leads a group. Its tables begin together: no row is written before each log has the epoch's first record."""
+
+    def __init__(self, epoch: int, leader: str) -> None:
+        """
+        Args:
+            epoch: of the lease.
+            leader: the node's alias and what tells its terms apart.
+        """
+        self.epoch, self.leader, self.opened = epoch, leader, False
+        self._waiting: set[int] = set()
+        self._begun: set[int] = set()
+
+    def expect(self, table_id: int) -> None:
+        """Writes wait for this table, too; not those of tables that are served already."""
+        self._waiting.add(table_id)
+
+    def began(self, table_id: int) -> None:
+        """The table's log is in this epoch."""
+        self._waiting.discard(table_id)
+        self._begun.add(table_id)
+        if not self._waiting:
+            self.opened = True
+
+    def serves(self, table_id: int) -> bool:
+        return self.opened and table_id in self._begun
+
+
+class Session:
+    """`submit` from the event loop, `work` from the writer thread, `applied` from the log thread, deliveries from Kafka's."""
+
+    def __init__(
+        self, replica: Replica, term: Term, bus: Publisher, clock: Clock, loop: asyncio.AbstractEventLoop, *,
+        max_bytes: int, wake: Callable[[], None], on_over: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            term: what this node leads under.
+            max_bytes: of writes that may wait.
+            wake: has the writer thread call `work`.
+            on_over: called once when the session cannot go on.
+        """
+        self.replica, self._term, self.epoch, self.leader = replica, term, term.epoch, term.leader
+        self._bus, self._clock, self._loop = bus, clock, loop
+        self._max_bytes, self._wake, self._on_over = max_bytes, wake, on_over
+        self._lock = threading.RLock()
+        self._queue: deque[Entry] = deque()
+        self._sent: deque[_Sent] = deque()
+        self._repeats: dict[tuple[str, int], list[Write]] = {}
+        self._under_way: set[tuple[str, int]] = set()
+        self._pending = 0
+        #: keys of rows sent and not read back yet, and of which record: the copy does not have them
+        self._pending_keys: set[Any] = set()
+        self._keys_of: deque[tuple[int, list[Any]]] = deque()
+        #: writes that do not fit the table, so that the same one gets the same answer
+        self._refused: OrderedDict[tuple[str, int], PenstockError] = OrderedDict()
+        self._producers = Producers(replica.copy.shape.max_producers)
+        self._number = 0
+        self._row = 0
+        self.over = ""
+        #: why writes are refused although this node leads; "" when they are not
+        self.refuses = ""
+        self.acked_rows = 0
+
+    def start(self) -> None:
+        """Open the epoch in the log."""
+        value = self._codec.empty(producer=self._producer, from_offset=-1, offset=pack(self.epoch, 0), trace=str(Trace(self.leader)))
+        self._send(value, _Sent(0, []))
+
+    @property
+    def serving(self) -> bool:
+        """Whether writes are taken: every table of the group has begun its epoch."""
+        return not self.over and self._term.serves(self.replica.table.id)
+
+    @property
+    def _codec(self) -> Any:
+        return self.replica.rows.codec
+
+    @property
+    def _producer(self) -> str:
+        return self.replica._producer  # noqa: SLF001 - the same table's
+
+    # ---------------------------------------------------------------- the event loop
+
+    def submit(self, entry: Entry) -> None:
+        """Take a write in; its future gets the number of its rows, or the error.
+
+        Raises:
+            RemoteError: this node does not lead (`E_NOT_LEADER`), or the group has no majority (`E_NO_QUORUM`).
+            OverloadError: too much waits already.
+        """
+        with self._lock:
+            if self.over or not self.serving:
+                raise not_leader(self.replica.name, self.over or "it is about to")
+            if self.refuses and isinstance(entry, Write):
+                raise RemoteError(f"table {self.replica.name} takes no writes", code="E_NO_QUORUM", detail=self.refuses,
+                                  hint="start the missing nodes")  # fmt: skip
+            if self._pending + entry.size > self._max_bytes and self._pending:
+                raise OverloadError("too many writes wait", hint="wait for answers before writing more")
+            self._pending += entry.size
+            self._queue.append(entry)
+        self._wake()
+
+    # ---------------------------------------------------------------- the writer thread
+
+    def work(self) -> bool:
+        """Send what waits; whether there was something."""
+        with self._lock:
+            if not self._queue or self.over:
+                return False
+            taken: list[Entry] = []
+            size = 0
+            while self._queue and (not taken or size + self._queue[0].size <= _TOGETHER):
+                taken.append(self._queue.popleft())
+                size += taken[-1].size
+        try:
+            self._publish(taken)
+        except PenstockError as error:
+            self.end(f"{error.message} {error.detail}".strip())
+        return True
+
+    def _publish(self, entries: Sequence[Entry]) -> None:
+        writes: list[Write] = []
+        offsets: list[Offset] = []
+        for entry in entries:
+            if isinstance(entry, Offset):
+                offsets.append(entry)
+            elif self._judged(entry):
+                # as if it were sent: the next one of this producer follows it
+                self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+                writes.append(entry)
+        frame, writes = self._frame(writes)
+        found = self._cut(frame, writes)
+        tail = found[-1] if found else None
+        for offset in offsets:
+            if tail is None:
+                tail = Cut(0, 0)
+                found.append(tail)
+            last = self._producers.get(offset.part.producer)
+            if last is None or offset.row < 0 or offset.row > last.sequence:
+                self._producers.note(offset.part)
+                tail.parts.append(offset.part)
+            tail.complete.append(offset)
+        for cut in found:
+            self._record(cut, self._accepted)
+
+    def _judged(self, write: Write) -> bool:
+        """Whether the write has to be sent; answers it, or lets it wait for its first copy, when not."""
+        try:
+            kind = judge(self._producers.get(write.producer), write)
+        except PenstockError as error:
+            self._answer([write], error)
+            return False
+        key = (write.producer, write.sequence)
+        with self._lock:
+            if kind == "new" or kind == "rest":
+                self._under_way.add(key)
+                return True
+            if key in self._under_way:
+                self._repeats.setdefault(key, []).append(write)
+                return False
+            refused = self._refused.get(key)
+        self._answer([write], refused)
+        return False
+
+    def _frame(self, writes: list[Write]) -> tuple[pl.DataFrame, list[Write]]:
+        """The rows of all good writes; the others are answered."""
+        rows, now = self.replica.rows, self._clock.now()
+        if not writes:
+            return rows.empty(), []
+        try:
+            return rows.given(_concat([w.data.slice(w.skip) for w in writes]), now), writes
+        except PenstockError as error:
+            if len(writes) == 1:
+                self._refuse(writes[0], error)
+                return rows.empty(), []
+        good: list[Write] = []
+        frames: list[pl.DataFrame] = []
+        for write in writes:
+            try:
+                frames.append(rows.given(write.data.slice(write.skip), now))
+                good.append(write)
+            except PenstockError as error:
+                self._refuse(write, error)
+        return (pl.concat(frames) if frames else rows.empty()), good
+
+    def _refuse(self, write: Write, error: PenstockError) -> None:
+        with self._lock:
+            key = (write.producer, write.sequence)
+            self._under_way.discard(key)
+            waiting = self._repeats.pop(key, [])
+            self._refused[key] = error
+            while len(self._refused) > _REFUSED:
+                self._refused.popitem(last=False)
+        self._answer([write, *waiting], error)
+
+    def _cut(self, frame: pl.DataFrame, writes: list[Write]) -> list[Cut]:
+        """Records for the rows; sets `_accepted` to those that are new by key."""
+        self._accepted = frame
+        if not writes:
+            return []
+        taken = np.arange(frame.height, dtype=np.int64)
+        keys = self.replica.copy.shape.key_columns
+        if keys and frame.height:
+            taken = self._new_keys(frame.select(keys))
+            self._accepted = frame[taken]
+        sizes = [piece.height for piece in Rows.records(self._accepted)] if self._accepted.height else []
+        ends = np.cumsum(sizes).tolist() or [0]
+        return cuts(writes, taken, ends)
+
+    def _new_keys(self, keys: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Places of the rows whose key is not there yet; they count as there from now on. The one loop over rows: a key is an object."""
+        listed = keys_of(keys.to_arrow().combine_chunks().to_batches()[0], keys.columns)
+        known, pending = self.replica.copy.keys, self._pending_keys
+        taken: list[int] = []
+        with self._lock:
+            for i, key in enumerate(listed):
+                if key not in pending and key not in known:
+                    pending.add(key)
+                    taken.append(i)
+        return np.array(taken, dtype=np.int64)
+
+    def _record(self, cut: Cut, accepted: pl.DataFrame) -> None:
+        self._number += 1
+        part = accepted.slice(cut.low, cut.high - cut.low)
+        stamp: dict[str, Any] = {"producer": self._producer, "from_offset": self._row, "offset": pack(self.epoch, self._number)}
+        trace = str(Trace(self.leader, tuple(cut.parts)))
+        kept: pa.RecordBatch | None = None
+        if part.height:
+            numbered = self.replica.rows.numbered(part, self._row)
+            kept = self.replica.rows.kept(numbered)
+            values = self._codec.encode(numbered, writes=cut.counts, trace=trace, max_bytes=_RECORD_LIMIT, **stamp)
+            if len(values) > 1:
+                raise BusError("a record does not hold the rows it should", code="E_INTERNAL")
+        else:
+            values = [self._codec.empty(trace=trace, **stamp)]
+        keys = self.replica.copy.shape.key_columns
+        of_keys = list(keys_of(part.select(keys).to_arrow().combine_chunks().to_batches()[0], keys)) if keys and part.height else []
+        content = Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, kept)
+        self._row += part.height
+        with self._lock:
+            if of_keys:
+                self._keys_of.append((self._number, of_keys))
+        self._send(values[0], _Sent(self._number, cut.complete, content))
+
+    def _send(self, value: bytes, sent: _Sent) -> None:
+        with self._lock:
+            if self.over:
+                return
+            self._sent.append(sent)
+        self._bus.send(
+            self.replica.table.topic, value, key=self.replica.table.name.encode(), partition=0,
+            on_delivery=lambda result: self._delivered(sent, result),
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- Kafka's thread and the log thread
+
+    def _delivered(self, sent: _Sent, result: Delivery | BusError) -> None:
+        if isinstance(result, BusError):
+            self.end(f"Kafka did not take a record: {result.detail or result.message}")
+            return
+        # everything before it has been read: nobody can have begun a higher epoch in between
+        if not self.over and sent.content is not None and self.replica.take(result.offset, result.timestamp, sent.content):
+            with self._lock:
+                self._settle(sent.number)
+
+    def applied(self, offset: int, epoch: int, number: int, leader: str, accepted: bool) -> None:
+        """A record was read from the log, and counted or not."""
+        mine = epoch == self.epoch and leader == self.leader
+        if not mine:
+            if accepted and epoch > self.epoch:
+                self.end(f"{leader.partition('.')[0]} leads since epoch {epoch}")
+            return
+        if not accepted:
+            self.end(f"a record of epoch {epoch} came too late")
+            return
+        with self._lock:
+            if self.over:
+                return
+            if number == 0:
+                copy = self.replica.copy
+                self._producers, self._row = copy.producers.copy(), copy.next
+                self._term.began(self.replica.table.id)
+            self._settle(number)
+
+    def _settle(self, number: int) -> None:
+        """Records up to *number* are in the log for good, and in this node's copy."""
+        while self._keys_of and self._keys_of[0][0] <= number:
+            self._pending_keys.difference_update(self._keys_of.popleft()[1])
+        self._confirm(number)
+
+    def _confirm(self, number: int) -> None:
+        """All records up to *number* are certain."""
+        done: list[Entry] = []
+        while self._sent and self._sent[0].number <= number:
+            sent = self._sent.popleft()
+            for entry in sent.complete:
+                done.append(entry)
+                if isinstance(entry, Write):
+                    key = (entry.producer, entry.sequence)
+                    self._under_way.discard(key)
+                    done += self._repeats.pop(key, [])
+                    self.acked_rows += entry.rows
+        if done:
+            self._answer(done, None)
+
+    def end(self, why: str) -> None:
+        """Stop: whoever waits is told to go to the next leader; what is under way may have happened or not."""
+        with self._lock:
+            if self.over:
+                return
+            self.over = why
+            left = [*self._queue, *(e for s in self._sent for e in s.complete), *(w for ws in self._repeats.values() for w in ws)]
+            self._queue.clear()
+            self._sent.clear()
+        log.info("leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why)
+        self._answer(left, not_leader(self.replica.name, why))
+        self._on_over(why)
+
+    def _answer(self, entries: Sequence[Entry], error: PenstockError | None) -> None:
+        with self._lock:
+            self._pending -= sum(e.size for e in entries)
+        if entries and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_resolve, list(entries), error)
+
+
+def _resolve(entries: Sequence[Entry], error: PenstockError | None) -> None:
+    for entry in entries:
+        if entry.done.done():
+            continue
+        if error is not None:
+            entry.done.set_exception(error)
+        else:
+            entry.done.set_result(entry.rows if isinstance(entry, Write) else entry.row)
+
+
+def _concat(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of producers that may send columns in different orders or types."""
+    if len(tables) == 1:
+        return tables[0]
+    first = tables[0].schema
+    if all(t.schema.equals(first) for t in tables[1:]):
+        return pa.concat_tables(tables)
+    return pa.concat_tables(tables, promote_options="permissive")

@@ -1,0 +1,123 @@
+"""Writes as they come in, what is to be done with each, and how they go into records. Pure decisions of a leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.errors import SchemaError
+from services.tables.stamp import Part
+
+
+@dataclass(eq=False)
+class Write:
+    """Rows of one producer. `settled`: it has an answer for every write before this sequence number."""
+
+    producer: str
+    sequence: int
+    settled: int
+    data: pa.Table
+    size: int
+    done: asyncio.Future[int]
+    #: rows that are in the log already, from a leader that died in the middle of it
+    skip: int = 0
+
+    @property
+    def rows(self) -> int:
+        return int(self.data.num_rows)
+
+
+@dataclass(eq=False)
+class Offset:
+    """How far a subscription has worked off the table; `row` below zero forgets it."""
+
+    action: str
+    row: int
+    done: asyncio.Future[int]
+    size: int = 64
+
+    @property
+    def part(self) -> Part:
+        return Part(offset_producer(self.action), max(self.row, 0), 0, -1 if self.row < 0 else 0)
+
+
+Entry = Write | Offset
+
+
+def offset_producer(action: str) -> str:
+    """Under which name the processed offset of a subscription is kept among the producers."""
+    return f"o:{action}"
+
+
+def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
+    """What a write is: new, all there already, or there in part (then `skip` says how far).
+
+    Raises:
+        SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived.
+    """
+    if last is not None and write.sequence < last.sequence:
+        return "repeat"
+    if last is not None and write.sequence == last.sequence:
+        if last.done >= last.total:
+            return "repeat"
+        write.skip = last.done
+        return "rest"
+    follows = last is not None and write.sequence == last.sequence + 1
+    if not follows and write.sequence != write.settled:
+        known = "none is known" if last is None else f"the last one is {last.sequence}"
+        raise SchemaError(
+            f"write {write.sequence} of a producer is out of order", code="E_SEQUENCE", detail=known,
+            hint="send all writes again that have no answer, in order",
+        )  # fmt: skip
+    return "new"
+
+
+@dataclass
+class Cut:
+    """One record: rows `low`…`high` of the accepted ones, whose parts it carries, and the writes that are whole with it."""
+
+    low: int
+    high: int
+    parts: list[Part] = field(default_factory=list)
+    complete: list[Entry] = field(default_factory=list)
+    #: accepted rows of each write in it
+    counts: list[int] = field(default_factory=list)
+
+
+def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[int]) -> list[Cut]:
+    """How the writes lie in records.
+
+    Args:
+        writes: in order; their rows without the skipped ones form the input.
+        taken: for each accepted row, its place in the input.
+        ends: where records end, in accepted rows; the last one takes whatever is left of the input.
+    """
+    borders = np.concatenate([[0], np.cumsum([w.rows - w.skip for w in writes])])
+    total = int(borders[-1])
+    found: list[Cut] = []
+    low = before = w = 0
+    for i, high in enumerate(ends):
+        upto = total if i == len(ends) - 1 else int(taken[high - 1]) + 1
+        cut = Cut(low, high)
+        while w < len(writes):
+            start, end = int(borders[w]), int(borders[w + 1])
+            if start >= upto and not (start == end == upto and i == len(ends) - 1):
+                break
+            write, reached = writes[w], min(upto, end) - start
+            cut.parts.append(Part(write.producer, write.sequence, reached + write.skip, write.rows))
+            inside = np.searchsorted(taken[low:high], [max(start, before), min(upto, end)])
+            if inside[1] > inside[0]:
+                cut.counts.append(int(inside[1] - inside[0]))
+            if end > upto:
+                break
+            cut.complete.append(write)
+            w += 1
+        found.append(cut)
+        low, before = high, upto
+    return found
