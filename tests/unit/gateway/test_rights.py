@@ -32,6 +32,7 @@ CASES = [
     ("CREATE DATABASE q", [("CREATE", "all", "")]),
     ("ALTER DATABASE q KEEP 10d", [("ALTER", "database", "q")]),
     ("CREATE TABLE a (ts TIMESTAMP, v INT)", [("CREATE", "database", "p")]),
+    ("CREATE STREAM TABLE s (ts TIMESTAMP, v INT) WITH (raft_group=11, cache_limit=10)", [("CREATE", "database", "p")]),
     ("CREATE STABLE q.a (ts TIMESTAMP, v INT) TAGS (t INT)", [("CREATE", "database", "q")]),
     ("CREATE TABLE c USING s TAGS (1)", [("WRITE", "table", "p.s")]),
     ("ALTER TABLE a ADD COLUMN v INT", [("ALTER", "table", "p.a")]),
