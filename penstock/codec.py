@@ -40,6 +40,8 @@ _META = ("producer", "from_offset", "offset", "ordinal", "last", "trace")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TIMESTAMP = {"ms": "timestamp-millis", "us": "timestamp-micros", "ns": "timestamp-nanos"}
 _SLOW = ("VARBINARY", "DECIMAL")
+#: up to this many rows fastavro encodes faster than pyruhvro, which starts threads for every call
+_FEW = 8
 _PLAIN = {"BOOL": "boolean", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string", "NCHAR": "string", "JSON": "string",
           "VARBINARY": "bytes", "BIGINT": "long", "INT UNSIGNED": "long"}  # fmt: skip
 #: most bytes a value of a fixed-size kind takes, its union branch included
@@ -251,11 +253,11 @@ class TableCodec:
         if not rows.height:
             return []
         meta = _Meta(producer, from_offset, offset, trace)
-        numbers = partition_of(rows["tbname"], partitions).to_numpy()
+        numbers = partition_of(rows["tbname"], partitions).to_numpy().astype(np.int64)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
         if partitions > 1:
-            rows = rows[order]
+            rows = rows if (np.diff(numbers) >= 0).all() else rows[order]
         if writes is not None:
             of_row = np.repeat(np.arange(len(writes)), writes)[order]
             changed = np.flatnonzero((np.diff(of_row) != 0) | (np.diff(numbers[order]) != 0)) + 1
@@ -312,7 +314,7 @@ class TableCodec:
         return self._serialize(pa.RecordBatch.from_arrays(arrays, names)), owner
 
     def _serialize(self, batch: pa.RecordBatch) -> list[bytes]:
-        if self._fast:
+        if self._fast and len(batch.column(2).values) > _FEW:
             try:
                 chunks = pyruhvro.serialize_record_batch(batch, self._wire_json, 1)
             except (KeyboardInterrupt, SystemExit, MemoryError):

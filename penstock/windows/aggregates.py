@@ -25,9 +25,12 @@ import polars as pl
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import sketches
+from penstock.windows.projection import Projection
 from penstock.windows.scope import USER, Scope
 
 PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
+#: name → its value from partials, and the type that is cast to (None: as it is)
+_Values = dict[str, tuple[pl.Expr, pl.DataType | None]]
 _PICKS = ("first", "last", "last_row", "min", "max")
 
 
@@ -65,12 +68,15 @@ class Aggregates:
         self._types: list[ColumnType] = []
         self._exprs: list[pl.Expr] = []
         self._parts: dict[tuple[PartKind, int, str, str], Part] = {}
-        self._final: list[pl.Expr] = []
+        final: _Values = {}
         for item in self.items:
             if item.function != "companion":
-                self._add(item)
-        by_name = {e.meta.output_name(): e for e in self._final}
-        self._final = [by_name[item.name] for item in self.items]
+                final |= self._made_of(item)
+        values = [(item.name, *final[item.name]) for item in self.items]
+        self._finals = Projection(
+            [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind in values],
+            [(expr.meta.root_names()[0], kind) if kind is not None and expr.meta.is_column() else None for _, expr, kind in values],
+        )
         self.parts: tuple[Part, ...] = tuple(self._parts.values())
         #: whether every part is one number that merges by adding, min or max
         self.elementwise = all(p.elementwise for p in self.parts)
@@ -115,31 +121,32 @@ class Aggregates:
         self._parts[kind, argument, order, of] = part
         return part
 
-    def _add(self, item: Aggregate) -> None:
+    def _made_of(self, item: Aggregate) -> _Values:
+        """The aggregate's value from its partials, and those of its companions: each with the type it is cast to."""
         argument = self._argument(item.sql)
         function = item.function
-        expr: pl.Expr
         if function.startswith(USER):
             # the values themselves: the function is called where its result is used
-            self._final.append(pl.col(self._part("values", argument).columns[0]).alias(item.name))
-            return
+            return {item.name: (pl.col(self._part("values", argument).columns[0]), None)}
         if function in ("first", "last", "last_row") or (function in ("min", "max") and self._has_companions(item)):
-            expr = self._add_pick(item, argument)
-        elif function == "apercentile":
+            return self._add_pick(item, argument)
+        if function == "apercentile":
             means, weights = self._part("digest", argument).columns
             expr = sketches.quantile(means, weights, float(item.params[0]) / 100.0)
         elif function == "hyperloglog":
             expr = sketches.distinct_estimate(self._part("distinct", argument).columns[0])
         else:
             expr = self._add_number(function, argument)
-        self._final.append(expr.cast(item.type.polars(), strict=False).alias(item.name))
+        return {item.name: (expr, item.type.polars())}
 
-    def _add_pick(self, item: Aggregate, argument: int) -> pl.Expr:
+    def _add_pick(self, item: Aggregate, argument: int) -> _Values:
         part = self._part("pick", argument, item.function, item.name)
         mine = [a for a in self.items if a.function == "companion" and a.of == item.name]
-        for companion, column in zip(mine, part.columns[len(part.columns) - len(mine) :], strict=True):
-            self._final.append(pl.col(column).cast(companion.type.polars(), strict=False).alias(companion.name))
-        return pl.col(part.columns[0])
+        made: _Values = {
+            companion.name: (pl.col(column), companion.type.polars())
+            for companion, column in zip(mine, part.columns[len(part.columns) - len(mine) :], strict=True)
+        }
+        return made | {item.name: (pl.col(part.columns[0]), item.type.polars())}
 
     def _add_number(self, function: str, argument: int) -> pl.Expr:
         n = pl.col(self._part("n", argument).columns[0])
@@ -259,7 +266,7 @@ class Aggregates:
 
     def finalise(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         """Final values: *by* and `_a0…`."""
-        return partials.select(*by, *self._final)
+        return pl.DataFrame([*(partials.get_column(n) for n in by), *self._finals.columns(partials)])
 
     def compute(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = True) -> pl.DataFrame:
         """Final values of rows labelled with *by*; rows of one key must be in time order unless *ordered* is False."""

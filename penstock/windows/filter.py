@@ -16,6 +16,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows.groups import TABLES, Groups, OneChild
 from penstock.windows.kernel import DELETE, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
+from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
@@ -35,7 +36,7 @@ class FilterKernel:
         self._results = Results(scope, self._groups, windowed=False)
         self._child = OneChild(source.child) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
-        self._expressions = [where.alias("_pass"), *self._groups.expressions]
+        self._expressions = Projection([where.alias("_pass"), *self._groups.expressions])
         self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
         self._target_identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
         self._columns = [c.name for c in source.columns if c.name not in self._identity]
@@ -55,12 +56,14 @@ class FilterKernel:
             return Emission()
         rows = complete(rows, self._history, self._identity, self._columns)
         behind = self._behind(rows)
+        if not behind.any():
+            made, failed = evaluate(rows, self._expressions)
+            passed = made.get_column("_pass")
+            return self._publish(made if passed.all() else made.filter(passed), failed)
         rows = rows.with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
         removed = pl.col("_op") == DELETE
         put = made.filter(pl.col("_pass") & ~removed).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
-        if not behind.any():
-            return self._publish(put, failed)
         if self._stable:
             lines = made.filter((pl.col("_pass") & ~removed) | pl.col("_behind"))
             op = pl.when(pl.col("_pass") & ~removed).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
@@ -103,9 +106,9 @@ class FilterKernel:
         if not made.height:
             return Emission(failed=failed)
         numbers = self._groups.numbers(made)
-        result = self._results.changes(made.with_columns(pl.Series("_g", numbers, dtype=pl.Int64)))
+        result = self._results.changes(made.hstack([pl.Series("_g", numbers, dtype=pl.Int64)]))
         rows = result.rows
-        if rows.select(pl.struct(self._target_identity).is_duplicated().any()).item():
+        if rows.height > 1 and rows.select(pl.struct(self._target_identity).is_duplicated().any()).item():
             rows = rows.unique(self._target_identity, keep="last", maintain_order=True)
         if result.failed is not None:
             failed = result.failed if failed is None else pl.concat([failed, result.failed], how="diagonal")

@@ -23,6 +23,8 @@ from penstock.windows.scope import Scope
 
 Numbers = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
+#: below this many rows a lookup by name beats hashing a column: polars would hand that to its thread pool
+_FEW, _FEW_KEPT = 16, 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
@@ -114,6 +116,7 @@ class TableNames:
 
     def __init__(self) -> None:
         self._index = KeyIndex({"tbname": pl.String()})
+        self._met: dict[str, int] = {}  # names of small calls; any part of all
         self._recent: deque[tuple[pl.DataFrame, Numbers]] = deque(maxlen=4)
         self._lock = threading.Lock()
 
@@ -126,9 +129,21 @@ class TableNames:
             for known, numbers in self._recent:
                 if known is rows:
                     return numbers
-            numbers = self._index.numbers(rows.get_column("tbname").to_frame())
+            numbers = self._few(rows) if rows.height <= _FEW else self._index.numbers(rows.get_column("tbname").to_frame())
             self._recent.append((rows, numbers))
             return numbers
+
+    def _few(self, rows: pl.DataFrame) -> Numbers:
+        column = rows.get_column("tbname")
+        wanted = column.to_list()
+        found = [self._met.get(name, -1) for name in wanted]
+        if -1 not in found:
+            return np.array(found, np.int64)
+        if len(self._met) > _FEW_KEPT:
+            self._met.clear()
+        numbers = self._index.numbers(column.to_frame())
+        self._met.update(zip(wanted, numbers.tolist(), strict=True))
+        return numbers
 
     def names(self, numbers: Numbers) -> pl.Series:
         """`tbname` of each number."""
@@ -244,6 +259,8 @@ class Groups:
                 self._about = self._about.rechunk()
             self._lines[fresh] = np.arange(base, base + len(fresh))
             found = self._lines.take(numbers)
+        if len(found) == 1:
+            return self._about.slice(int(found[0]), 1)
         return self._about[found]
 
     def about(self) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from penstock.windows.cut import Cutter
 from penstock.windows.groups import Groups, KeyIndex
 from penstock.windows.kernel import History
 from penstock.windows.merge import complete
+from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.timeline import NEVER
 
@@ -39,9 +40,9 @@ class Ingest:
         self._source_identity = ["tbname", self.time, *([self.key] if self.key else [])]
         self.identity = ["_tab", *self._source_identity[1:]]
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
-        self._expressions = [
+        self._expressions = Projection([
             where.alias("_pass"), *groups.expressions, *cutter.expressions, *aggregates.argument_expressions(),
-        ]  # fmt: skip
+        ])  # fmt: skip
         fields: tuple[str, ...] = ()
         if plan.notify is not None and isinstance(plan.window, Event):
             fields = (*plan.window.start_columns, *plan.window.end_columns)

@@ -25,6 +25,7 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
 from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import FAILURES, Scope, evaluate
 from penstock.windows.slots import Slots
@@ -66,7 +67,7 @@ class IntervalKernel:
         self._results = Results(scope, self._groups)
         self._where = scope.over_rows(plan.where).expr if plan.where else None
         self._child = OneChild(plan.source.child) if plan.source.child is not None else None
-        self._expressions = [*self._groups.expressions, *self._aggregates.argument_expressions()]
+        self._expressions = Projection([*self._groups.expressions, *self._aggregates.argument_expressions()])
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
         self._mark = plan.delete_mark.ticks(plan.source.precision) if plan.delete_mark else 0
@@ -171,7 +172,7 @@ class IntervalKernel:
             try:
                 rows = rows.filter(self._where)
             except FAILURES:
-                rows, refused = evaluate(rows, [self._where.alias("_pass")])
+                rows, refused = evaluate(rows, Projection([self._where.alias("_pass")]))
                 rows = rows.filter(pl.col("_pass")).drop("_pass")
         if not rows.height:
             return rows, tables[:0], refused

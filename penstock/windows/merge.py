@@ -17,9 +17,9 @@ def complete(rows: pl.DataFrame, history: History | None, identity: Sequence[str
 
     NULLs among *columns* take the value that the row of the same *identity* had before: earlier in *rows*, or in *history*.
     """
-    partial = pl.col("_op") == MERGE
-    if not rows.select(partial.any()).item():
+    if not (rows.get_column("_op") == MERGE).any():
         return rows
+    partial = pl.col("_op") == MERGE
     keys = list(identity)
     touched = rows.filter(partial).select(keys).unique()
     numbered = rows.with_row_index("_at")

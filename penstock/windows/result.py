@@ -17,6 +17,7 @@ from penstock.types import ColumnType
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import DELETE, UPSERT
+from penstock.windows.projection import Projection
 from penstock.windows.scope import FAILURES, Scope, evaluate
 
 
@@ -38,28 +39,32 @@ class Results:
         self._scope = scope
         compiled = {o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql) for o in plan.outputs}
         precision, wanted_precision = plan.source.precision, plan.target.precision
-        self._raw: list[pl.Expr] = []
-        self._cast: list[pl.Expr] = []
-        self._direct: list[pl.Expr] = []  # both in one, where no cast has to be checked
+        raw: list[pl.Expr] = []
+        cast: list[pl.Expr] = []
+        direct: list[pl.Expr] = []  # both in one, where no cast has to be checked
+        plain: list[tuple[str, pl.DataType] | None] = []
         self._checked: list[str] = []
         for i, (column, origin) in enumerate(zip(plan.target.columns, plan.target.column_of, strict=True)):
             if origin is None:
-                self._raw.append(pl.lit(None, dtype=column.type.polars()).alias(f"_r{i}"))
-                self._cast.append(pl.col(f"_r{i}").alias(column.name))
-                self._direct.append(pl.repeat(None, pl.len(), dtype=column.type.polars()).alias(column.name))
+                raw.append(pl.lit(None, dtype=column.type.polars()).alias(f"_r{i}"))
+                cast.append(pl.col(f"_r{i}").alias(column.name))
+                direct.append(pl.repeat(None, pl.len(), dtype=column.type.polars()).alias(column.name))
+                plain.append(None)
                 continue
             given: ColumnType = compiled[origin].type
-            self._raw.append(compiled[origin].expr.alias(f"_r{i}"))
-            for made, value in ((self._cast, pl.col(f"_r{i}")), (self._direct, compiled[origin].expr)):
+            raw.append(compiled[origin].expr.alias(f"_r{i}"))
+            for made, value in ((cast, pl.col(f"_r{i}")), (direct, compiled[origin].expr)):
                 value = cast_expression(value, given, column.type, precision, wanted_precision)
                 made.append(value.cast(column.type.polars(), strict=False).alias(column.name))
+            plain.append((value.meta.root_names()[0], column.type.polars()) if value.meta.is_column() else None)
             if given.kind != column.type.kind and not column.type.sized:
                 self._checked.append(column.name)
+        self._raw, self._cast, self._direct = Projection(raw), Projection(cast), Projection(direct, plain)
         self.columns = [c.name for c in plan.target.columns]
         self.tags = [t.name for t in plan.target.tags]
         self.time = self.columns[0]
         self._types = scope.after if windowed else {}
-        self._reads = {name for e in self._raw for name in e.meta.root_names()}
+        self._reads = {name for e in raw for name in e.meta.root_names()}
         self._reads_keys = any(name.startswith("_k") for name in self._reads)
 
     def upserts(self, windows: pl.DataFrame) -> Made:
@@ -97,16 +102,16 @@ class Results:
         failed: pl.DataFrame | None = None
         if self._checked:
             windows, failed = self._evaluate(windows)
-            made = windows.select(self._cast)
+            made = self._cast.columns(windows)
         else:
             try:
-                made = windows.select(self._direct)
+                made = self._direct.columns(windows)
             except FAILURES:
                 windows, failed = self._evaluate(windows)
-                made = windows.select(self._cast)
+                made = self._cast.columns(windows)
         about = self._groups.targets(windows.get_column("_g").to_numpy())
         ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
-        columns = [about.get_column("tbname"), ops, *made.get_columns(), *(about.get_column(t) for t in self.tags)]
+        columns = [about.get_column("tbname"), ops, *made, *(about.get_column(t) for t in self.tags)]
         return self._check(windows, pl.DataFrame(columns), failed)
 
     def _evaluate(self, windows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:

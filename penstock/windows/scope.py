@@ -6,7 +6,7 @@ never takes other rows with it. Refuses to know SQL: compiling is `penstock.sql.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import polars as pl
@@ -15,6 +15,7 @@ from penstock.sql.compile import Compiled, compile_expression
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.udf import sandbox
+from penstock.windows.projection import Projection
 
 #: in front of a user-defined aggregate's name in a plan
 USER = "user:"
@@ -65,17 +66,17 @@ class Scope:
         )  # fmt: skip
 
 
-def evaluate(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def evaluate(rows: pl.DataFrame, expressions: Projection) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Add *expressions* to *rows* as columns.
 
     Rows on which one of them fails are left out and come back as the second frame with a `_reason` column (None: no
     row failed). One bad row costs a binary search, never the batch.
     """
     try:
-        return rows.with_columns(expressions), None
+        return expressions.add(rows), None
     except FAILURES as error:
         if rows.height <= 1:
-            empty = rows.clear().with_columns(expressions)
+            empty = expressions.add(rows.clear())
             return empty, rows.with_columns(_reason=pl.lit(str(error).splitlines()[0] if str(error) else type(error).__name__))
     middle = rows.height // 2
     low, low_failed = evaluate(rows[:middle], expressions)

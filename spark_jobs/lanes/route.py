@@ -18,6 +18,7 @@ from penstock.sql.plan import Event, State, StreamPlan
 from penstock.windows.groups import TABLES
 from penstock.windows.kernel import DELETE, Delta, History
 from penstock.windows.merge import complete
+from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
 from penstock.windows.virtual import Mapper
@@ -72,7 +73,7 @@ class Route:
         if self._mapper is not None:
             # a partial row says nothing about WHERE; and all parts of a row must meet
             where, keys = pl.lit(True), keys if self._constant else []
-        self._expressions = [where.alias("_pass"), *keys]
+        self._expressions = Projection([where.alias("_pass"), *keys])
         self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
         self._values = [c.name for c in source.columns if c.name not in self._identity]
         self._replaces = self._mapper is None and replaces(plan)

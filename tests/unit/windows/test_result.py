@@ -12,6 +12,7 @@ from penstock.types import ColumnType
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import DELETE
+from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
 from tests.unit.windows.plans import TIMESTAMP, aggregate, frame, window_plan
@@ -85,6 +86,6 @@ def test_times_lose_digits_toward_the_past():
 
 def test_one_bad_row_costs_only_itself():
     rows = pl.DataFrame({"s": ["1", "2", "x", "4"]})
-    made, failed = evaluate(rows, [pl.col("s").cast(pl.Int64).alias("n")])
+    made, failed = evaluate(rows, Projection([pl.col("s").cast(pl.Int64).alias("n")]))
     assert made["n"].to_list() == [1, 2, 4]
     assert failed is not None and failed["s"].to_list() == ["x"] and "x" in failed["_reason"][0]
