@@ -276,7 +276,7 @@ class DdlParser(ValueParser):
     def _key_columns(self) -> tuple[str, ...]:
         """`'a'`, `'a, b'` or `'`odd name`, b'`: names separated by commas, in one string."""
         at = self.index
-        found = tuple(a or b.strip() for a, b in _KEY_NAME.findall(self.string()))
+        found = tuple(a.replace("``", "`") or b.strip() for a, b in _KEY_NAME.findall(self.string()))
         if not found or not all(found):
             self.fail("expected names of columns, separated by commas", index=at)
         return found
