@@ -39,11 +39,12 @@ from gateway.publisher import Publisher
 from gateway.registry import Registry
 from gateway.rest import Rest
 from gateway.select import Store
+from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
 from gateway.stream_tables import StreamTables
 from gateway.streams import Streams
 from gateway.websocket import Socket
-from penstock import audit, log, redis_link
+from penstock import audit, bus, log, redis_link, tls
 from penstock.access import Access
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
@@ -53,8 +54,10 @@ from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
 from penstock.errors import BusError, PenstockError
 from penstock.health import Health
+from penstock.limits import Open, Rate
 from penstock.login import Login
 from penstock.nodes import Presence
+from penstock.targets import AllowList
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
@@ -67,6 +70,7 @@ def run(settings: GatewaySettings) -> int:
     """Serve until told to stop."""
     log.configure("gateway", settings.log_level)
     audit.open_trail(settings.audit_log, "gateway")
+    bus.secure(settings.kafka_options)
     # the event loop must not wait five milliseconds for the thread that encodes rows
     sys.setswitchinterval(_SWITCH_S)
     uvloop.run(_serve(settings))
@@ -125,7 +129,7 @@ class _Gateway:
             wait_for_jobs=settings.wait_for_jobs,
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
-        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir)
+        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, AllowList(settings.external_allow))
         self._stream_tables = StreamTables(
             settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
             timeout=settings.live_timeout,
@@ -136,15 +140,17 @@ class _Gateway:
         )
         access = Access(self._catalog, settings.user)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write)
-        self._store = Store(settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout)
+        self._store = Store(
+            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout, ca=settings.tls_ca
+        )  # fmt: skip
         information = Information(self._catalog, self._redis, _version(), access)
-        self._forwarder = Forwarder(self._reader, internal_token(password))
+        self._forwarder = Forwarder(self._reader, internal_token(password), tls.client(settings.tls_ca))
         self._executor = Executor(
             self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder,
             self._federation, access, clock,
         )  # fmt: skip
         login = Login(self._catalog, settings.user, password, clock)
-        door = Door(login, settings.allowed_origins)
+        door = Door(login, settings.allowed_origins, Rate(settings.max_requests_per_second, clock), Open(settings.max_open_per_address))
         self._socket = Socket(intake, settings.window, settings.max_body)
         app = web.Application(client_max_size=settings.max_body)
         for part in (
@@ -161,6 +167,7 @@ class _Gateway:
             Influx(intake, self._definer, self._forwarder, access, clock),
             Registry(self._catalog, access),
             Drain(self._definer, self._redis, access, wait_for_jobs=settings.wait_for_jobs),
+            Sessions(login, self._executor, self._redis, secure=settings.tls_cert is not None),
             Console(),
         ):
             app.router.add_routes(part.routes(door))
@@ -183,7 +190,9 @@ class _Gateway:
 
     async def start(self) -> None:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._settings.host, self._settings.port, backlog=1024).start()
+        await web.TCPSite(
+            self._runner, self._settings.host, self._settings.port, backlog=1024, ssl_context=tls.server(self._settings)
+        ).start()
         self._health.ready("http")
         self._presence.start()
         _log.info("listening", host=self._settings.host, port=self._settings.port)

@@ -17,10 +17,13 @@ from aiohttp import web
 from gateway import http
 from penstock import audit, log
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+from penstock.limits import Open, Rate
 from penstock.login import Login, query_credentials
 
 _log = log.get("gateway.door")
 _USER = "penstock.user"
+#: holds a token, for the console
+COOKIE = "penstock_session"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -30,6 +33,8 @@ class Door:
 
     login: Login
     origins: tuple[str, ...]
+    rate: Rate
+    open: Open
 
     def guard(self, handler: Handler, answer: Callable[[PenstockError], web.Response] = http.error_response) -> Handler:
         """*handler* behind the checks; *answer* gives errors their form."""
@@ -37,8 +42,10 @@ class Door:
         @functools.wraps(handler)
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
-                request[_USER] = await self.admit(request)
-                return await handler(request)
+                with self.open.entered(request.remote or ""):
+                    request[_USER] = user = await self.admit(request)
+                    self.rate.spend(user)
+                    return await handler(request)
             except PenstockError as error:
                 if error.code == "E_FORBIDDEN":
                     audit.refused(request.get(_USER, ""), request.remote or "", error)
@@ -56,10 +63,18 @@ class Door:
     async def admit(self, request: web.Request) -> str:
         """The user of a request. Raises AuthError."""
         self._same_origin(request)
-        header = request.headers.get("Authorization") or query_credentials(request.query)
+        header = request.headers.get("Authorization") or query_credentials(request.query) or self._session(request)
         # a new password costs its tens of milliseconds in a thread of its own
         known = self.login.known(header)
         return known if known is not None else await asyncio.to_thread(self.login.check, header, where=request.remote or "")
+
+    @staticmethod
+    def _session(request: web.Request) -> str | None:
+        """The console's cookie as a header. A browser that says the request comes from another site's page is not believed to mean it."""
+        token = request.cookies.get(COOKIE)
+        if not token or request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return None
+        return f"Bearer {token}"
 
     def _same_origin(self, request: web.Request) -> None:
         origin = request.headers.get("Origin")

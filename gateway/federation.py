@@ -33,6 +33,7 @@ from penstock.sql import statements as st
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column
 from penstock.sql.statements import CreateStream
+from penstock.targets import AllowList, check_hosts
 
 _CONNECT_S = 5.0
 _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
@@ -41,8 +42,9 @@ _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
 class Federation:
     """Runs in the DDL thread, except `write`, which blocks and runs in a worker thread."""
 
-    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path) -> None:
+    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: AllowList) -> None:
         self._definer, self._admin, self._clock, self._data_dir = definer, admin, clock, data_dir
+        self._allowed = allowed
         self._links = Links(timeout=_CONNECT_S)
 
     def close(self) -> None:
@@ -56,6 +58,7 @@ class Federation:
         if self._definer.catalog.external(database, name) is not None and statement.if_not_exists:
             return
         settings = external.read_settings(dict(statement.settings), self._data_dir)
+        check_hosts([a.host for replicas in settings.addresses() for a in replicas], self._allowed)
         described = self._describe(settings, statement.columns)
         first = described[0]
         entry_id = self._definer.new_id()

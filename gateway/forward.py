@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -54,8 +55,8 @@ def column_from_json(item: list[Any]) -> Column:
 class Forwarder:
     """Both ends of the internal route."""
 
-    def __init__(self, reader: CatalogReader, token: str) -> None:
-        self._reader, self._token = reader, token
+    def __init__(self, reader: CatalogReader, token: str, context: ssl.SSLContext | bool = True) -> None:
+        self._reader, self._token, self._context = reader, token, context
         self._session: aiohttp.ClientSession | None = None
 
     async def statement(self, address: str, user: str, sql: str, database: str | None, timezone: str) -> None:
@@ -77,7 +78,7 @@ class Forwarder:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         try:
-            async with self._session.post(address + PATH, json=body, headers={_HEADER: self._token}) as response:
+            async with self._session.post(address + PATH, json=body, headers={_HEADER: self._token}, ssl=self._context) as response:
                 answer = await response.json()
         except (aiohttp.ClientError, TimeoutError, ValueError) as failed:
             raise RemoteError(

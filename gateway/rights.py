@@ -217,7 +217,9 @@ def _(s: st.SteerView, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.CreateExternalStream, asked: Asked) -> Needs:
-    """The mesh will connect to hosts of the statement's choice."""
+    """Files of this machine are for those who may do everything: the other side of a stream is sent what is in them."""
+    if any(key in ("password_file", "ca_file") for key, _ in s.settings):
+        return ADMIN
     return (_home("CREATE", s.stream, asked),)
 
 

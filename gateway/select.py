@@ -8,18 +8,20 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from penstock import tls
 from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
 
 
 class Store:
     """Reads rows. `select` blocks: call it from a worker thread."""
 
-    def __init__(self, url: str, user: str, password: str, *, max_rows: int, timeout: float) -> None:
-        self._client = flight.FlightClient(url)
+    def __init__(self, url: str, user: str, password: str, *, max_rows: int, timeout: float, ca: Path | None = None) -> None:
+        self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
         self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=timeout)
         self._max_rows = max_rows

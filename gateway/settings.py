@@ -32,6 +32,12 @@ class GatewaySettings(Settings):
     live_timeout: float = Field(30.0, gt=0)
     #: wait at CREATE DATABASE and CREATE STREAM for spark_jobs; False where it is not running
     wait_for_jobs: bool = True
+    #: requests a second of one user, with twice that at once; 0: as many as come
+    max_requests_per_second: float = Field(0, ge=0)
+    #: requests and WebSockets that one address may have open; 0: as many as come
+    max_open_per_address: int = Field(2_000, ge=0)
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any, for those who may create one
+    external_allow: tuple[str, ...] = ()
     #: pages that may open WebSockets and call us from a browser, besides our own
     allowed_origins: tuple[str, ...] = ()
     #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its own
@@ -43,4 +49,4 @@ class GatewaySettings(Settings):
     def reached_at(self) -> str:
         """The address this gateway gives to others."""
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
-        return self.advertised_url or f"http://{host}:{self.port}"
+        return self.advertised_url or f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"

@@ -38,6 +38,16 @@ _RETRY_SECONDS = 0.2
 _WEEK_MS = 7 * 86_400_000
 
 
+#: how this process speaks to brokers; see `secure`
+_security: dict[str, str] = {}
+
+
+def secure(options: Mapping[str, str]) -> None:
+    """Have every client that this process makes from now on use *options* (`Settings.kafka_options`): one mesh has one Kafka."""
+    _security.clear()
+    _security.update(options)
+
+
 @dataclass(frozen=True)
 class Delivery:
     """Where a record was written. `timestamp` is milliseconds, the broker's append time where the topic says so."""
@@ -106,7 +116,7 @@ class Publisher:
             queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
         """
         config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
+            **_security, "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
             "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000,
@@ -264,7 +274,7 @@ class Reader:
             max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end the wait at once).
         """
         config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
+            **_security, "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
             "enable.auto.offset.store": False, "auto.offset.reset": "error", "fetch.wait.max.ms": max_wait_ms, "fetch.min.bytes": 1,
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
@@ -359,7 +369,7 @@ class Admin:
     """Topics, their ends, and deletion of old records."""
 
     def __init__(self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0) -> None:
-        config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": client_id, "logger": _log}
+        config: dict[str, Any] = {**_security, "bootstrap.servers": bootstrap, "client.id": client_id, "logger": _log}
         self._admin, self._timeout = AdminClient(config), timeout
 
     def topics(self) -> dict[str, int]:

@@ -115,7 +115,7 @@ class Login:
         self._slow_down(where, "")
         try:
             claims = self.tokens.read(token)
-            name = self._still(claims.user, claims.mark)
+            name = self.still(claims.user, claims.mark)
         except AuthError as refused:
             self._note_wrong(where, "")
             audit.write("login refused", user="", remote=where, by="token", reason=refused.message)
@@ -124,7 +124,7 @@ class Login:
         self._remember(header, _Remembered(name, claims.mark, claims.expires))
         return name
 
-    def _still(self, name: str, mark: str) -> str:
+    def still(self, name: str, mark: str) -> str:
         """The name of the user a token was given to. Raises AuthError when its rights are gone."""
         user = self._user(name)
         if name != self.root and (user is None or not user.enabled) or not hmac.compare_digest(mark_of(user), mark):

@@ -142,6 +142,11 @@ def replicated_producer(table_id: int) -> str:
     return f"h:{table_id}"
 
 
+def used_link(link: str) -> str:
+    """Redis key that lives while a login link that was opened could be opened again."""
+    return f"penstock:link:{link}"
+
+
 def idempotency(key: str) -> str:
     """Redis key: what became of the write under a client's idempotency key, as JSON."""
     return f"penstock:idempotency:{key}"

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from urllib.parse import quote, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -46,6 +46,17 @@ class Settings(BaseSettings):
     kafka_bootstrap: str = "127.0.0.1:7703"
     redis_url: str = "redis://127.0.0.1:7705/0"
     redis_password: SecretStr | None = None
+    #: user of Redis' access lists; empty: its default user
+    redis_user: str = ""
+    #: authorities that Redis' certificate may be of (`rediss://`), besides the machine's own
+    redis_ca: Path | None = None
+    #: how brokers are spoken to, as Kafka calls it
+    kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    kafka_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    kafka_user: str = ""
+    kafka_password: SecretStr | None = None
+    #: PEM file of the authorities that the brokers' certificates may be of, besides the machine's own
+    kafka_ca: Path | None = None
     gateway_url: str = "http://127.0.0.1:7700"
     notifier_url: str = "ws://127.0.0.1:7701"
     store_url: str = "grpc://127.0.0.1:7702"
@@ -59,6 +70,12 @@ class Settings(BaseSettings):
     checkpoint_backup_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "backup"))
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
+
+    #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks TLS only
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    #: PEM file of authorities that other rooms' certificates may be of, besides the machine's own
+    tls_ca: Path | None = None
 
     #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
@@ -109,6 +126,14 @@ class Settings(BaseSettings):
         if not self.streaming_ha_mode:
             return Groups()
         return parse_groups(self.streaming_raft_groups, self.streaming_raft_learners, self.streaming_raft_group_aliases)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("TLS needs a certificate and its key: PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY")
+        if self.kafka_security.startswith("SASL") and not (self.kafka_user and self.kafka_password):
+            raise ValueError(f"{self.kafka_security} needs PENSTOCK_KAFKA_USER and PENSTOCK_KAFKA_PASSWORD")
+        return self
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -166,11 +191,46 @@ class Settings(BaseSettings):
     @property
     def redis_dsn(self) -> str:
         """`redis_url` with the password in it: for `redis.from_url`, never for a log."""
-        if self.redis_password is None:
-            return self.redis_url
         url = urlsplit(self.redis_url)
-        host = url.netloc.rpartition("@")[2]
-        return urlunsplit(url._replace(netloc=f":{quote(self.redis_password.get_secret_value(), safe='')}@{host}"))
+        if self.redis_password is not None:
+            host = url.netloc.rpartition("@")[2]
+            who = f"{quote(self.redis_user, safe='')}:{quote(self.redis_password.get_secret_value(), safe='')}"
+            url = url._replace(netloc=f"{who}@{host}")
+        if self.redis_ca is not None and url.scheme == "rediss":
+            given = f"ssl_ca_certs={quote(str(self.redis_ca))}&ssl_cert_reqs=required"
+            url = url._replace(query=f"{url.query}&{given}" if url.query else given)
+        return urlunsplit(url)
+
+    @property
+    def kafka_options(self) -> dict[str, str]:
+        """How brokers are spoken to, in librdkafka's names; with the password in it: never for a log."""
+        if self.kafka_security == "PLAINTEXT":
+            return {}
+        options: dict[str, str] = {"security.protocol": self.kafka_security}
+        if self.kafka_security.startswith("SASL"):
+            options |= {"sasl.mechanism": self.kafka_mechanism, "sasl.username": self.kafka_user, "sasl.password": self._kafka_password}
+        if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
+            options["ssl.ca.location"] = str(self.kafka_ca)
+        return options
+
+    @property
+    def kafka_java_options(self) -> dict[str, str]:
+        """The same in the names of Java's client, for Spark (there with `kafka.` before each)."""
+        if self.kafka_security == "PLAINTEXT":
+            return {}
+        options: dict[str, str] = {"security.protocol": self.kafka_security}
+        if self.kafka_security.startswith("SASL"):
+            module = "plain.PlainLoginModule" if self.kafka_mechanism == "PLAIN" else "scram.ScramLoginModule"
+            user, password = (_java_quoted(text) for text in (self.kafka_user, self._kafka_password))
+            login = f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+            options |= {"sasl.mechanism": self.kafka_mechanism, "sasl.jaas.config": login}
+        if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.kafka_ca)}
+        return options
+
+    @property
+    def _kafka_password(self) -> str:
+        return self.kafka_password.get_secret_value() if self.kafka_password is not None else ""
 
     @classmethod
     def settings_customise_sources(
@@ -229,6 +289,10 @@ def read_secret(path: Path, variable: str) -> str:
         raise ConfigError(
             f"no secret in {path}", detail=str(wrong.strerror), hint=f"set {variable}, or start with `penstock up`"
         ) from wrong
+
+
+def _java_quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _decoded(value: str) -> Any:

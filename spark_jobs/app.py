@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from penstock import log, redis_link
+from penstock import bus, log, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -28,6 +28,7 @@ EXIT_LOST = 70
 def run(settings: SparkSettings) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status."""
     log.configure("spark", settings.log_level)
+    bus.secure(settings.kafka_options)
     logger = log.get(__name__)
     clock, stop, presence = SystemClock(), threading.Event(), Presence(settings)
     for number in (signal.SIGTERM, signal.SIGINT):

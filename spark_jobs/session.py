@@ -124,6 +124,7 @@ class SparkSessions:
     def _records(self, topic: str, mode: Mode) -> DataFrame:
         options = {
             "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
+            **{f"kafka.{name}": value for name, value in self.settings.kafka_java_options.items()},
             "subscribe": topic,
             "startingOffsets": "earliest",
             # what is missing below is the operator's to judge: its own position is the authority

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from penstock import log, names, redis_link
+from penstock import bus, log, names, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -38,6 +38,7 @@ class Worker:
 
     def __init__(self, settings: SparkSettings, token: str = "") -> None:
         log.configure("spark", settings.log_level)
+        bus.secure(settings.kafka_options)
         self.settings = settings
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
         self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)

@@ -17,6 +17,7 @@ from penstock import log, names
 from penstock.bus import Admin
 from penstock.cli import app
 from penstock.cli.display import rooms_table
+from penstock.clock import SystemClock
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
 from penstock.mesh.process import members
@@ -26,6 +27,7 @@ from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
+from penstock.tokens import LOGIN_S, Tokens, mark_of
 
 DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
 RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
@@ -194,9 +196,27 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
 
 def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
     if "gateway" in state["rooms"]:
-        console.print(f"\n  Penstock is up: {state['settings']['PENSTOCK_GATEWAY_URL']}", markup=False)
+        url = state["settings"]["PENSTOCK_GATEWAY_URL"]
+        console.print(f"\n  Penstock is up: {url}", markup=False)
+        console.print(f"  log in with a browser (once, within 15 minutes): {login_link(layout, url)}", markup=False, soft_wrap=True)
         console.print(f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}", markup=False)
         console.print(f"  (kept in {layout.secret('root')})\n", markup=False, soft_wrap=True)
+
+
+@app.command()
+def login(data_dir: DataDir = DATA_DIR) -> None:
+    """Print a link that logs a browser in as root; it is good once, for 15 minutes."""
+    mesh = RunningMesh.attach(data_dir.expanduser())
+    if mesh is None:
+        raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
+    Console(highlight=False).print(login_link(mesh.layout, mesh.gateway_url), markup=False, soft_wrap=True)
+
+
+def login_link(layout: Layout, gateway_url: str) -> str:
+    """Whoever may read the password's file may make such a link."""
+    password = layout.secret("root").read_text(encoding="utf-8").strip()
+    token = Tokens(password, SystemClock()).issue("root", mark_of(None), seconds=LOGIN_S, kind="login")
+    return f"{gateway_url}/login?token={token}"
 
 
 def _ports(port_base: str, own: list[str]) -> Ports:

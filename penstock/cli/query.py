@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -122,4 +123,6 @@ def connection(
         raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
     password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE") if password_file else mesh.password if mesh else ""
     url = url or (mesh.gateway_url if mesh else "")
-    return connect(url, user=user, password=password, timeout=timeout, notifier_url=notifier_url)
+    # what the rooms trust, the command trusts
+    ca = os.environ.get("PENSTOCK_TLS_CA") or None
+    return connect(url, user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca)

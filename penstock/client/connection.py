@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote, urlsplit
 
 import httpx
 
+from penstock import tls
 from penstock.client.result import Result
 from penstock.client.stream_tables import StreamTables
 from penstock.client.subscribe import Subscription, subscription_request
@@ -35,21 +37,30 @@ class Connection(StreamTables):
         timezone: str = "UTC",
         timeout: float = 60.0,
         notifier_url: str | None = None,
+        token: str | None = None,
+        ca: str | Path | None = None,
     ) -> None:
         """
         Args:
-            url: of the gateway, `http://host:port`.
+            url: of the gateway, `http://host:port` or `https://host:port`.
+            user: to log in as.
+            password: of that user.
             database: for names without one.
             timezone: of times without one in statements.
             timeout: seconds that a request may take.
             notifier_url: of the notifier; None: what the gateway says.
+            token: instead of user and password (see `token()`).
+            ca: PEM file of authorities to trust besides the machine's own.
         """
         super().__init__()
         self.url = url.rstrip("/")
         self.database, self.timezone = database, timezone
         self._user, self._password, self._timeout = user, password, timeout
         self._notifier_url = notifier_url
-        self._http = httpx.Client(base_url=self.url, auth=(user, password), timeout=timeout)
+        self._token = token
+        self._context = tls.client(ca) if self.url.startswith("https") else None
+        headers = {"Authorization": self._header()}
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, verify=self._context or True)
 
     # ---------------------------------------------------------------- statements
 
@@ -122,7 +133,15 @@ class Connection(StreamTables):
             table: for `write` calls that name none.
             window: most frames without an answer; None: what the gateway allows.
         """
-        return Writer(self.url, self._header(), table and self._qualified(table), self._qualified, window=window, timeout=self._timeout)
+        return Writer(
+            self.url,
+            self._header(),
+            table and self._qualified(table),
+            self._qualified,
+            window=window,
+            timeout=self._timeout,
+            context=self._context,
+        )
 
     # ---------------------------------------------------------------- the rest
 
@@ -148,7 +167,12 @@ class Connection(StreamTables):
             self.check()
             assert self._notifier_url is not None
         request = subscription_request(self._qualified(name), what=what, stream=stream, tables=tables)
-        return Subscription(self._notifier_url, self._user, self._password, request, start=start)
+        context = self._context if self._notifier_url.startswith("wss") else None
+        return Subscription(self._notifier_url, self._user, self._password, request, start=start, token=self._token, context=context)
+
+    def token(self, seconds: int = 86_400) -> str:
+        """A token that stands for this user until it expires, or until the password changes: for `connect(url, token=…)`."""
+        return str(self._send("/v1/tokens", json.dumps({"seconds": seconds}).encode(), "application/json", {}).json()["token"])
 
     def stream(self, sql: str, *, start: str = "latest", database: str | None = None) -> Stream:
         """An unbounded SELECT that filters and projects: iterate the result for Arrow tables of rows as they come.
@@ -205,6 +229,8 @@ class Connection(StreamTables):
         return f"/v1/tables/{quote(database, safe='')}/{quote(name, safe='')}/{what}"
 
     def _header(self) -> str:
+        if self._token is not None:
+            return f"Bearer {self._token}"
         return "Basic " + base64.b64encode(f"{self._user}:{self._password}".encode()).decode()
 
     def _send(self, path: str, body: bytes | None, kind: str, headers: dict[str, str]) -> httpx.Response:
@@ -233,11 +259,13 @@ def connect(
     url: str = "http://127.0.0.1:7700",
     *,
     user: str = "root",
-    password: str,
+    password: str = "",
     database: str | None = None,
     timezone: str = "UTC",
     timeout: float = 60.0,
     notifier_url: str | None = None,
+    token: str | None = None,
+    ca: str | Path | None = None,
 ) -> Connection:
     """Connect to a gateway and check the credentials. Arguments are those of `Connection`.
 
@@ -245,7 +273,9 @@ def connect(
         AuthError: user or password is wrong.
         RemoteError: the gateway cannot be reached.
     """
-    connection = Connection(url, user, password, database=database, timezone=timezone, timeout=timeout, notifier_url=notifier_url)
+    connection = Connection(
+        url, user, password, database=database, timezone=timezone, timeout=timeout, notifier_url=notifier_url, token=token, ca=ca
+    )  # fmt: skip
     try:
         connection.check()
     except BaseException:

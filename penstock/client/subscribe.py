@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -39,7 +40,8 @@ class Subscription:
     """Iterate it (`for update in …` or `async for update in …`); `close` ends it. Not to be iterated twice at a time."""
 
     def __init__(
-        self, url: str, user: str, password: str, request: dict[str, Any], *, start: str = "latest", patience: float = 60.0
+        self, url: str, user: str, password: str, request: dict[str, Any], *, start: str = "latest", patience: float = 60.0,
+        token: str | None = None, context: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         """
         Args:
@@ -49,9 +51,13 @@ class Subscription:
             request: `stream` or `table`, `what`, `tables`.
             start: `latest`, `earliest`, or a token.
             patience: seconds to go on trying when the notifier can't be reached.
+            token: instead of user and password.
+            context: what to trust (`wss://`).
         """
         self._url = url.rstrip("/") + "/ws"
-        self._headers = {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+        basic = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._headers = {"Authorization": basic if token is None else f"Bearer {token}"}
+        self._context = context
         self._request = request
         self._patience = patience
         #: continues behind the last update given out
@@ -94,7 +100,7 @@ class Subscription:
 
     def _connect(self) -> SyncConnection:
         def attempt() -> SyncConnection:
-            connection = connect_sync(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, legacy=True)
+            connection = connect_sync(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, ssl=self._context, legacy=True)
             connection.send(self._hello())
             self._update(connection.recv())
             return connection
@@ -151,7 +157,7 @@ class Subscription:
 
     async def _connect_async(self) -> ClientConnection:
         async def attempt() -> ClientConnection:
-            connection = await connect_async(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE)
+            connection = await connect_async(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, ssl=self._context)
             await connection.send(self._hello())
             self._update(await connection.recv())
             return connection

@@ -7,6 +7,7 @@ says so, with the number of rows that are certain. Frames with an idempotency ke
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -26,7 +27,15 @@ class Writer:
     """Use it in a `with`: leaving it waits for all answers. One thread writes."""
 
     def __init__(
-        self, url: str, authorization: str, table: str | None, qualify: Callable[[str], str], *, window: int | None, timeout: float
+        self,
+        url: str,
+        authorization: str,
+        table: str | None,
+        qualify: Callable[[str], str],
+        *,
+        window: int | None,
+        timeout: float,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         """See `Connection.writer`."""
         self._table, self._qualify, self._timeout = table, qualify, timeout
@@ -42,6 +51,7 @@ class Writer:
                 additional_headers={"Authorization": authorization},
                 max_size=1 << 20,
                 compression=None,
+                ssl=context,
                 open_timeout=timeout,
             )
             hello = json.loads(self._socket.recv(timeout))

@@ -129,14 +129,15 @@ _OF_ROOM = {
 def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) -> dict[str, str]:
     """The shared settings that tell each room where the others are; those of rooms on other nodes come from the environment."""
     elsewhere = {v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ}
+    secure = "s" if os.environ.get("PENSTOCK_TLS_CERT") else ""
     return {
         "PENSTOCK_KAFKA_BOOTSTRAP": f"127.0.0.1:{ports['kafka']}",
         "PENSTOCK_REDIS_URL": f"redis://127.0.0.1:{ports['redis']}/0",
         "PENSTOCK_REDIS_PASSWORD_FILE": str(layout.secret("redis")),
-        "PENSTOCK_GATEWAY_URL": f"http://127.0.0.1:{ports['gateway']}",
-        "PENSTOCK_NOTIFIER_URL": f"ws://127.0.0.1:{ports['notifier']}",
-        "PENSTOCK_STORE_URL": f"grpc://127.0.0.1:{ports['store']}",
-        "PENSTOCK_FEDERATION_URL": f"ws://127.0.0.1:{ports['federation']}",
+        "PENSTOCK_GATEWAY_URL": f"http{secure}://127.0.0.1:{ports['gateway']}",
+        "PENSTOCK_NOTIFIER_URL": f"ws{secure}://127.0.0.1:{ports['notifier']}",
+        "PENSTOCK_STORE_URL": f"{'grpc+tls' if secure else 'grpc'}://127.0.0.1:{ports['store']}",
+        "PENSTOCK_FEDERATION_URL": f"ws{secure}://127.0.0.1:{ports['federation-tls' if secure else 'federation']}",
         "PENSTOCK_DATA_DIR": str(layout.root),
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
     } | elsewhere

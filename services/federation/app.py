@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import ssl
-from contextlib import AsyncExitStack
 from typing import Any
 
 import redis
 from websockets.asyncio.server import serve
 
+from penstock import audit, tls
+from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.errors import ConfigError
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.log import configure, get
@@ -30,6 +30,8 @@ log = get(__name__)
 def run(settings: FederationSettings) -> int:
     """Serve until told to stop."""
     configure("federation", settings.log_level)
+    audit.open_trail(settings.audit_log, "federation")
+    kafka.secure(settings.kafka_options)
     health = Health("federation", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
     with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True) as catalog:
         health.ready("catalog")
@@ -44,21 +46,18 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
-    store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin)
+    store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca)
     client = redis.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
         views = Views(settings, catalog, client)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
-        async with AsyncExitStack() as stack:
-            for port, context in _listeners(settings):
-                await stack.enter_async_context(
-                    serve(
-                        door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,
-                        ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds, max_queue=CREDIT, server_header=None,
-                        close_timeout=1.0,
-                    )
-                )  # fmt: skip
+        port, context = _listener(settings)
+        server = serve(
+            door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,
+            ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds, max_queue=CREDIT, server_header=None, close_timeout=1.0,
+        )  # fmt: skip
+        async with server:
             health.ready("socket")
             views.start()
             await stop.wait()
@@ -68,19 +67,10 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     client.close()
 
 
-def _listeners(settings: FederationSettings) -> list[tuple[int, ssl.SSLContext | None]]:
-    """Ports, and what secures each. Raises ConfigError."""
-    found: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
-    if settings.tls_cert is not None and settings.tls_key is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(settings.tls_cert, settings.tls_key)
-        except (OSError, ssl.SSLError) as wrong:
-            raise ConfigError(
-                "the certificate of the link cannot be used", detail=str(wrong), hint="PENSTOCK_FEDERATION_TLS_CERT, …_KEY"
-            ) from None
-        found.append((settings.tls_port, context))
-    return found
+def _listener(settings: FederationSettings) -> tuple[int, ssl.SSLContext | None]:
+    """The port, and what secures it. Raises ConfigError."""
+    context = tls.server(settings)
+    return (settings.port, None) if context is None else (settings.tls_port, context)
 
 
 def information(view: Catalog, deployment: str) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as flight
 from sqlglot import exp
 
+from penstock import tls
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.client.wire import error_of
@@ -27,8 +29,8 @@ _TIMEOUT = 120.0
 class StoreReader:
     """Thread-safe."""
 
-    def __init__(self, url: str, user: str, password: str, catalog: CatalogReader, admin: Admin) -> None:
-        self._client, self._catalog, self._admin = flight.FlightClient(url), catalog, admin
+    def __init__(self, url: str, user: str, password: str, catalog: CatalogReader, admin: Admin, ca: Path | None = None) -> None:
+        self._client, self._catalog, self._admin = flight.FlightClient(url, **tls.flight_client(url, ca)), catalog, admin
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
         self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=_TIMEOUT)
 

@@ -30,7 +30,7 @@ from websockets.http11 import Request, Response
 
 from penstock import audit
 from penstock.access import Access, visible
-from penstock.catalog.model import External, Table
+from penstock.catalog.model import External, Right, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
@@ -228,7 +228,9 @@ class Doorway:
         if scope is not None:
             table, child = scope.table(self._catalog.catalog, str(request.get("table", "")), self._find)
         else:
-            table, child = self._find(str(request.get("database") or ""), str(request.get("table", "")))
+            table, child = self._find_for(
+                self._users[connection], "READ", str(request.get("database") or ""), str(request.get("table", ""))
+            )
         self._access.require(self._users[connection], "READ", table)
         await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
 
@@ -245,6 +247,17 @@ class Doorway:
                     self._access.require_named(user, "READ", home, node.name)
                 else:
                     self._access.require(user, "READ", table)
+
+    def _find_for(self, user: str, right: Right, database: str, name: str) -> tuple[Table, str | None]:
+        """The same for somebody who needs *right*: who may not know is not told whether it exists. Raises AuthError, CatalogError."""
+        try:
+            table, child = self._find(database, name)
+        except CatalogError:
+            home, _, plain = name.partition(".") if "." in name else (database, "", name)
+            self._access.require_named(user, right, home, plain)
+            raise
+        self._access.require(user, right, table)
+        return table, child
 
     def _find(self, database: str, name: str) -> tuple[Table, str | None]:
         """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError."""
@@ -296,9 +309,8 @@ class Doorway:
         if entry is not None:
             await self._relay(connection, channel, request, entry, select)
             return
-        table, child = self._find(node.db or str(request.get("database", "")), node.name)
         user = self._users[connection]
-        self._access.require(user, "READ", table)
+        table, child = self._find_for(user, "READ", node.db or str(request.get("database", "")), node.name)
         require_log(table)
         feed = await self._feed(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
@@ -456,8 +468,8 @@ class Doorway:
     # -- appends --------------------------------------------------------------------------------------------------------
 
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
-        table, child = self._find(str(request.get("database", "")), str(request.get("table", "")))
-        self._access.require(self._users[connection], "WRITE", table)
+        user = self._users[connection]
+        table, child = self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")))
         require_log(table)
         if child is not None:
             raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
@@ -480,6 +492,7 @@ class Doorway:
                     answering.result()
                     return
                 header, rows = frame.result()
+                self._access.require(user, "WRITE", table)  # it may have been revoked since
                 if rows is None:
                     what = header["delete"]
                     tables, only = what.get("tables"), what.get("partition")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from penstock.settings import Port, Settings
 
 
 class FederationSettings(Settings):
-    """`port` serves `/link`; `tls_port` the same with TLS once there is a certificate."""
+    """`port` serves `/link`; once there is a certificate `tls_port` does, with TLS, and `port` no more."""
 
     room: ClassVar[str] = "federation"
 
     port: Port = 7707
     tls_port: Port = 7708
-    #: PEM files: the certificate (with what it was signed by) and its key; empty: no TLS
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
 
     #: newest records of a topic kept in memory for subscribers; who is further behind reads from Kafka
     feed_bytes: int = Field(default=32 << 20, ge=1 << 16)
@@ -39,9 +35,3 @@ class FederationSettings(Settings):
     checkpoint_seconds: float = Field(default=0.5, gt=0)
     #: frames of a view that may be without an answer
     window: int = Field(default=16, ge=1, le=64)
-
-    @model_validator(mode="after")
-    def _whole_certificate(self) -> Self:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key belong together")
-        return self

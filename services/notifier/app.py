@@ -11,7 +11,7 @@ import signal
 
 from websockets.asyncio.server import serve
 
-from penstock import audit, redis_link
+from penstock import audit, bus, redis_link, tls
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -30,6 +30,7 @@ def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
     configure("notifier", settings.log_level)
     audit.open_trail(settings.audit_log, "notifier")
+    bus.secure(settings.kafka_options)
     health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
     with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True) as catalog:
         health.ready("catalog")
@@ -49,7 +50,7 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
     hub = Hub(settings, catalog, health)
     server = serve(
         hub.serve, settings.host, settings.port, process_request=hub.admit, max_size=1 << 20, ping_interval=settings.ping_seconds,
-        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0,
+        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0, ssl=tls.server(settings),
     )  # fmt: skip
     async with server:
         health.ready("socket")

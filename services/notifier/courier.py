@@ -19,10 +19,10 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from penstock.errors import BusError, PenstockError
 from penstock.feed import History, Slice
 from penstock.log import get
+from penstock.targets import AllowList, endpoint, resolve
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
-from services.notifier.targets import AllowList, endpoint, resolve
 from services.notifier.track import Mark, Track
 
 _WINDOW_MESSAGES = 256

@@ -18,7 +18,7 @@ import faust
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from penstock import names
+from penstock import names, tls
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
@@ -28,12 +28,12 @@ from penstock.feed import History, Slice
 from penstock.health import Health
 from penstock.log import get
 from penstock.records import ControlRecord, EventsRecord, decode
+from penstock.targets import AllowList
 from services.notifier.brake import Brake
 from services.notifier.courier import Courier, Surroundings, behind
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings
-from services.notifier.targets import AllowList
 from services.notifier.track import Mark
 
 _PARTITIONS = names.BUILT_IN_TOPICS[names.EVENTS]
@@ -92,6 +92,7 @@ class Push:
         settings = self._settings
         app = faust.App(
             names.NOTIFIER, broker=f"kafka://{settings.kafka_bootstrap}", store="memory://", Table=_Cursors, autodiscover=False,
+            broker_credentials=_credentials(settings),
             web_enabled=False, datadir=str(settings.data_dir / "notifier"), loghandlers=[],
             # every topic is made by us: the broker makes none
             topic_allow_declare=False, topic_disable_leader=True, topic_partitions=_PARTITIONS,
@@ -310,3 +311,17 @@ class Push:
             for partition in courier.tracks:
                 self._cursors.pop(target.key(partition), None)
         self._check_barriers()
+
+
+def _credentials(settings: NotifierSettings) -> Any:
+    """How Faust speaks to brokers: as everybody else here does."""
+    options = settings.kafka_options
+    if not options:
+        return None
+    protocol = options["security.protocol"]
+    context = tls.client(settings.kafka_ca) if protocol.endswith("SSL") else None
+    if protocol == "SSL":
+        return faust.SSLCredentials(context=context)
+    return faust.SASLCredentials(
+        username=options["sasl.username"], password=options["sasl.password"], mechanism=options["sasl.mechanism"], ssl_context=context
+    )

@@ -31,6 +31,7 @@ from penstock.cursor import Cursor, TokenError
 from penstock.errors import AuthError, BusError, CatalogError, PenstockError
 from penstock.feed import Feed, History, Slice
 from penstock.health import Health
+from penstock.limits import Open
 from penstock.log import get
 from penstock.login import Login
 from services.notifier.settings import NotifierSettings
@@ -55,6 +56,7 @@ class Hub:
         self._feeds_lock = asyncio.Lock()
         self._connected = 0
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
+        self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
         self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
@@ -73,7 +75,7 @@ class Hub:
             )
         try:
             given = request.headers.get("Authorization")
-            remote = str((connection.remote_address or [""])[0])
+            remote = _remote(connection)
             user = self._login.known(given)
             if user is None:
                 user = await asyncio.to_thread(self._login.check, given, where=remote)
@@ -84,6 +86,9 @@ class Hub:
             return response
         except PenstockError as later:
             return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n")
+        if self._open.count(remote) >= self._settings.max_clients_per_address:
+            words = "E_OVERLOAD: as many clients of one address as PENSTOCK_NOTIFIER_MAX_CLIENTS_PER_ADDRESS says\n"
+            return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, words)
         if self._connected >= self._settings.max_clients:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many clients as PENSTOCK_NOTIFIER_MAX_CLIENTS says\n")
         return None
@@ -91,6 +96,8 @@ class Hub:
     async def serve(self, connection: ServerConnection) -> None:
         """One client, until it leaves."""
         tasks: dict[str, asyncio.Task[None]] = {}
+        remote = _remote(connection)
+        self._open.enter(remote)
         self._connected += 1
         self._clients.set(self._connected)
         try:
@@ -99,6 +106,7 @@ class Hub:
         except ConnectionClosed:
             pass
         finally:
+            self._open.leave(remote)
             self._connected -= 1
             self._clients.set(self._connected)
             for task in tasks.values():
@@ -130,7 +138,7 @@ class Hub:
             )
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(self._users[connection], str((connection.remote_address or [""])[0]), error)
+                audit.refused(self._users[connection], _remote(connection), error)
             await _send(connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()})
 
     # -- subscriptions ------------------------------------------------------------------------------------------------
@@ -305,3 +313,7 @@ def _request(text: str | bytes) -> dict[str, Any]:
 
 async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:
     await connection.send(json.dumps(message))
+
+
+def _remote(connection: ServerConnection) -> str:
+    return str((connection.remote_address or [""])[0])

@@ -19,6 +19,7 @@ class NotifierSettings(Settings):
     #: newest records of a topic kept in memory for subscribers; who is further behind reads from Kafka
     feed_bytes: int = Field(default=32 << 20, ge=1 << 16)
     max_clients: int = Field(default=1_000, ge=1)
+    max_clients_per_address: int = Field(default=1_000, ge=1)
     max_subscriptions: int = Field(default=64, ge=1, description="per connection")
     #: browsers may connect only from pages of these origins (others don't send one)
     origins: tuple[str, ...] = ()

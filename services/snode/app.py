@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 
-from penstock import redis_link
+from penstock import bus, redis_link
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.health import Health
@@ -19,6 +19,7 @@ from services.snode.settings import SnodeSettings
 def run(settings: SnodeSettings) -> int:
     """Keep backups until told to stop; returns the exit status."""
     configure("snode", settings.log_level)
+    bus.secure(settings.kafka_options)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

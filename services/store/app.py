@@ -9,7 +9,7 @@ from types import FrameType
 
 from prometheus_client import Counter, Gauge
 
-from penstock import audit, redis_link
+from penstock import audit, bus, redis_link, tls
 from penstock.access import Access
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -32,6 +32,7 @@ def run(settings: StoreSettings) -> int:
     """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts anew)."""
     configure("store", settings.log_level)
     audit.open_trail(settings.audit_log, "store")
+    bus.secure(settings.kafka_options)
     health = Health("store", settings.health_port, host=settings.host, wait_for=("catalog", "topics", "flight"))
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
     lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
@@ -62,9 +63,10 @@ def run(settings: StoreSettings) -> int:
             shelf, Resolver(catalog, client, far), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows)
         )
         server = StoreServer(
-            f"grpc://{settings.host}:{settings.port}", queries, shelf,
+            f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}", queries, shelf,
             login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock()),
             access=Access(lambda: catalog.catalog, settings.user), own_writes_seconds=settings.own_writes_seconds,
+            **tls.flight_server(settings),
         )  # fmt: skip
         threading.Thread(target=server.serve, name="flight", daemon=True).start()
         health.ready("flight")

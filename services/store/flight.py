@@ -56,8 +56,10 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been read."""
 
-    def __init__(self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, own_writes_seconds: float) -> None:
-        super().__init__(location, middleware={"credentials": _Credentials(login)})
+    def __init__(
+        self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, own_writes_seconds: float, **options: Any
+    ) -> None:
+        super().__init__(location, middleware={"credentials": _Credentials(login)}, **options)
         self._access = access
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
 

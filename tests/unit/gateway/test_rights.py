@@ -59,6 +59,7 @@ CASES = [
     ("RECALCULATE STREAM s FROM 0", [("ALTER", "stream", "p.s")]),
     ("ALTER STREAM s WATERMARK 1s", [("ALTER", "stream", "p.s")]),
     ("CREATE EXTERNAL STREAM q.e SETTINGS type='penstock', hosts='h:1', stream='a.b'", [("CREATE", "database", "q")]),
+    ("CREATE EXTERNAL STREAM e SETTINGS type='penstock', hosts='h:1', stream='a.b', password_file='/etc/passwd'", [("ADMIN", "all", "")]),
     ("DROP EXTERNAL STREAM e", [("DROP", "table", "p.e")]),
     (
         "CREATE MATERIALIZED VIEW v INTO q.e AS SELECT * FROM a",

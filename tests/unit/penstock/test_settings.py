@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import redis
 from pydantic import SecretStr
 
 from penstock.errors import ConfigError
@@ -101,3 +103,33 @@ def test_names_that_tdengine_gives_are_understood_after_our_own(monkeypatch: pyt
     assert Settings.load().checkpoint_backup_dir == "/mnt/theirs"
     monkeypatch.setenv("PENSTOCK_CHECKPOINT_BACKUP_DIR", "/mnt/ours")
     assert Settings.load().checkpoint_backup_dir == "/mnt/ours"
+
+
+def test_brokers_with_a_password_are_told_to_every_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text('a "b" \\\n')
+    monkeypatch.setenv("PENSTOCK_KAFKA_SECURITY", "SASL_SSL")
+    monkeypatch.setenv("PENSTOCK_KAFKA_USER", "penstock")
+    monkeypatch.setenv("PENSTOCK_KAFKA_PASSWORD_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("PENSTOCK_KAFKA_CA", "/ca.pem")
+    loaded = Settings.load()
+    assert loaded.kafka_options == {
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "penstock", "sasl.password": 'a "b" \\',
+        "ssl.ca.location": "/ca.pem",
+    }  # fmt: skip
+    java = loaded.kafka_java_options
+    assert java["sasl.jaas.config"].endswith(r'ScramLoginModule required username="penstock" password="a \"b\" \\";')
+    assert (java["ssl.truststore.type"], java["ssl.truststore.location"]) == ("PEM", "/ca.pem")
+    assert 'a "b"' not in json.dumps(loaded.printable()) + repr(loaded)
+    assert Settings.load(kafka_security="PLAINTEXT").kafka_options == Settings.load(kafka_security="PLAINTEXT").kafka_java_options == {}
+
+
+def test_half_of_a_login_is_a_fault() -> None:
+    with pytest.raises(ConfigError, match="PENSTOCK_KAFKA_USER"):
+        Settings.load(kafka_security="SASL_SSL", kafka_password="x")
+
+
+def test_redis_over_tls_as_a_user(tmp_path: Path) -> None:
+    loaded = Settings(redis_url="rediss://r:1/0", redis_user="a b", redis_password="p@ss", redis_ca=tmp_path / "ca.pem")  # type: ignore[arg-type]
+    assert loaded.redis_dsn == f"rediss://a%20b:p%40ss@r:1/0?ssl_ca_certs={tmp_path}/ca.pem&ssl_cert_reqs=required"
+    client = redis.Redis.from_url(loaded.redis_dsn)
+    assert client.connection_pool.connection_kwargs["ssl_ca_certs"] == str(tmp_path / "ca.pem")

@@ -1,4 +1,4 @@
-"""Which addresses NOTIFY may connect to.
+"""Which addresses NOTIFY and external streams may connect to.
 
 A name is resolved once per connection and the address that was checked is the one connected to, so an answer that changes in between
 (DNS rebinding) gains nothing. Addresses that only make sense as an attack (link-local, cloud metadata, multicast, unspecified) are refused
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from penstock.errors import PenstockError
+from penstock.errors import CatalogError, PenstockError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NEVER_BY_DEFAULT = tuple(
@@ -80,6 +80,10 @@ class AllowList:
             return False
         return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(host.lower(), pattern) for pattern in self._hosts)
 
+    def permits_name(self, host: str) -> bool:
+        """Whether a *host* without an address may be named."""
+        return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(host.lower(), pattern) for pattern in self._hosts)
+
 
 async def resolve(target: Endpoint, allowed: AllowList) -> str:
     """The address to connect to.
@@ -97,3 +101,22 @@ async def resolve(target: Endpoint, allowed: AllowList) -> str:
         f"{target.label} may not be notified", detail=f"addresses {', '.join(sorted({str(w[0]) for *_, w in found}))}",
         hint="PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may",
     )  # fmt: skip
+
+
+def check_hosts(hosts: Sequence[str], allowed: AllowList) -> None:
+    """Whether every one of *hosts* has an allowed address, for connections that are made later. Blocks. Raises CatalogError."""
+    for host in hosts:
+        try:
+            found = {str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        except OSError:
+            # nobody by that name now: what the name may be is all that can be asked
+            found = set()
+        if found and not all(allowed.permits(host, ipaddress.ip_address(text.partition("%")[0])) for text in found):
+            raise CatalogError(
+                f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=f"addresses {', '.join(sorted(found))}",
+                hint="PENSTOCK_GATEWAY_EXTERNAL_ALLOW lists hosts and networks that may",
+            )  # fmt: skip
+        if not found and not allowed.permits_name(host):
+            raise CatalogError(
+                f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_GATEWAY_EXTERNAL_ALLOW lists hosts that may"
+            )

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from services.notifier.targets import AllowList, TargetRefused, endpoint, resolve
+from penstock.targets import AllowList, TargetRefused, endpoint, resolve
 
 
 def permits(patterns: list[str], host: str, address: str) -> bool:

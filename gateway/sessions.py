@@ -1,0 +1,84 @@
+"""Tokens and sessions: POST and DELETE /v1/tokens, and GET /login, the link that `penstock up` prints.
+
+Owns turning a password into a token, and a link that is good once into a cookie for the console. Refuses a link that was opened before:
+Redis remembers its id for as long as it could be opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import redis
+from aiohttp import web
+
+from gateway import http
+from gateway.door import COOKIE, Door, body, user_of
+from gateway.execute import Executor, Session
+from gateway.ingest import parse_json
+from penstock import audit, names
+from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+from penstock.login import Login
+from penstock.sql.words import quote_name
+from penstock.tokens import DAY_S, LOGIN_S, SESSION_S
+
+
+class Sessions:
+    """The handlers."""
+
+    def __init__(self, login: Login, executor: Executor, client: redis.Redis, *, secure: bool) -> None:
+        """
+        Args:
+            secure: cookies are for https only.
+        """
+        self._login, self._executor, self._redis, self._secure = login, executor, client, secure
+
+    def routes(self, door: Door) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/tokens", door.guard(self._issue)),
+            web.delete("/v1/tokens", door.guard(self._revoke)),
+            web.get("/login", self._enter),
+            web.post("/logout", self._leave),
+        ]
+
+    async def _issue(self, request: web.Request) -> web.Response:
+        """`{"seconds": n}`, or nothing for a day, → `{"token", "expires"}`."""
+        data = await body(request)
+        asked: Any = parse_json(data) if data.strip() else {}
+        seconds = asked.get("seconds", DAY_S) if isinstance(asked, dict) else None
+        if isinstance(seconds, bool) or not isinstance(seconds, int):
+            raise SchemaError('the body is {"seconds": n}', code="E_BODY", hint="or empty, for a token of a day")
+        token = self._login.token(user_of(request), seconds=seconds, where=request.remote or "")
+        return http.json_response({"token": token, "user": user_of(request), "expires": self._login.tokens.read(token).expires})
+
+    async def _revoke(self, request: web.Request) -> web.Response:
+        """All tokens of the caller."""
+        user = user_of(request)
+        await self._executor.run(f"REVOKE TOKENS FROM {quote_name(user)}", Session(user=user, remote=request.remote or ""))
+        return http.json_response({})
+
+    async def _enter(self, request: web.Request) -> web.StreamResponse:
+        try:
+            claims = self._login.tokens.read(request.query.get("token", ""), "login")
+            user = self._login.still(claims.user, claims.mark)
+            if not await asyncio.to_thread(self._first, claims.id):
+                raise AuthError("this link was opened before", hint="`penstock login` prints another")
+            cookie = self._login.token(user, seconds=SESSION_S, where=request.remote or "")
+        except PenstockError as error:
+            audit.write("login refused", user="", remote=request.remote or "", by="link", reason=error.message)
+            return http.error_response(error)
+        audit.write("login", user=user, remote=request.remote or "", by="link", token=claims.id)
+        answer = web.HTTPSeeOther("/", headers={"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
+        answer.set_cookie(COOKIE, cookie, max_age=SESSION_S, httponly=True, samesite="Strict", secure=self._secure, path="/")
+        return answer
+
+    async def _leave(self, request: web.Request) -> web.Response:
+        answer = http.json_response({})
+        answer.del_cookie(COOKIE, path="/")
+        return answer
+
+    def _first(self, link: str) -> bool:
+        try:
+            return bool(self._redis.set(names.used_link(link), 1, nx=True, ex=LOGIN_S))
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down

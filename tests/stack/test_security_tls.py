@@ -1,0 +1,146 @@
+"""Doors behind TLS, by an authority that the test makes; tokens; and the link that logs a browser in once."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pyarrow.flight as flight
+import pytest
+import trustme
+from websockets.sync.client import connect as dial
+
+from penstock.client.connection import Connection, connect
+from penstock.errors import AuthError, PenstockError, RemoteError
+from penstock.mesh.running import RunningMesh, running_mesh
+from tests.stack.conftest import PATIENT, eventually
+
+ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    directory = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    made = authority.issue_cert("127.0.0.1", "localhost")
+    paths = {name: directory / f"{name.lower()}.pem" for name in ("CA", "CERT", "KEY")}
+    authority.cert_pem.write_to_path(str(paths["CA"]))
+    paths["CERT"].write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+    made.private_key_pem.write_to_path(str(paths["KEY"]))
+    return {f"PENSTOCK_TLS_{name}": str(path) for name, path in paths.items()}
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Iterator[RunningMesh]:
+    environment = {**PATIENT, **files, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8"}
+    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ca(files: dict[str, str]) -> str:
+    return files["PENSTOCK_TLS_CA"]
+
+
+@pytest.fixture(scope="module")
+def root(mesh: RunningMesh, ca: str) -> Iterator[Connection]:
+    with connect(mesh.gateway_url, user="root", password=mesh.password, ca=ca, timeout=150) as client:
+        client.execute("CREATE DATABASE plant; CREATE TABLE plant.t (ts TIMESTAMP, v INT); INSERT INTO plant.t VALUES (now, 1)")
+        yield client
+
+
+def browser(ca: str, **options: object) -> httpx.Client:
+    return httpx.Client(verify=ssl.create_default_context(cafile=ca), timeout=60, **options)  # type: ignore[arg-type]
+
+
+def test_every_door_speaks_tls_and_rooms_trust_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    assert mesh.gateway_url.startswith("https://") and mesh.notifier_url.startswith("wss://") and mesh.store_url.startswith("grpc+tls://")
+    assert root.query("SELECT count(*) FROM plant.t").rows == [(1,)]  # gateway to store
+    with root.subscribe("plant.t").open() as rows, root.writer("plant.t") as writer:
+        writer.write([{"ts": "2026-03-01T00:00:00Z", "v": 7}])
+        writer.flush()
+        assert rows.next(60).items[0]["v"] == 7
+
+
+def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(mesh.gateway_url.replace("https", "http") + "/ping", timeout=10)
+    with pytest.raises(RemoteError):
+        connect(mesh.gateway_url, user="root", password=mesh.password, timeout=10)  # an authority that it does not know
+    with pytest.raises(ssl.SSLError):
+        dial(mesh.notifier_url + "/ws", open_timeout=10)
+    with pytest.raises((OSError, EOFError, Exception), match="."):
+        dial(mesh.notifier_url.replace("wss", "ws") + "/ws", open_timeout=10)
+    options = flight.FlightCallOptions(timeout=5)
+    for url, trusted in ((mesh.store_url, {}), (mesh.store_url.replace("grpc+tls", "grpc"), {})):
+        with pytest.raises(flight.FlightError), flight.FlightClient(url, **trusted) as client:
+            client.do_get(flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options).read_all()
+
+
+def test_the_command_line_trusts_what_the_rooms_trust(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "penstock.cli", "sql", "SELECT v FROM plant.t WHERE v = 1", "--data-dir", str(mesh.layout.root)]
+    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["v", "1"], done.stderr
+
+
+def test_tokens(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    root.execute("CREATE USER ann PASS 'anns password'; GRANT READ ON plant.t TO ann")
+    with connect(mesh.gateway_url, user="ann", password="anns password", ca=ca) as ann:
+        token = ann.token(3600)
+    with connect(mesh.gateway_url, token=token, ca=ca) as ann:
+        assert ann.query("SELECT current_user()").rows == [("ann",)]
+        with ann.subscribe("plant.t", start="earliest") as rows:
+            assert rows.next(60).items
+        with pytest.raises(AuthError, match="WRITE on table plant.t"):
+            ann.write("plant.t", [{"ts": 1, "v": 1}])
+        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
+        with flight.FlightClient(mesh.store_url, tls_root_certs=Path(ca).read_bytes()) as client:
+            eventually(lambda: client.do_get(flight.Ticket(b"SELECT v FROM plant.t"), options).read_all().num_rows)
+        root.execute("REVOKE TOKENS FROM ann")
+        with pytest.raises(AuthError):
+            ann.query("SELECT v FROM plant.t")
+    with pytest.raises(AuthError):
+        connect(mesh.gateway_url, token=token, ca=ca)
+    for seconds in (0, 10**9):
+        with pytest.raises(PenstockError, match="1 second to 366 days"):
+            root.token(seconds)
+
+
+def test_the_link_of_the_mesh_logs_a_browser_in_once(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    command = [sys.executable, "-m", "penstock.cli", "login", "--data-dir", str(mesh.layout.root)]
+    link = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
+    assert link.startswith(f"{mesh.gateway_url}/login?token=")
+    with browser(ca) as first:
+        answer = first.get(link)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"]
+        assert all(word in cookie for word in ("HttpOnly", "SameSite=Strict", "Secure"))
+        assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT current_user()").json()["data"] == [["root"]]
+        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers).status_code in (401, 403)
+        first.post(mesh.gateway_url + "/logout")
+        assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT 1").status_code == 401
+    with browser(ca) as second:
+        assert second.get(link).status_code == 401
+        # nor is it a token for anything else
+        headers = {"Authorization": "Bearer " + link.partition("token=")[2]}
+        assert second.post(mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers).status_code == 401
+
+
+def test_one_address_may_not_hold_all_connections(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    context = ssl.create_default_context(cafile=ca)
+    url = mesh.gateway_url.replace("https", "wss") + "/v1/ingest"
+    held = []
+    try:
+        with pytest.raises(Exception, match="429"):
+            for _ in range(9):
+                held.append(dial(url, ssl=context, additional_headers={"Authorization": f"Bearer root:{mesh.password}"}))
+    finally:
+        for socket in held:
+            socket.close()
+    eventually(lambda: root.query("SELECT 1").rows)
