@@ -141,7 +141,8 @@ class _Gateway:
         access = Access(self._catalog, settings.user)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write)
         self._store = Store(
-            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout, ca=settings.tls_ca
+            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout,
+            ca=settings.tls_ca,
         )  # fmt: skip
         information = Information(self._catalog, self._redis, _version(), access)
         self._forwarder = Forwarder(self._reader, internal_token(password), tls.client(settings.tls_ca))

@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import Gauge
 
 from penstock import redis_link
-from penstock.bus import Admin, Publisher
+from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.health import Health
@@ -84,6 +84,7 @@ async def _serve(settings: TablesSettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    secure(settings.kafka_options)
     clock = SystemClock()
     groups = settings.raft_groups.of(settings.alias)
     client = redis_link.connect(settings, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS)
