@@ -1,0 +1,97 @@
+"""The store's door, with the real Flight server and TLS: who comes in, and what they may read. Queries behind it are the other tests'."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+import trustme
+
+from penstock import tls
+from penstock.access import Access
+from penstock.catalog.model import Database, Grant, Table, User
+from penstock.catalog.view import Catalog
+from penstock.clock import SystemClock
+from penstock.login import Login
+from penstock.passwords import hashed_setting
+from penstock.settings import Settings
+from services.store.flight import StoreServer
+from services.store.query import Permit, Queries
+from services.store.shelf import Shelf
+
+TABLES = {name: Table(number, "d", name, "plain", "in.d", 1, "ms", ()) for name, number in (("mine", 2), ("theirs", 3))}
+CATALOG = Catalog([Database(1, "d"), *TABLES.values(), User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),))])
+
+
+class _Asked:
+    """Stands where queries are answered: names of tables in, one row out."""
+
+    def run(self, sql: str, database: str, timezone: str, *, positions: bool, permit: Permit | None) -> pa.Table:
+        for name in sql.split():
+            if permit is not None:
+                permit("d", name, TABLES.get(name))
+        return pa.table({"n": [1]})
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
+    directory = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    made = authority.issue_cert("127.0.0.1", "localhost")
+    (directory / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+    made.private_key_pem.write_to_path(str(directory / "key.pem"))
+    settings = Settings(tls_cert=Path(directory / "cert.pem"), tls_key=Path(directory / "key.pem"))
+    shelf: Any = None
+    server = StoreServer(
+        "grpc+tls://127.0.0.1:0", cast(Queries, _Asked()), cast(Shelf, shelf),
+        login=Login(lambda: CATALOG, "root", "secret", SystemClock()),
+        access=Access(lambda: CATALOG, "root"), own_writes_seconds=1.0, **tls.flight_server(settings),
+    )  # fmt: skip
+    yield f"127.0.0.1:{server.port}", authority.cert_pem.bytes()
+    server.shutdown()
+
+
+def ask(door: tuple[str, bytes], names: str, key: str | None) -> int:
+    headers = [] if key is None else [(b"authorization", b"Basic " + base64.b64encode(key.encode()))]
+    options = flight.FlightCallOptions(headers=headers, timeout=20)
+    with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+        return int(client.do_get(flight.Ticket(json.dumps({"sql": names}).encode()), options).read_all().num_rows)
+
+
+def test_root_and_users_read_what_is_theirs(door: tuple[str, bytes]) -> None:
+    assert ask(door, "mine theirs nothing", "root:secret") == 1
+    assert ask(door, "mine", "ann:anns password") == 1
+
+
+@pytest.mark.parametrize("names", ["theirs", "mine theirs", "nothing"])
+def test_the_rest_is_refused_by_name(door: tuple[str, bytes], names: str) -> None:
+    with pytest.raises(flight.FlightUnauthorizedError, match=f"READ on .*{names.split()[-1]}"):
+        ask(door, names, "ann:anns password")
+
+
+@pytest.mark.parametrize("key", [None, "root:wrong", "nobody:x", "ann:secret"])
+def test_nobody_comes_in_without_a_key(door: tuple[str, bytes], key: str | None) -> None:
+    with pytest.raises(flight.FlightUnauthenticatedError, match="E_AUTH"):
+        ask(door, "mine", key)
+
+
+def test_actions_are_for_who_may_read_everything(door: tuple[str, bytes]) -> None:
+    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20)
+    with (
+        flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client,
+        pytest.raises(flight.FlightUnauthorizedError, match="READ on everything"),
+    ):
+        list(client.do_action("positions", options))
+
+
+def test_in_the_clear_or_without_trust_there_is_no_answer(door: tuple[str, bytes]) -> None:
+    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer root:secret")], timeout=5)
+    for scheme in ("grpc", "grpc+tls"):
+        with flight.FlightClient(f"{scheme}://{door[0]}") as client, pytest.raises(flight.FlightError):
+            client.do_get(flight.Ticket(b'{"sql": "mine"}'), options).read_all()

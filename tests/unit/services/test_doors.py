@@ -1,0 +1,133 @@
+"""The notifier's and the federation room's doors, each with its real server: who comes in, and what is refused before Kafka is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
+from websockets.exceptions import InvalidStatus
+
+from penstock.catalog.model import Database, Grant, Table, TableVersion, User
+from penstock.catalog.view import Catalog
+from penstock.health import Health
+from penstock.link.frames import PATH
+from penstock.passwords import hashed_setting
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+from services.federation.app import information
+from services.federation.server import Doorway
+from services.federation.settings import FederationSettings
+from services.notifier.server import Hub
+from services.notifier.settings import NotifierSettings
+
+VERSION = TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))))
+TABLES = [Table(i, "d", name, "plain", "in.d", 1, "ms", (VERSION,)) for name, i in (("mine", 2), ("theirs", 3))]
+ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),))
+Dial = Callable[..., Any]
+
+
+class _Store:
+    def run(self, *_: object) -> Any:
+        return iter(())
+
+
+@asynccontextmanager
+async def hub(**settings: Any) -> AsyncIterator[Dial]:
+    catalog, health = Catalog([Database(1, "d"), *TABLES, ANN]), Health("notifier", 0)
+    made = Hub(NotifierSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health)  # type: ignore[arg-type]
+    async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield lambda key, **more: dial(f"ws://127.0.0.1:{port}/ws", key, **more)
+    health.close()
+
+
+@asynccontextmanager
+async def doorway(**settings: Any) -> AsyncIterator[Dial]:
+    catalog, health = Catalog([Database(1, "d"), *TABLES, ANN]), Health("federation", 0)
+    made = Doorway(
+        FederationSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health,  # type: ignore[arg-type]
+        cast(Any, _Store()), cast(Any, None), information,
+    )  # fmt: skip
+    async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield lambda key, **more: dial(f"ws://127.0.0.1:{port}{PATH}", key, **more)
+    health.close()
+
+
+def dial(url: str, key: str | None, **more: Any) -> Any:
+    return connect(url, additional_headers={"Authorization": f"Bearer {key}"} if key else {}, **more)
+
+
+@pytest.mark.parametrize("door", [hub, doorway])
+@pytest.mark.parametrize("key", [None, "root:wrong", "nobody:secret", "ann:secret", "a.b.c"])
+async def test_nobody_comes_in_without_a_key(door: Any, key: str | None) -> None:
+    async with door() as way:
+        with pytest.raises(InvalidStatus, match="401"):
+            async with way(key):
+                pass
+
+
+@pytest.mark.parametrize("door", [hub, doorway])
+async def test_pages_of_other_origins_stay_out(door: Any) -> None:
+    async with door() as way:
+        with pytest.raises(InvalidStatus, match="403"):
+            async with way("root:secret", origin="http://evil.example"):
+                pass
+
+
+async def ask(way: Dial, key: str, request: dict[str, Any]) -> dict[str, Any]:
+    async with way(key) as socket:
+        await socket.send(json.dumps(request))
+        return dict(json.loads(await socket.recv()))
+
+
+@pytest.mark.parametrize("table", ["d.theirs", "d.nothing", "nowhere.t"])
+async def test_a_subscription_needs_read(table: str) -> None:
+    async with hub() as way:
+        answer = await ask(way, "ann:anns password", {"action": "subscribe", "id": "a", "table": table})
+        assert (answer["type"], answer["code"]) == (
+            "error",
+            "E_FORBIDDEN",
+        ) and f"READ on {'table ' * (table == 'd.theirs')}{table}" in answer["message"]
+
+
+async def test_one_address_may_not_take_all_places() -> None:
+    async with hub(max_clients_per_address=2) as way:
+        async with way("ann:anns password"), way("root:secret"):
+            with pytest.raises(InvalidStatus, match="429"):
+                async with way("root:secret"):
+                    pass
+        async with way("root:secret"):
+            pass
+
+
+REFUSED = [
+    ({"op": "describe", "database": "d", "table": "theirs"}, "READ on table d.theirs"),
+    ({"op": "describe", "database": "nowhere", "table": "t"}, "READ on nowhere.t"),
+    ({"op": "query", "sql": "SELECT * FROM d.theirs"}, "READ on table d.theirs"),
+    ({"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"}, "READ on table d.theirs"),
+    ({"op": "subscribe", "sql": "SELECT * FROM d.theirs"}, "READ on table d.theirs"),
+    ({"op": "append", "table": "mine", "database": "d"}, "WRITE on table d.mine"),
+]
+
+
+@pytest.mark.parametrize(("request_", "words"), REFUSED)
+async def test_a_link_asks_for_the_right_of_each_channel(request_: dict[str, Any], words: str) -> None:
+    async with doorway() as way:
+        answer = await ask(way, "ann:anns password", {"ch": 1, **request_})
+        assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN") and words in answer["message"]
+
+
+async def test_a_link_gives_what_is_granted() -> None:
+    async with doorway() as way:
+        described = await ask(way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "mine"})
+        assert described["type"] == "answer" and described["table"]["name"] == "mine"
+        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.mine"}))["type"] == "end"
+        assert (await ask(way, "root:secret", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.theirs"}))["type"] == "end"
+        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "information"}))["databases"] == ["d"]
