@@ -22,7 +22,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run one command line; exit status 78 for a wrong configuration, 1 for any other error."""
-    from penstock.cli import backup, demo, mesh, query, snode  # noqa: F401 - importing adds their commands
+    from penstock.cli import backup, demo, doctor, mesh, query, snode  # noqa: F401 - importing adds their commands
 
     try:
         app()

@@ -144,3 +144,10 @@ def test_one_address_may_not_hold_all_connections(mesh: RunningMesh, root: Conne
         for socket in held:
             socket.close()
     eventually(lambda: root.query("SELECT 1").rows)
+
+
+def test_the_doctor_finds_nothing_bad(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "penstock.cli", "doctor", "--data-dir", str(mesh.layout.root)]
+    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "bad" not in done.stdout, done.stdout + done.stderr
+    assert all(words in done.stdout for words in ("gateway is ready", "no dead letters", "there are no streams", "secrets are for their owner"))

@@ -1,0 +1,89 @@
+"""`penstock doctor`: says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from penstock import bus, doctor, names
+from penstock.cli import app
+from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.query import connection
+from penstock.doctor import Finding
+from penstock.errors import PenstockError
+from penstock.mesh.layout import Layout
+from penstock.mesh.supervisor import read_state
+from penstock.settings import Settings
+
+_MARKS = {"ok": "[green]ok  [/]", "look": "[yellow]look[/]", "bad": "[red]bad [/]"}
+
+
+@app.command(name="doctor")
+def examine(
+    data_dir: DataDir = DATA_DIR, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="leave out what is in order")] = False
+) -> None:
+    """Say what is wrong with the mesh and what to do; exit status 1 when something has to be done."""
+    layout = Layout(data_dir.expanduser().absolute())
+    settings = Settings.load(data_dir=layout.root)
+    state = read_state(layout)
+    findings = doctor.rooms(state)
+    if layout.root.exists():
+        usage = shutil.disk_usage(layout.root)
+        findings += doctor.disk(str(layout.root), usage.free, usage.total)
+    findings += doctor.secrets(_modes(layout.secrets))
+    findings += doctor.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    findings += doctor.exposure(
+        [settings.host, *(v for k, v in os.environ.items() if k.startswith("PENSTOCK_") and k.endswith("_HOST"))],
+        tls=settings.tls_cert is not None,
+        password=_password(settings, layout),
+        broker_asks=settings.kafka_security != "PLAINTEXT",
+        embedded_broker=state is not None and "kafka" in state["rooms"],
+    )
+    if state is not None and state["ready"]:
+        findings += _asked(layout, settings, state["settings"]["PENSTOCK_KAFKA_BOOTSTRAP"])
+    console = Console(highlight=False)
+    for finding in sorted(findings, key=lambda f: ("bad", "look", "ok").index(f.grade)):
+        if finding.grade == "ok" and quiet:
+            continue
+        console.print(_MARKS[finding.grade], end=" ")
+        console.print(finding.what + (f"\n     → {finding.do}" if finding.do else ""), markup=False, soft_wrap=True)
+    raise typer.Exit(1 if doctor.worst(findings) == "bad" else 0)
+
+
+def _modes(directory: Path) -> dict[str, int]:
+    if not directory.exists():
+        return {}
+    return {str(path): path.stat().st_mode for path in (directory, *directory.iterdir())}
+
+
+def _password(settings: Settings, layout: Layout) -> str:
+    if settings.password is not None:
+        return settings.password.get_secret_value()
+    path = layout.secrets / "root.password"
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+
+
+def _asked(layout: Layout, settings: Settings, bootstrap: str) -> list[Finding]:
+    """What only a running mesh knows."""
+    found = []
+    try:
+        with connection(layout.root, None, "root", None) as client:
+            listed = client.query("SELECT stream_name, status, message FROM information_schema.ins_streams").rows
+        found += doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
+    except PenstockError as error:
+        found.append(Finding("bad", f"the gateway does not answer as it should: {error.message}", error.hint or "penstock logs gateway"))
+    try:
+        bus.secure(settings.kafka_options)
+        admin = bus.Admin(bootstrap, client_id="penstock-doctor", timeout=5)
+        where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
+        ends, begins = admin.end_offsets(where), admin.start_offsets(where)
+        found += doctor.dead_letters(sum(ends[at] - begins[at] for at in where))
+    except PenstockError as error:
+        found.append(Finding("bad", f"Kafka does not answer: {error.message}", "penstock logs kafka"))
+    return found

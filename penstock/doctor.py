@@ -1,0 +1,140 @@
+"""What is wrong with a mesh and what to do about it: pure decisions, facts in, findings out.
+
+Owns the judgements only; `penstock/cli/doctor.py` gathers the facts. Refused: mending anything by itself.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Grade = Literal["ok", "look", "bad"]
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LITTLE_BYTES, _LITTLE_SHARE = 2 << 30, 0.05
+_FILES = 4096
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`do` is empty when nothing has to be done."""
+
+    grade: Grade
+    what: str
+    do: str = ""
+
+
+def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
+    """What the supervisor says of each room (`penstock.mesh.supervisor.read_state`)."""
+    if state is None:
+        return [Finding("bad", "no mesh runs in this data directory", "penstock up; or name another with --data-dir")]
+    found = []
+    for name, room in state["rooms"].items():
+        if room["state"] == "failed":
+            found.append(
+                Finding(
+                    "bad",
+                    f"{name} is configured wrongly",
+                    f"penstock logs {name} says which setting; mend it, then penstock restart {name}",
+                )
+            )
+        elif room["state"] != "ready":
+            found.append(Finding("bad", f"{name} is {room['state']}: {room['why'] or 'no answer yet'}", f"penstock logs {name}"))
+        elif room["restarts"]:
+            times = "once" if room["restarts"] == 1 else f"{room['restarts']} times"
+            found.append(Finding("look", f"{name} died and was started again {times}", f"penstock logs {name} -n 200 shows how it ended"))
+        else:
+            found.append(Finding("ok", f"{name} is ready"))
+    return found
+
+
+def secrets(modes: Mapping[str, int]) -> list[Finding]:
+    """Modes of the directory of secrets and its files, by path."""
+    open_ = [path for path, mode in modes.items() if stat.S_IMODE(mode) & 0o077]
+    if open_:
+        return [Finding("bad", f"others may read {path}", f"chmod go-rwx {path}, and change that password") for path in sorted(open_)]
+    return [Finding("ok", "secrets are for their owner only")] if modes else []
+
+
+def disk(path: str, free: int, total: int) -> list[Finding]:
+    """Space where the data directory is."""
+    words = f"{free / (1 << 30):.1f} GiB of {total / (1 << 30):.0f} are free for {path}"
+    if free < _LITTLE_BYTES / 4:
+        return [Finding("bad", words, "make room now: Kafka and the store stop when the disk is full. KEEP of a database deletes old rows")]
+    if free < _LITTLE_BYTES or free < total * _LITTLE_SHARE:
+        return [Finding("look", words, "make room, or set KEEP on databases whose old rows nobody needs")]
+    return [Finding("ok", words)]
+
+
+def open_files(limit: int) -> list[Finding]:
+    """How many files a process may have open."""
+    if 0 <= limit < _FILES:
+        return [Finding("look", f"a process may open {limit} files", f"ulimit -n {_FILES} or more: every segment and connection is one")]
+    return [Finding("ok", "enough files may be open")]
+
+
+def exposure(hosts: Iterable[str], *, tls: bool, password: str, broker_asks: bool, embedded_broker: bool) -> list[Finding]:
+    """What others on the network could reach. *hosts*: addresses that rooms bind."""
+    outside = sorted({h for h in hosts if h not in _LOOPBACK})
+    found = []
+    if outside:
+        where = ", ".join(outside)
+        if not tls:
+            found.append(
+                Finding(
+                    "bad", f"rooms listen on {where} without TLS: passwords and rows cross the network in the clear", "docs/security.md#tls"
+                )
+            )
+        if len(password) < 12:
+            found.append(
+                Finding(
+                    "bad",
+                    f"rooms listen on {where} and root's password has {len(password)} characters",
+                    "choose a longer PENSTOCK_PASSWORD",
+                )
+            )
+    else:
+        found.append(Finding("ok", "rooms listen on this machine only"))
+    if embedded_broker or not broker_asks:
+        found.append(
+            Finding("look", "Kafka asks nobody who they are: whoever reaches its port has every table", "docs/security.md#kafka-and-redis")
+        )
+    return found
+
+
+def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
+    """(name, status, message) of each stream."""
+    found = []
+    for name, status, message in rows:
+        if status == "failed":
+            found.append(
+                Finding(
+                    "bad",
+                    f"stream {name} stopped: {message}",
+                    f"drop it and create it again when the cause is gone: SHOW CREATE STREAM {name}",
+                )
+            )
+        elif status == "paused":
+            found.append(Finding("look", f"stream {name} is paused{': ' + message if message else ''}", f"RESUME STREAM {name}"))
+        elif status == "init":
+            found.append(
+                Finding(
+                    "look",
+                    f"stream {name} is not live everywhere: {message}",
+                    "is spark_jobs ready, and PENSTOCK_SPARK_SLOTS large enough?",
+                )
+            )
+    return found or [Finding("ok", f"{len(rows)} streams run" if rows else "there are no streams")]
+
+
+def dead_letters(count: int) -> list[Finding]:
+    """How many records and rows could not be used in the last week."""
+    if count:
+        return [Finding("look", f"{count} dead letters", "docs/publishing.md#when-something-is-wrong reads them: each says why")]
+    return [Finding("ok", "no dead letters")]
+
+
+def worst(findings: Iterable[Finding]) -> Grade:
+    grades = {f.grade for f in findings}
+    return "bad" if "bad" in grades else "look" if "look" in grades else "ok"

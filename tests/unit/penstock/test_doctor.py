@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock import doctor
+
+
+def room(state: str = "ready", why: str = "", restarts: int = 0) -> dict[str, Any]:
+    return {"state": state, "why": why, "restarts": restarts}
+
+
+def grades(findings: list[doctor.Finding]) -> list[str]:
+    return [f.grade for f in findings]
+
+
+def test_rooms() -> None:
+    assert grades(doctor.rooms(None)) == ["bad"]
+    state = {"rooms": {"a": room(), "b": room(restarts=2), "c": room("unready", "redis: refused"), "d": room("failed")}}
+    found = doctor.rooms(state)
+    assert grades(found) == ["ok", "look", "bad", "bad"]
+    assert "redis: refused" in found[2].what and "penstock logs d" in found[3].do
+
+
+def test_secrets_that_others_may_read() -> None:
+    assert grades(doctor.secrets({"/s": 0o40700, "/s/a": 0o100600})) == ["ok"]
+    assert [f.do.split(",")[0] for f in doctor.secrets({"/s": 0o40755, "/s/a": 0o100640})] == ["chmod go-rwx /s", "chmod go-rwx /s/a"]
+    assert doctor.secrets({}) == []
+
+
+@pytest.mark.parametrize(("free", "grade"), [(100 << 30, "ok"), (1 << 30, "look"), (100 << 20, "bad")])
+def test_disk(free: int, grade: str) -> None:
+    assert grades(doctor.disk("/d", free, 200 << 30)) == [grade]
+
+
+def test_open_files() -> None:
+    assert grades(doctor.open_files(1024)) == ["look"] and grades(doctor.open_files(-1)) == grades(doctor.open_files(65_536)) == ["ok"]
+
+
+def test_exposure() -> None:
+    def found(hosts: list[str], **more: Any) -> list[str]:
+        facts = {"tls": True, "password": "x" * 24, "broker_asks": True, "embedded_broker": False, **more}
+        return grades(doctor.exposure(hosts, **facts))
+
+    assert found(["127.0.0.1"]) == ["ok"]
+    assert found(["127.0.0.1"], tls=False, password="x") == ["ok"]
+    assert found(["0.0.0.0"], tls=False) == ["bad"] and found(["0.0.0.0"], password="short") == ["bad"]
+    assert found(["0.0.0.0"]) == []
+    assert found(["127.0.0.1"], embedded_broker=True) == ["ok", "look"] == found(["127.0.0.1"], broker_asks=False)
+
+
+def test_streams_and_dead_letters() -> None:
+    rows = [("a", "ready", ""), ("b", "failed", "no column x"), ("c", "paused", ""), ("d", "init", "live in 0 of 4 partitions")]
+    found = doctor.streams(rows)
+    assert grades(found) == ["bad", "look", "look"] and "no column x" in found[0].what
+    assert grades(doctor.streams(rows[:1])) == grades(doctor.streams([])) == ["ok"]
+    assert grades(doctor.dead_letters(0)) == ["ok"] and grades(doctor.dead_letters(3)) == ["look"]
+
+
+def test_the_worst_decides() -> None:
+    assert doctor.worst([]) == "ok"
+    assert doctor.worst([doctor.Finding("ok", "a"), doctor.Finding("look", "b")]) == "look"
+    assert doctor.worst(doctor.rooms(None)) == "bad"
