@@ -150,4 +150,5 @@ def test_the_doctor_finds_nothing_bad(mesh: RunningMesh, root: Connection, files
     command = [sys.executable, "-m", "penstock.cli", "doctor", "--data-dir", str(mesh.layout.root)]
     done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "bad" not in done.stdout, done.stdout + done.stderr
-    assert all(words in done.stdout for words in ("gateway is ready", "no dead letters", "there are no streams", "secrets are for their owner"))
+    for words in ("gateway is ready", "no dead letters", "there are no streams", "secrets are for their owner"):
+        assert words in done.stdout

@@ -52,7 +52,7 @@ async def doorway(**settings: Any) -> AsyncIterator[Dial]:
     catalog, health = Catalog([Database(1, "d"), *TABLES, ANN]), Health("federation", 0)
     made = Doorway(
         FederationSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health,  # type: ignore[arg-type]
-        cast(Any, _Store()), cast(Any, None), information,
+        cast(Any, _Store()), cast(Any, None), lambda seen: information(seen, "here"),
     )  # fmt: skip
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
         port = next(iter(server.sockets)).getsockname()[1]
