@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[3]
 FORBIDDEN = {"pickle", "cPickle", "cloudpickle", "dill", "shelve", "marshal", "joblib", "jsonpickle"}
 CALLS = {"eval", "exec", "compile"}
 #: files that may, and why
-EXCUSED: dict[str, str] = {}
+EXCUSED: dict[str, str] = {
+    "penstock/udf/child.py": "runs functions, which is what the FUNCTION right is for, in a confined process of their own",
+}
 FILES = sorted(p for package in ("schemas", "penstock", "gateway", "spark_jobs", "services") for p in (ROOT / package).rglob("*.py"))
 
 
