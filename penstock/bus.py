@@ -463,6 +463,9 @@ class Admin:
                 if not error.retryable or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_SECONDS)
+                # librdkafka asks with the leader epoch it knows, and would not learn the new one from a refusal
+                with contextlib.suppress(BusError):
+                    self._metadata()
 
     def _list_once(self, wanted: dict[TopicPartition, Any], committed: bool) -> dict[tuple[str, int], int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED

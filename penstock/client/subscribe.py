@@ -25,6 +25,8 @@ from penstock.errors import AuthError, PenstockError, RemoteError
 
 #: largest message accepted from the notifier
 _MAX_MESSAGE = 64 << 20
+#: too many requests, bad gateway, unavailable, gateway timeout
+_PASSING = (429, 502, 503, 504)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Subscription:
 
     def _retrying(self) -> dict[str, Any]:
         return {
-            "retry": tenacity.retry_if_exception_type((OSError, WebSocketException)) & tenacity.retry_if_not_exception_type(InvalidStatus),
+            "retry": tenacity.retry_if_exception(_may_pass),
             "wait": tenacity.wait_exponential_jitter(multiplier=0.05, max=2.0),
             "stop": tenacity.stop_after_delay(self._patience),
             "reraise": True,
@@ -193,6 +195,13 @@ def subscription_request(
     if tables is not None:
         request["tables"] = list(tables)
     return request
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether to try again: a proxy in front of notifiers that come back answers for them with one of these."""
+    if isinstance(error, InvalidStatus):
+        return error.response.status_code in _PASSING
+    return isinstance(error, (OSError, WebSocketException))
 
 
 def _unreachable(url: str, error: Exception) -> PenstockError:

@@ -7,10 +7,9 @@ import signal
 import ssl
 from typing import Any
 
-import redis
 from websockets.asyncio.server import serve
 
-from penstock import audit, tls
+from penstock import audit, redis_link, tls
 from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
@@ -47,7 +46,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
         loop.add_signal_handler(number, stop.set)
     admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
     store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca)
-    client = redis.from_url(settings.redis_dsn, socket_timeout=3, socket_connect_timeout=3)
+    client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
         views = Views(settings, catalog, client)
