@@ -162,7 +162,8 @@ def exchange_producer(stream_id: int, topic: str, partition: int) -> str:
 
 
 def state_directory(root: str, query: str, topic: str, partition: int) -> str:
-    return str(PurePosixPath(root) / query / f"{topic}-{partition}")
+    # no path: it may be a URL, whose slashes count
+    return f"{root.rstrip('/')}/{query}/{topic}-{partition}"
 
 
 def segment_directory(root: str, table_id: int, partition: int) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from penstock.settings import Settings
 
@@ -27,7 +27,8 @@ class SparkSettings(Settings):
     executor_memory: str = "1g"
     #: more settings of Spark, as JSON: what a cluster asks for
     conf: dict[str, str] = Field(default_factory=dict)
-    checkpoint_dir: str = Field(default_factory=lambda data: f"{data['state_dir']}/checkpoints")
+    #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when that is no directory
+    checkpoint_dir: str = Field(default_factory=lambda data: f"{_directory(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints")
     #: how long a real-time epoch lasts, 5 at least; a turn pauses results for some 150 ms
     epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
@@ -48,12 +49,26 @@ class SparkSettings(Settings):
     #: PLACE:exit:COUNT,… for tests of crashes
     failpoints: str = ""
 
+    @field_validator("state_dir", mode="after")
+    @classmethod
+    def _reachable(cls, value: str) -> str:
+        try:
+            fsspec.core.url_to_fs(value)
+        except (ValueError, ImportError) as unknown:
+            raise ValueError(f"no file system for it: {unknown}") from unknown
+        return value
+
     @property
     def scratch_dir(self) -> Path:
         """Where workers leave small notes for whoever takes their place, on any machine: beside the state, unless that is no directory."""
-        fs, path = fsspec.core.url_to_fs(self.state_dir)
-        return Path(path) / "notes" if isinstance(fs, LocalFileSystem) else self.data_dir
+        return Path(_directory(self.state_dir) or self.data_dir / "state") / "notes"
 
     def checkpoint(self, topic: str, topic_id: int) -> str:
         """Where Spark keeps the offsets of one topic's query."""
         return f"{self.checkpoint_dir}/{topic_id}/{topic}"
+
+
+def _directory(url: str) -> str | None:
+    """The path that *url* names on this machine's file systems, shared ones too; None for an object store."""
+    fs, path = fsspec.core.url_to_fs(url)
+    return str(path) if isinstance(fs, LocalFileSystem) else None

@@ -143,7 +143,10 @@ class StateFiles:
 
     def _names(self) -> Iterable[str]:
         self._fs.invalidate_cache(self._path)
-        names = (str(p).rpartition("/")[2] for p in self._fs.ls(self._path, detail=False))
+        try:
+            names = [str(p).rpartition("/")[2] for p in self._fs.ls(self._path, detail=False)]
+        except FileNotFoundError:  # an object store has no empty directories
+            return []
         return [n for n in names if is_state(n)]
 
     def _put(self, name: str, data: bytes) -> None:
