@@ -1,0 +1,79 @@
+"""The manifests are valid for Kubernetes (its own schemas, from kubernetes-validate), and agree with the code and with compose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock.settings import Settings
+from tests.documents import ROOT
+from tests.unit.deploy.test_compose import COMPOSE, OURS, ROOMS
+
+DIRECTORY = ROOT / "deploy/kubernetes"
+KUSTOMIZATION: dict[str, Any] = yaml.safe_load((DIRECTORY / "kustomization.yaml").read_text(encoding="utf-8"))
+OBJECTS: list[dict[str, Any]] = [
+    found for name in KUSTOMIZATION["resources"] for found in yaml.safe_load_all((DIRECTORY / name).read_text(encoding="utf-8"))
+]
+WORKLOADS = {o["metadata"]["name"]: o for o in OBJECTS if o["kind"] in ("Deployment", "StatefulSet", "Job")}
+#: services of compose that are none here: the cluster balances by itself, metrics and demo are not part of it
+_COMPOSE_ONLY = {"edge", "feeder"}
+
+
+def label(found: dict[str, Any]) -> str:
+    return f"{found['kind']}-{found['metadata']['name']}"
+
+
+def container(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = WORKLOADS[name]["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+@pytest.mark.parametrize("found", OBJECTS, ids=label)
+def test_objects_are_valid(found: dict[str, Any]) -> None:
+    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed: `make setup` does it")
+    validate.validate(found, "1.31", strict=True)
+
+
+def test_every_room_of_the_stack_is_here() -> None:
+    assert {n for n in OURS if n not in _COMPOSE_ONLY} <= WORKLOADS.keys()
+    for name in OURS.keys() & WORKLOADS.keys():
+        assert container(name)["image"] == OURS[name]["image"].partition(":")[0], name
+        command = [a for a in OURS[name].get("command") or ["python", "-m", "spark_jobs"] if a]
+        assert container(name)["args"][: len(command)] == command, name
+
+
+def test_variables_are_settings() -> None:
+    known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
+    known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
+    known |= {f"{v}_FILE" for v in known if v.endswith("PASSWORD")}
+    shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]
+    assert set(shared) <= known and set(shared) == set(COMPOSE["x-shared"]) - {"PENSTOCK_LOG_LEVEL"}
+    for name in WORKLOADS:
+        used = {e["name"] for e in container(name).get("env", ()) if e["name"].startswith("PENSTOCK_")}
+        assert used <= known, name
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_pods_are_hardened(name: str) -> None:
+    pod = WORKLOADS[name]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
+    security = container(name)["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"]} and security["allowPrivilegeEscalation"] is False
+    assert security.get("readOnlyRootFilesystem") or name == "kafka"
+    assert container(name)["resources"]["limits"]["memory"]
+
+
+def test_names_that_are_used_exist() -> None:
+    services = {o["metadata"]["name"]: o for o in OBJECTS if o["kind"] == "Service"}
+    claims = {o["metadata"]["name"] for o in OBJECTS if o["kind"] == "PersistentVolumeClaim"}
+    for service in services.values():
+        assert service["spec"]["selector"]["app"] in WORKLOADS
+    for name, workload in WORKLOADS.items():
+        spec = workload["spec"]
+        assert spec.get("serviceName", name) in services or workload["kind"] == "Job"
+        pod = spec["template"]["spec"]
+        volumes = {v["name"]: v for v in pod.get("volumes", ())} | {v["metadata"]["name"]: v for v in spec.get("volumeClaimTemplates", ())}
+        assert {m["name"] for m in container(name)["volumeMounts"]} == volumes.keys(), name
+        assert {v["persistentVolumeClaim"]["claimName"] for v in volumes.values() if "persistentVolumeClaim" in v} <= claims
