@@ -53,11 +53,11 @@ stack: setup
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
 
-integration: setup  ## contracts of Kafka and Redis: embedded, and in containers (skips by name without Docker)
+integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: embedded and in containers (skips by name without Docker)
 	@$(BIN)/pytest -q tests/integration
 
-test-containers: setup images  ## the whole stack in containers, and what else needs Docker
-	@$(BIN)/pytest -q -m docker tests/integration
+test-containers: setup  ## the whole stack in containers, and what else needs Docker
+	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration
 
 test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
 	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)

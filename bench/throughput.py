@@ -88,7 +88,7 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
         steady.append(drained.steady * sweeps * fleet.tables / written)
         modes |= drained.modes
         start_ups.append(drained.start_up)
-    wrong, count = _compare(stage, database, fleet, done)
+    wrong, count = compare(stage, database, fleet, done)
     if wrong:
         record.problem(f"{name}: {wrong} of {count} windows differ from polars'")
     note = f"{profile.rounds} × {sweeps * fleet.tables / 1e6:g} M rows, {count} windows equal polars' except {wrong}; "
@@ -103,7 +103,7 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
     stage.drop(database)
 
 
-def _compare(stage: Stage, database: str, fleet: Fleet, sweeps: int) -> tuple[int, int]:
+def compare(stage: Stage, database: str, fleet: Fleet, sweeps: int) -> tuple[int, int]:
     """(windows that differ or are missing, windows) after the last ones were flushed."""
     topic = names.ingest_topic(database)
     stage.client.execute(f"FLUSH STREAM {database}.s")

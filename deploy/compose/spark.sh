@@ -4,7 +4,7 @@
 set -euo pipefail
 home=$(python -c 'import pathlib, importlib.util; print(pathlib.Path(importlib.util.find_spec("pyspark").origin).parent)')
 export SPARK_HOME=$home SPARK_DAEMON_MEMORY=${SPARK_DAEMON_MEMORY:-256m} SPARK_WORKER_DIR=/tmp/work
-me=$(hostname)
+me=${SPARK_WORKER_HOST:-$(hostname)} # where others reach this one
 case $1 in
 master)
     # a master that comes back knows its workers and applications again

@@ -1,48 +1,27 @@
-"""Kafka and Redis as the rooms need them, from two makers: the embedded mesh's own child processes, and containers.
+"""Kafka and Redis as the rooms need them, and whole meshes, from two makers: the embedded mesh's child processes, and containers.
 
-Every test runs against both; without a Docker daemon (or without the image) the container half skips and says what is missing.
+Every test runs against both, or against what PENSTOCK_TEST_BACKEND names; without a Docker daemon (or without an image) the container half
+skips and says what is missing.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import docker
 import pytest
-from docker.errors import DockerException, ImageNotFound
 
-# the reaper's image is one more to have; the fixtures below stop what they start. /.dockerenv does not make this a container's network
-os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
-os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
+from penstock.mesh.running import RunningMesh, running_mesh
+from tests.backends import KAFKA_IMAGE, REDIS_IMAGE, RunningStack, backends, require_image, running_stack
 
-from testcontainers.community.redis import RedisContainer  # noqa: E402
-from testcontainers.core.container import DockerContainer  # noqa: E402
-from testcontainers.core.wait_strategies import LogMessageWaitStrategy  # noqa: E402
+# after tests.backends, which says how testcontainers is to behave here
+from testcontainers.community.redis import RedisContainer  # isort: skip
+from testcontainers.core.container import DockerContainer  # isort: skip
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy  # isort: skip
 
-from penstock.mesh.running import RunningMesh, running_mesh  # noqa: E402
-
-KAFKA_IMAGE = "apache/kafka:4.3.1"
-REDIS_IMAGE = "redis:7-bookworm"
-_MAKERS = ["local", pytest.param("container", marks=pytest.mark.docker)]
-
-
-def _require_image(image: str) -> None:
-    try:
-        client = docker.from_env()
-        client.ping()
-    except DockerException as absent:
-        pytest.skip(f"no Docker daemon: {absent}")
-    try:
-        client.images.get(image)
-    except ImageNotFound:
-        try:
-            client.images.pull(image)
-        except DockerException as absent:
-            pytest.skip(f"no image {image}: {absent}")
+_MAKERS = [b if b == "local" else pytest.param(b, marks=pytest.mark.docker) for b in backends()]
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +70,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "local":
         yield request.getfixturevalue("local_servers").kafka_bootstrap
         return
-    _require_image(KAFKA_IMAGE)
+    require_image(KAFKA_IMAGE)
     with kafka_container() as address:
         yield address
 
@@ -102,6 +81,36 @@ def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "local":
         yield request.getfixturevalue("local_servers").redis_url
         return
-    _require_image(REDIS_IMAGE)
+    require_image(REDIS_IMAGE)
     with RedisContainer(REDIS_IMAGE, password="between-us") as container:
         yield f"redis://:between-us@{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
+
+
+@pytest.fixture(scope="session", params=_MAKERS)
+def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh | RunningStack]:
+    """All rooms, shared by the session's tests: use names of your own."""
+    directory = tmp_path_factory.mktemp("mesh")
+    if request.param == "local":
+        with running_mesh(directory, environment={"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "150"}) as running:
+            yield running
+        return
+    with running_stack(directory) as stack:
+        yield stack
+
+
+@pytest.fixture
+def stack(mesh: RunningMesh | RunningStack) -> RunningStack:
+    """The mesh where it is one of containers."""
+    if not isinstance(mesh, RunningStack):
+        pytest.skip("this is about containers")
+    return mesh
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.failed and call.when in ("setup", "call"):
+        running = getattr(item, "funcargs", {}).get("mesh")
+        if running is not None:
+            report.sections.append(("logs of the mesh", running.log_tails()))

@@ -1,7 +1,8 @@
 """One mesh for all tests of a session: every room as a real process, in a directory and on ports of its own.
 
-`PENSTOCK_TEST_BACKEND=local` (default) starts child processes. Tests that kill rooms or move the clock by hand ask for `own_mesh`, which
-starts another one for them alone. A failing test carries the end of every room's log in its report.
+`PENSTOCK_TEST_BACKEND=local` (default) starts child processes. With `containers` the tests of the shared mesh run against the compose
+stack; others skip, and so does what looks into the embedded mesh's files. Tests that kill rooms or move the clock by hand ask for
+`own_mesh`, which starts another one for them alone. A failing test carries the end of every room's log in its report.
 """
 
 from __future__ import annotations
@@ -26,16 +27,27 @@ NIGHTLY = os.environ.get("PENSTOCK_NIGHTLY") == "1"
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _backend() -> None:
-    backend = os.environ.get("PENSTOCK_TEST_BACKEND", "local")
-    if backend != "local":
-        pytest.exit(f"PENSTOCK_TEST_BACKEND={backend} is not there yet; it is local", returncode=4)
+#: the same tests against child processes or containers
+CONTAINERS = os.environ.get("PENSTOCK_TEST_BACKEND") == "containers"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if CONTAINERS and item.path.parent == Path(__file__).parent and "mesh" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.skip(reason="containers: this test starts processes of its own"))
 
 
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh, on the system's clock. Tests share it: use names of your own."""
+    if CONTAINERS:
+        from tests.backends import running_stack
+
+        with running_stack(tmp_path_factory.mktemp("mesh")) as stack:
+            _shared.append(stack)  # type: ignore[arg-type]
+            yield stack  # type: ignore[misc]
+            _shared.clear()
+        return
     with running_mesh(tmp_path_factory.mktemp("mesh"), environment=PATIENT) as running:
         _shared.append(running)
         yield running

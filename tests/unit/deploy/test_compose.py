@@ -12,6 +12,7 @@ import yaml
 
 from gateway.settings import GatewaySettings
 from penstock.settings import Settings
+from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
 from services.snode.settings import SnodeSettings
 from services.store.settings import StoreSettings
@@ -21,7 +22,7 @@ from tests.documents import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, SnodeSettings)
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings)
 OBSERVE = ROOT / "deploy/observe"
 #: those that prometheus_client and Prometheus themselves make
 _FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}
@@ -76,8 +77,8 @@ def test_our_containers_are_hardened(name: str) -> None:
 def test_images_run_as_somebody_else_than_root() -> None:
     stages = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     final = {s.split(" AS ")[1].split()[0]: s for s in stages}
-    assert "USER 10001" in final["room"] and final["spark"].startswith("room AS") and "USER haproxy" in final["edge"]
-    assert "HEALTHCHECK" in final["room"] and "HEALTHCHECK" in final["edge"]
+    assert "USER 10001" in final["room"] and "USER 10001" in final["spark"] and "USER haproxy" in final["edge"]
+    assert "HEALTHCHECK" in final["base"] and "HEALTHCHECK" in final["edge"]
 
 
 def test_variables_of_rooms_are_settings() -> None:
