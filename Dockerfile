@@ -61,7 +61,7 @@ FROM ${PYTHON_IMAGE} AS base
 # a process that reaps what others leave behind is number one
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends tini >/dev/null && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
  && useradd --uid 10001 --user-group --home-dir /tmp --no-create-home --shell /usr/sbin/nologin penstock \
- && install -d -o penstock -g penstock /data /data/state /data/segments /data/backup && install -d -m 0700 -o penstock -g penstock /data/secrets
+ && install -d -o penstock -g penstock /data /data/state /data/segments /data/backup /data/federation /data/tables && install -d -m 0700 -o penstock -g penstock /data/secrets
 COPY --chmod=0755 deploy/compose/ready.sh /usr/local/bin/ready
 COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/app/bin:/opt/venv/bin:$PATH PYTHONPATH=/opt/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \
