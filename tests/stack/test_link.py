@@ -93,13 +93,14 @@ def test_deletes_and_added_columns_come_in_their_place(serving: RunningMesh) -> 
         client.execute(f"DELETE FROM alt.t WHERE ts <= {T0}")
         client.execute("ALTER TABLE alt.t ADD COLUMN w INT")
         client.execute(f"INSERT INTO alt.t VALUES ({T0 + 1}, 2, 3)")
-        kinds = []
-        while "schema" not in kinds or kinds[-1] != "rows":
+        kinds: list[str] = []
+        while kinds.count("rows") < 2:
             message = channel.get(10)
             assert message is not None
             if message.kind != "token":
                 kinds.append(message.kind)
-        assert kinds == ["rows", "delete", "schema", "rows"]
+        assert [k for k in kinds if k != "schema"] == ["rows", "delete", "rows"]
+        assert kinds.count("schema") == 1, "before the first rows of the new definition, perhaps earlier"
         assert message.rows.column("w").to_pylist() == [3]
 
 
