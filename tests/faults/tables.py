@@ -20,6 +20,8 @@ from tests.faults.table_load import GROUP, NAME, Producer, Watcher, load, micros
 from tests.faults.verdict import Verdict, verdict
 
 ROOMS = ("kafka", "redis", "gateway")
+#: no Spark: nothing here computes windows
+ENVIRONMENT = {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
 ALIASES = ("NODE1", "NODE2", "NODE3")
 _PATIENCE = 60.0
 
@@ -156,14 +158,17 @@ def _steady(producers: list[Producer], watchers: list[Watcher]) -> None:
 
 def run(rounds: int, out: Path) -> bool:
     """All rounds in a mesh of their own; prints the lines that the makefile promises."""
-    with tempfile.TemporaryDirectory(prefix="penstock-faults-") as directory, running_mesh(Path(directory), rooms=ROOMS, nodes=3) as mesh:
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-faults-") as directory,
+        running_mesh(Path(directory), rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+    ):
         kills, _, found = rounds_of(mesh, out, rounds, [])
         print(line(rounds, kills, found), flush=True)
         good = found.good and max(kills, default=0) <= 2_000
     for name in SCENARIOS:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-faults-") as directory,
-            running_mesh(Path(directory), rooms=ROOMS, nodes=3) as mesh,
+            running_mesh(Path(directory), rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
         ):
             _, others, found = rounds_of(mesh, out / name, 0, [name])
             print(f"tables-other: scenario={name} lost={found.lost} dup={found.dup} ms={others[name]:.0f}", flush=True)

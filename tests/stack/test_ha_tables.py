@@ -504,7 +504,7 @@ def test_d13_rounds_of_faults_lose_and_double_nothing(tmp_path: Path) -> None:
     from tests.faults import tables
 
     scenarios = list(tables.SCENARIOS) if NIGHTLY else ["leader_paused", "follower_wiped"]
-    with running_mesh(tmp_path / "mesh", rooms=tables.ROOMS, nodes=3) as mesh:
+    with running_mesh(tmp_path / "mesh", rooms=tables.ROOMS, nodes=3, environment=tables.ENVIRONMENT) as mesh:
         kills, _, found = tables.rounds_of(mesh, tmp_path / "out", 8 if NIGHTLY else 2, scenarios)
     print(tables.line(len(kills), kills, found))
     assert found.good, found
