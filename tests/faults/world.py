@@ -90,7 +90,8 @@ class World:
             for process in self.jobs()[1:]:
                 with contextlib.suppress(psutil.Error):
                     parent = process.parent()
-                    if "spark_jobs.daemon" in " ".join(process.cmdline()) and parent is not None and parent.name() != "java":
+                    # as an argument of its own: the JVM has it inside of another; the daemon itself is a child of the JVM
+                    if "spark_jobs.daemon" in process.cmdline() and parent is not None and parent.name() != "java":
                         return process
             return None
 
