@@ -11,7 +11,7 @@ from tests.faults.report import Report
 
 #: 1: the part for CI; 0: all but that part; else all
 QUICK = {"1": True, "0": False}.get(os.environ.get("QUICK", ""))
-#: only scenarios whose name holds this
+#: only scenarios whose name matches this
 SCENARIO = os.environ.get("SCENARIO", "")
 _report = Report()
 
