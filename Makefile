@@ -48,13 +48,13 @@ format: setup  ## format and sort imports in place
 test: check stack  ## everything `check` does, then the whole mesh: tests/stack
 
 stack: setup
-	@$(BIN)/pytest -q tests/stack
+	@$(BIN)/pytest -q $(if $(CI),-m "not long") tests/stack
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
 
-integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: embedded and in containers (skips by name without Docker)
-	@$(BIN)/pytest -q tests/integration
+integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: embedded and in containers (skips by name without Docker) [ONLY=TEXT]
+	@$(BIN)/pytest -q $(if $(ONLY),-k "$(ONLY)") tests/integration
 
 test-containers: setup  ## the whole stack in containers, and what else needs Docker
 	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration
@@ -106,6 +106,8 @@ nightly: test  ## the long suites: everything marked slow, too
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --every 4 --kill 3
+	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done
+	@$(MAKE) --no-print-directory soak
 
 clean:  ## stop all; remove .venv, caches and data, those of the stack too while it runs
 	@deploy/stack down --volumes

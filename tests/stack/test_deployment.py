@@ -19,6 +19,8 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.vault import Vault
 from tests.stack.conftest import NIGHTLY, PATIENT, eventually
 
+pytestmark = pytest.mark.long
+
 T0 = 1_700_000_000_000
 STREAM = (
     "CREATE STREAM d.{name} TRIGGER AT_ONCE INTO d.{name}_r AS SELECT _wstart AS w, count(*) AS n FROM d.m PARTITION BY tbname INTERVAL(1m)"

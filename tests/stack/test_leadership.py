@@ -20,6 +20,8 @@ from spark_jobs.guard import Guard
 from spark_jobs.leadership import LEASE, Leadership
 from tests.stack.conftest import eventually
 
+pytestmark = pytest.mark.long
+
 TTL = 1.0
 
 

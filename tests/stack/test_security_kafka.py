@@ -21,6 +21,8 @@ from penstock.mesh.supervisor import stop_mesh
 from penstock.settings import Settings
 from tests.stack.conftest import PATIENT, eventually
 
+pytestmark = pytest.mark.long
+
 PASSWORD = 'a password with "quotes" and \\'
 
 

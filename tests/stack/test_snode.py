@@ -23,6 +23,8 @@ from tests.stack.names import unique
 from tests.stack.operator_kit import OperatorKit, operator_kit
 from tests.stack.test_kill_operator import Load, check, start
 
+pytestmark = pytest.mark.long
+
 ROOMS = ("kafka", "redis", "spark", "snode")
 QUICK = {"epoch_seconds": "6", "lease_seconds": "4"}
 

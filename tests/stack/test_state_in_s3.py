@@ -17,6 +17,8 @@ from tests.stack.conftest import eventually
 from tests.stack.operator_kit import ROOMS, OperatorKit
 from tests.stack.test_kill_operator import Load, check, kill, start
 
+pytestmark = pytest.mark.long
+
 #: a server of our own, and keys that it does not look at
 _KEYS = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1"}
 
