@@ -123,7 +123,13 @@ class Evictor:
             numbers = np.arange(len(self.ingest.groups))
             if tables is not None and self.ingest.groups.whole:
                 numbers = self.ingest.tables_named(tables)
-            below = numbers[self.horizon.values[numbers] > low]
+            horizon = self.horizon.values[numbers]
+            known = horizon[horizon != NEVER]
+            if not len(known):
+                return
+            # what is asked for may lie beyond anything a grid can count
+            at = int(np.clip(low, known.min(), self.timeline.groups.values[numbers].max()))
+            below = numbers[horizon > min(low, self.regions.reach(at))]
             top = np.minimum(self.timeline.groups.values[below], high)
             self.load(pl.DataFrame({"_g": below, "_lo": np.minimum(low, top), "_hi": top}))
 

@@ -39,6 +39,10 @@ class Regions:
         """The same for the first of a row's windows."""
         return self._grid.end(self._grid.first(times)) - 1 if self._grid is not None else times
 
+    def reach(self, time: int) -> int:
+        """Where the first window that holds *time* begins; *time* itself where windows follow the rows."""
+        return int(self._grid.start(self._grid.first(np.array([time])))[0]) if self._grid is not None else time
+
     def find(self, changes: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
         """One line per partition of *changes* (`_g`, `_lo`, `_hi`); *windows* are at least those of these partitions."""
         if self._grid is not None:

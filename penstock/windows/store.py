@@ -127,10 +127,10 @@ class Store:
         return over
 
     def forget(self, horizon: Numbers) -> None:
-        """Drop done windows below their partition's *horizon*."""
+        """Drop done windows below their partition's *horizon*; one of overlapping windows that reaches past it holds rows that stay."""
         if self.done.height:
             numbers = self.done.get_column("_g").to_numpy()
-            kept = (self.done.get_column("_wstart").to_numpy() >= horizon[numbers]) | self.done.get_column("_dirty").to_numpy()
+            kept = (self.done.get_column("_stop").to_numpy() >= horizon[numbers]) | self.done.get_column("_dirty").to_numpy()
             self._touched[numbers[~kept]] = True
             self.done = self.done.filter(pl.Series(kept)).rechunk()
 
