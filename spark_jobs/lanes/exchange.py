@@ -24,7 +24,7 @@ from penstock.windows.kernel import History
 from spark_jobs.history import TableHistory, VirtualHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.partition import Lane
-from spark_jobs.lanes.route import PARTITIONS
+from spark_jobs.lanes.route import PARTITIONS, Route
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.replay import Position
 from spark_jobs.worker import Worker
@@ -101,6 +101,21 @@ def _announced(stream_id: int) -> str:
 
 def _begun(stream_id: int) -> str:
     return f"begun {stream_id}"
+
+
+class _OwnGroups:
+    """The part of a history whose groups one exchange partition finishes.
+
+    A kernel computes every group that it reads rows of: others' would be published from here too, as far as this partition knows them.
+    """
+
+    def __init__(self, stored: TableHistory | VirtualHistory, route: Route, partition: int) -> None:
+        self._stored, self._route, self._partition = stored, route, partition
+        self.since_begin = stored.since_begin
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `penstock.windows.kernel.History`."""
+        return self._route.finished_at(self._partition, self._stored.fetch(low, high, tables))
 
 
 class ExchangeLane(Lane):
@@ -215,11 +230,13 @@ class ExchangeLane(Lane):
                     found[int(where.rpartition(":")[2])] = int(offset)
             return found
 
+        route = Route(plan)
         if plan.source.kind == "virtual":
-            return VirtualHistory(self.worker, plan.source, bounds, begins)
+            return _OwnGroups(VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition)
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
-        return TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
+        stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
+        return _OwnGroups(stored, route, self.partition)
 
     def stored(self, plan: StreamPlan) -> History | None:
         return None

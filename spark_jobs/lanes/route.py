@@ -148,6 +148,13 @@ class Route:
                 parts.append((number, part.select(self._sent)))
         return parts
 
+    def finished_at(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of *rows* whose group is finished at exchange partition *number*."""
+        if not rows.height:
+            return rows
+        made, _ = evaluate(rows, self._expressions)
+        return self._placed(made).filter(pl.col("_place") == number).select(rows.columns)
+
     def _placed(self, made: pl.DataFrame) -> pl.DataFrame:
         if not self._key_names:
             return made.with_columns(pl.lit(0).alias("_place"))

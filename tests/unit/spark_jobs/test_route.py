@@ -80,3 +80,12 @@ def test_a_partial_write_is_made_whole_before_it_leaves() -> None:
     parts, _ = route.split(1, "ts", frame(("t", 5, 2, None), op=MERGE), Stored(frame(("t", 5, 1, 7))))
     [whole] = [p.row(0, named=True) for _, p in parts if p["_op"].to_list() == [UPSERT]]
     assert (whole["a"], whole["b"]) == (2, 7)
+
+
+def test_every_stored_row_is_one_partitions_own_and_the_one_it_was_sent_to() -> None:
+    route = Route(planned("CREATE STREAM s INTO o AS SELECT _wstart, sum(a) FROM m PARTITION BY b INTERVAL(1s)"))
+    rows = frame(*((f"t{i}", i, 1, i % 11) for i in range(40)))
+    sent = {place: set(part["tbname"]) for place, part in route.split(1, "ts", rows, None)[0]}
+    own = {place: set(route.finished_at(place, rows)["tbname"]) for place in range(PARTITIONS)}
+    assert {p: t for p, t in own.items() if t} == sent
+    assert sorted(t for tables in own.values() for t in tables) == sorted(rows["tbname"])
