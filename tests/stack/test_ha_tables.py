@@ -498,6 +498,7 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
         eventually(lambda: got.quantities == [1, 2, 3, 4])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_d13_rounds_of_faults_lose_and_double_nothing(tmp_path: Path) -> None:
     """A small number of the rounds of `make test-faults ONLY=tables`; nightly more, and every scenario."""
