@@ -79,7 +79,7 @@ def test_T13_T14_edge_to_cloud_with_a_filter_and_a_pause(edge: RunningMesh, clou
         eventually(lambda: far.query("SELECT count(*), min(http_code) FROM hq.errors").rows == [(500, 400)])
         eventually(lambda: _view(near, "up")["lag_records"] == 0 and _view(near, "up")["status"] == "running")
         # a figure, not a promise: what was sent just before the kill may not be counted
-    eventually(lambda: 250 <= _view(near, "up")["rows_sent"] <= 500)
+        eventually(lambda: 250 <= _view(near, "up")["rows_sent"] <= 500)
         shown = near.query("SHOW CREATE MATERIALIZED VIEW site.up").rows[0][1]
         assert "INTO `site`.`in_cloud`" in shown and "http_code >= 400" in shown
         near.execute("DROP MATERIALIZED VIEW site.up")
