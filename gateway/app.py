@@ -106,7 +106,6 @@ class _Gateway:
         address = settings.reached_at
         self._writer = CatalogWriter(bootstrap, self._redis, self._reader, address=address, clock=clock)
         children, ddl_children = Children(self._redis), Children(self._redis)
-        self._children = (children, ddl_children)
         self._ledger = Ledger(self._redis, self._admin, bootstrap, name, lambda t, p: self._publisher.acked.get((t, p)))
         self._publisher = Publisher(
             self._bus,

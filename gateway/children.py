@@ -50,6 +50,8 @@ class Children:
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
+        #: supertable → `Catalog.children_gone` of the moment since which its child tables are remembered
+        self._since: dict[int, int] = {}
 
     def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
         """*frame* with each child's own spelling and tags. New children are registered.
@@ -106,6 +108,9 @@ class Children:
             del self._seen[key]
 
     def _known(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
+        if self._since.setdefault(layout.table_id, gone := catalog.children_gone(layout.table_id)) != gone:
+            self.forget(layout.table_id)  # another process may have dropped the child
+            self._since[layout.table_id] = gone
         child = catalog.child(layout.database, name)
         if child is not None:
             if child.stable_id != layout.table_id:

@@ -8,6 +8,7 @@ statement.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -125,10 +126,7 @@ class Definer:
 
     def create_snode(self, dnode: int) -> None:
         """CREATE SNODE ON DNODE: the node must be there."""
-        try:
-            known = nodes.read(self._redis, time.time())
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        known = self._nodes()
         found = next((n for n in known if n.id == dnode), None)
         if found is None:
             listed = ", ".join(str(n.id) for n in known) or "none"
@@ -138,6 +136,12 @@ class Definer:
                 f"no snode room runs on dnode {dnode}", code="E_NO_DNODE", hint="start it there: `penstock up --rooms …,snode`"
             )
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
+
+    def _nodes(self) -> list[nodes.Node]:
+        try:
+            return nodes.read(self._redis, time.time())
+        except redis.RedisError as down:
+            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
 
     def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
         """Apply one of the rules of `penstock.catalog.changes` and write what it says."""
@@ -213,23 +217,33 @@ class Definer:
 
     def drop_table(self, database: str, name: str, if_exists: bool) -> None:
         """DROP TABLE or STABLE. A child's rows go too, at their place in the log."""
-        catalog = self.catalog
-        table = catalog.table(database, name)
-        child = None if table is not None else self._seen(database, name)
-        if child is not None and catalog.child(database, name) is None:
-            layout, spelling, _ = child
-            users = [s for s in catalog.readers_of(layout.table_id) if changes.reads_child(s.plan, name)]
-            if users:
-                raise CatalogError(f"cannot drop {spelling}: stream {users[0].database}.{users[0].name} uses it", code="E_IN_USE")
-        else:
-            self.decide(lambda c, _: changes.drop_table(c, database, name, if_exists=if_exists))
-        if child is not None:
-            layout, spelling, _ = child
-            self.delete_rows(layout, (spelling,), *_ALL_TIME, body=DROPPED)
-            self._children.forget_child(layout, spelling)
+        table = self.catalog.table(database, name)
+        if table is None and (child := self._seen(database, name)) is not None:
+            self._drop_child(database, child[0], child[1])
+            return
+        self.decide(lambda c, _: changes.drop_table(c, database, name, if_exists=if_exists))
         if table is not None:
             self._forget(table)
             self._empty_log(table)
+
+    def _drop_child(self, database: str, layout: Layout, name: str) -> None:
+        """Its rows first, its name last: a DROP that fails half-way can be sent again. The store names in Redis what it sees in rows,
+        so the name goes when the store has taken the delete, not before.
+        """
+        change = changes.drop_child(self.catalog, self._writer.new_id, database, name, layout.table)
+        drop = secrets.token_hex(8)
+        where = self.delete_rows(layout, (name,), *_ALL_TIME, body=DROPPED, echo=drop)
+        if self._runs("store"):
+            wanted = {f"store:{topic}:{p}" for topic, p in where}
+            self.wait(
+                lambda: wanted <= {tags_text.text(k) for k in self._redis.hkeys(names.barrier(drop))},
+                f"the store has not taken the drop of {name} yet", "send it again; `penstock status` shows who lags",
+            )  # fmt: skip
+        self._children.forget_child(layout, name)
+        self.commit(change)
+
+    def _runs(self, room: str) -> bool:
+        return any(room in n.rooms for n in self._nodes())
 
     def log_ends(self, topic: str, partitions: int) -> dict[tuple[str, int], int]:
         """Where a topic ends."""
@@ -261,11 +275,15 @@ class Definer:
             self._empty_log(table)
 
     def delete_rows(
-        self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = ""
+        self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = "", echo: str = ""
     ) -> dict[tuple[str, int], int]:
-        """Write a delete to the partitions that may hold such rows; where it was written."""
+        """Write a delete to the partitions that may hold such rows; where it was written.
+
+        Args:
+            echo: as the id of a barrier, under which the store says that it has taken it.
+        """
         where = range(layout.partitions) if tables is None else sorted({partition(t, layout.partitions) for t in tables})
-        control = ControlRecord("delete", table=layout.table_id, tables=tables, low=low, high=high, body=body)
+        control = ControlRecord("delete", id=echo, table=layout.table_id, tables=tables, low=low, high=high, body=body)
         return {(layout.topic, p): o for p, o in self.send(layout.topic, where, control).items()}
 
     def find_table(self, database: str, name: str) -> tuple[Table, str | None] | None:

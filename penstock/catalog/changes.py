@@ -233,9 +233,7 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
     """Drop a supertable with its child tables, a plain table or a child table, unless a stream uses it."""
     child = catalog.child(database, name)
     if child is not None:
-        users = [s for s in catalog.readers_of(child.stable_id) if reads_child(s.plan, name)]
-        _refuse_used(child, "drop", users)
-        return Change(removes=(child,))
+        return _drop_child(catalog, child)
     table = catalog.table(database, name)
     if table is None:
         if if_exists:
@@ -247,6 +245,21 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
     _refuse_viewed(catalog, table)
     gone = [e for t in (*inlets, table) for e in (*(catalog.children(t.id) if t.tags else ()), t)]
     return Change(removes=tuple(gone))
+
+
+def drop_child(catalog: Catalog, new_id: NewId, database: str, name: str, stable: str) -> Change:
+    """Drop a child table. One that only rows have made known gets an entry that goes at once: so every process hears of it."""
+    parent = _table(catalog, database, stable)
+    child = catalog.child(database, name)
+    if child is not None:
+        return _drop_child(catalog, child)
+    child = Child(new_id(), parent.database, parent.id, name)
+    return Change((child,), _drop_child(catalog, child).removes)
+
+
+def _drop_child(catalog: Catalog, child: Child) -> Change:
+    _refuse_used(child, "drop", [s for s in catalog.readers_of(child.stable_id) if reads_child(s.plan, child.name)])
+    return Change(removes=(child,))
 
 
 def reads_child(plan: StreamPlan, name: str) -> bool:

@@ -36,6 +36,8 @@ class Catalog:
         self._functions: dict[str, UserFunction] = {}
         #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
+        #: supertable → how often a child table of it has gone since this process reads the log
+        self._gone: dict[int, int] = {}
         self._ids: dict[int, Entry] = {}
         self._versions: dict[int, tuple[Table, TableVersion]] = {}
         for entry in entries:
@@ -80,6 +82,7 @@ class Catalog:
         old = self._ids.pop(entry_id, None)
         if isinstance(old, Child):
             self._children[old.database.lower()].pop(old.name.lower(), None)
+            self._gone[old.stable_id] = self._gone.get(old.stable_id, 0) + 1
         elif isinstance(old, Table):
             self._tables.pop((old.database.lower(), old.name.lower()), None)
             for version in old.versions:
@@ -165,6 +168,10 @@ class Catalog:
         table = self.table_by_id(stable_id)
         found = self._children.get(table.database.lower(), {}).copy().values() if table else ()
         return [c for c in found if c.stable_id == stable_id]
+
+    def children_gone(self, stable_id: int) -> int:
+        """Grows when a child table of the supertable goes: what was remembered of its child tables is old then."""
+        return self._gone.get(stable_id, 0)
 
     def stream(self, database: str, name: str) -> StreamEntry | None:
         return self._streams.get((database.lower(), name.lower()))

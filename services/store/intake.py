@@ -10,6 +10,7 @@ import contextlib
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from penstock.codec import Decoded, TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError
 from penstock.log import get
 from penstock.partition import partition_of
-from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
 from penstock.segments import Position, RangeDelete
 from services.store import flush
 from services.store.flush import Newest
@@ -65,6 +66,8 @@ class Intake(threading.Thread):
         self._flusher = ThreadPoolExecutor(1, "flush")
         self._flushing: dict[tuple[str, int], _Flushing] = {}
         self._latest_at = 0.0
+        #: what Redis has yet to be told of controls, in their order
+        self._owed: deque[Callable[[], None]] = deque()
         #: partitions being read, and whose topic each is
         self._reading: dict[tuple[str, int], int] = {}
         #: catalog revision whose topics are all being read
@@ -155,8 +158,10 @@ class Intake(threading.Thread):
                 self._latest.note(codec.table, rows)
         joined = {table: pl.concat(parts, how="diagonal_relaxed") for table, parts in frames.items()}
         tail.append(batch.next_offset, joined, deletes, time.monotonic())
-        for action in after:
-            action()
+        at_once = not self._owed
+        self._owed.extend(after)
+        if at_once:
+            self._pay()
         self._on_read(sum(f.height for f in joined.values()), float(batch.timestamps[-1]))
 
     def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, low: int, high: int) -> pl.DataFrame:
@@ -206,26 +211,37 @@ class Intake(threading.Thread):
                 continue
             if control.kind == "delete" and control.table is not None:
                 deletes.append(RangeDelete(control.table, offset, control.tables, control.low, control.high))
-                after.append(lambda c=control: self._refresh_latest(c, batch.topic))  # type: ignore[misc]
+                after.append(lambda c=control: self._refresh_latest(c))  # type: ignore[misc]
+                if control.id:
+                    after.append(lambda c=control, o=offset: self._echo(c.id, batch, o))  # type: ignore[misc]
             elif control.kind == "tag" and control.table is not None:
                 for child in control.tables or ():
                     tail.set_tags(control.table, child, json.loads(control.body))
             elif control.kind == "barrier":
                 after.append(lambda c=control, o=offset: self._echo(c.id, batch, o))  # type: ignore[misc]
 
+    def _pay(self) -> None:
+        """Tell Redis what is owed. While it does not answer, the rest stays owed."""
+        try:
+            while self._owed:
+                self._owed[0]()
+                self._owed.popleft()
+        except redis.RedisError as error:
+            log.warning("latest rows and barriers wait for redis", error=str(error), owed=len(self._owed))
+
     def _echo(self, barrier: str, batch: Batch, offset: int) -> None:
         key = names.barrier(barrier)
         self._redis.hset(key, f"{_READER}:{batch.topic}:{batch.partition}", offset)
         self._redis.expire(key, 3600)
 
-    def _refresh_latest(self, control: ControlRecord, topic: str) -> None:
+    def _refresh_latest(self, control: ControlRecord) -> None:
         """LAST_ROW after a delete is the latest of what is left."""
         table = self._catalog.catalog.table_by_id(control.table or 0)
         if table is None:
             return
         left = self.live(table, control.tables)
         children = list(control.tables) if control.tables is not None else self._children(table)
-        self._latest.replace(table, children, left)
+        self._latest.replace(table, children, left, dropped=control.body == DROPPED)
 
     def _children(self, table: Table) -> list[str]:
         keys = self._redis.hkeys(names.last_row(table.database, table.name))
@@ -265,6 +281,10 @@ class Intake(threading.Thread):
         now = time.monotonic()
         if now - self._latest_at >= LATEST_SECONDS:
             self._latest_at = now
+            for table_id in self._latest.tables():
+                if self._catalog.catalog.table_by_id(table_id) is None:
+                    self._latest.forget(table_id)
+            self._pay()
             try:
                 self._latest.write()
             except redis.RedisError as error:

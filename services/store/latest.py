@@ -41,9 +41,18 @@ class Latest:
         newest = newest.group_by("tbname", maintain_order=False).agg(pl.all().sort_by(table.time_column).last())
         self._pending.setdefault(table.id, (table, []))[1].append(newest)
 
-    def replace(self, table: Table, children: list[str], rows: pl.DataFrame) -> None:
-        """After a delete: `rows` are the latest rows that are left of *children*; those without one lose theirs."""
+    def replace(self, table: Table, children: list[str], rows: pl.DataFrame, *, dropped: bool = False) -> None:
+        """After a delete: `rows` are the latest rows that are left of *children*; those without one lose theirs.
+
+        Args:
+            dropped: the child tables themselves have gone. Later rows make them known again.
+        """
         known = self._load(table)
+        if table.id in self._pending:
+            waiting = [f.filter(~pl.col("tbname").is_in(children)) for f in self._pending[table.id][1]]
+            self._pending[table.id] = (table, waiting)
+        if dropped:
+            known.children.difference_update(children)
         known.last = known.last.filter(~pl.col("tbname").is_in(children))
         key = names.last_row(table.database, table.name)
         for start in range(0, len(children), _CHUNK):
@@ -105,6 +114,10 @@ class Latest:
                 known.last = texts.select("tbname").with_columns(_last=times)
             known.loaded = True
         return known
+
+    def tables(self) -> set[int]:
+        """Tables of which something is remembered here."""
+        return {*self._known, *self._pending}
 
     def forget(self, table_id: int) -> None:
         """The table was dropped."""

@@ -266,6 +266,18 @@ def test_statements_and_their_errors(db: penstock.Connection) -> None:
     assert db.query("SELECT count(*) FROM m").rows == [(2,)], "a dropped child's rows are gone"
 
 
+def test_a_dropped_child_is_gone_at_once_and_its_name_is_free(db: penstock.Connection) -> None:
+    for turn in range(5):
+        db.write("m", [{"tbname": "c", "ts": T0 + turn, "n": turn, "site": f"site {turn}"}])
+        assert db.query("SELECT n, site FROM m").rows == [(turn, f"site {turn}")], "tags of the child that was dropped do not come back"
+        db.execute("DROP TABLE c")
+        assert db.query("SHOW TABLES").rows == [("p",)]
+        assert db.query("SELECT count(*) FROM m").rows == [(0,)]
+    assert db.last("m") == []
+    with pytest.raises(SqlSemanticError, match="there is no table"):
+        db.execute("DROP TABLE c")
+
+
 def test_who_may_come_in(mesh: RunningMesh) -> None:
     with pytest.raises(AuthError):
         penstock.connect(mesh.gateway_url, password="guess")
