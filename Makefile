@@ -102,7 +102,7 @@ mesh-down:  ## stop the embedded mesh
 mesh-status: setup  ## health, ports, memory and restarts of each room of the embedded mesh
 	@$(BIN)/penstock status
 
-nightly: test  ## the long suites: everything marked slow, too
+nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --every 4 --kill 3

@@ -18,12 +18,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock.bus import Admin, Batch, Reader
+from penstock.errors import BusError
 from penstock.log import get
 
 log = get(__name__)
 T = TypeVar("T")
 _HISTORY_BYTES = 4 << 20
 _SLICE_BYTES = 512 << 10
+#: work on fewer bytes is done in the event loop
+SMALL = 32 << 10
 #: part of the memory's bound whose slices keep what listeners made of them
 _YOUNG = 8
 
@@ -212,3 +215,80 @@ class History:
             if not self._closed:
                 self._closed = True
                 self._reader.close()
+
+
+class Listening:
+    """One listener's way through a feed: from memory where that goes back far enough, else from Kafka until it is near the end again."""
+
+    def __init__(self, bootstrap: str, feed: Feed) -> None:
+        self.feed, self._bootstrap = feed, bootstrap
+        self._histories: dict[int, History] = {}
+        feed.listeners += 1
+
+    def arrival(self) -> asyncio.Event:
+        """See `Feed.arrival`.
+
+        Raises:
+            BusError: the feed has ended.
+        """
+        arrived = self.feed.arrival()
+        if self.feed.error is not None:
+            raise BusError("the topic can't be read any more", detail=self.feed.error)
+        return arrived
+
+    async def since(self, partition: int, offset: int) -> tuple[list[Slice], bool]:
+        """Slices with records at or above *offset*, and whether those are all there are."""
+        pieces = self.feed.since(partition, offset)
+        if pieces is None:
+            if partition not in self._histories:
+                self._histories[partition] = History(self._bootstrap, self.feed.topic, partition, offset)
+            return await self._histories[partition].read(), False
+        if partition in self._histories:
+            self._histories.pop(partition).close()
+        return pieces, True
+
+    def close(self) -> None:
+        """Leave the feed; the last one stops it."""
+        for history in self._histories.values():
+            history.close()
+        self.feed.listeners -= 1
+        if not self.feed.listeners:
+            self.feed.stop()
+
+
+class Feeds:
+    """The feeds of one event loop, one a topic."""
+
+    def __init__(self, bootstrap: str, *, memory: int) -> None:
+        self._bootstrap, self._memory = bootstrap, memory
+        self._feeds: dict[str, Feed] = {}
+        self._lock = asyncio.Lock()
+
+    async def of(self, topic: str) -> Feed:
+        """The topic's feed, made anew when it has ended or was stopped."""
+        async with self._lock:
+            feed = self._feeds.get(topic)
+            if feed is None or feed.error is not None or feed.stopped:
+                loop = asyncio.get_running_loop()
+                feed = await loop.run_in_executor(None, lambda: Feed(self._bootstrap, topic, loop, memory=self._memory))
+                feed.start()
+                self._feeds[topic] = feed
+            return feed
+
+    async def listen(self, feed: Feed) -> Listening:
+        """Listen to *feed*, or to its successor when its last listener left just now."""
+        while feed.stopped:
+            feed = await self.of(feed.topic)
+        return Listening(self._bootstrap, feed)
+
+    def stop(self) -> None:
+        """Stop all of them."""
+        for feed in self._feeds.values():
+            feed.stop()
+
+
+async def worked(take: Callable[[Slice], T], piece: Slice) -> T:
+    """What *take* makes of a slice; a large one is worked on in a thread, so that nobody else of the event loop waits for it."""
+    if piece.size < SMALL:
+        return take(piece)
+    return await asyncio.get_running_loop().run_in_executor(None, take, piece)

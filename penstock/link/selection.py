@@ -15,6 +15,7 @@ from penstock.errors import SqlSemanticError
 from penstock.link.description import Description
 from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
+from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Query
@@ -61,6 +62,17 @@ def source_of(sql: str) -> tuple[Query, exp.Select, exp.Table]:
     if not isinstance(statement, Query) or not isinstance(statement.query, exp.Select):
         raise SqlSemanticError("one SELECT is expected here", code="E_UNSUPPORTED_QUERY")
     return statement, *check(statement, statement.query)
+
+
+def pointed_at(select: exp.Select, database: str, name: str) -> str:
+    """The SQL of *select*, as `source_of` gave it, over another table; what it called the old one stays as an alias."""
+    select = select.copy()
+    node = select.args["from_"].this
+    if not node.args.get("alias"):
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+    node.set("db", exp.to_identifier(database))
+    node.set("this", exp.to_identifier(name))
+    return to_sql(select)
 
 
 def check(statement: Query, select: exp.Select) -> tuple[exp.Select, exp.Table]:

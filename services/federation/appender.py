@@ -100,11 +100,7 @@ class Appender:
             BusError: an earlier write of this producer failed, so that what is there has to be looked up again.
         """
         with self._lock:
-            if self.broken is not None:
-                raise self.broken
-            table = self._table()
-            if table is None:
-                raise SchemaError("the table was dropped", code="E_NO_TABLE")
+            table = self._whole()
             frame = conform(rows, table)
             records, fresh = self._records(table, frame)
             done: Future[int] = Future()
@@ -130,11 +126,7 @@ class Appender:
             BusError: as for `append`.
         """
         with self._lock:
-            if self.broken is not None:
-                raise self.broken
-            table = self._table()
-            if table is None:
-                raise SchemaError("the table was dropped", code="E_NO_TABLE")
+            table = self._whole()
             if table.kind != "stable":
                 tables = (table.name,)
             if tables is not None:
@@ -168,6 +160,15 @@ class Appender:
                 self._bus.send(topic, value, partition=partition, on_delivery=delivered)
             except BusError as error:
                 left.delivered(error)
+
+    def _whole(self) -> Table:
+        """The table, unless nothing can be written to it any more."""
+        if self.broken is not None:
+            raise self.broken
+        table = self._table()
+        if table is None:
+            raise SchemaError("the table was dropped", code="E_NO_TABLE")
+        return table
 
     def _records(self, table: Table, frame: pl.DataFrame) -> tuple[list[tuple[int, bytes]], int]:
         codec = TableCodec(table)

@@ -34,17 +34,16 @@ from penstock.catalog.model import External, Right, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
-from penstock.errors import AuthError, BusError, CatalogError, PenstockError, RemoteError, SchemaError
-from penstock.feed import Feed, History
+from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError, SchemaError
+from penstock.feed import SMALL, Feed, Feeds, worked
 from penstock.health import Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
 from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
-from penstock.link.selection import source_of
+from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from penstock.login import Login
 from penstock.sql import parse
-from penstock.sql.dialect import to_sql
 from penstock.sql.statements import Query
 from services.federation import relay, stored
 from services.federation.appender import Appender, Appenders
@@ -54,8 +53,6 @@ from services.federation.settings import FederationSettings
 from services.federation.subscription import Out, Subscription, begin
 
 log = get(__name__)
-#: slices worked on in the event loop; larger ones go to a thread, so that nobody waits for them
-_SMALL = 32 << 10
 #: frames of an append that may wait to be written
 _FRAMES = 64
 #: a quiet subscription says this often how far it has read
@@ -93,8 +90,7 @@ class Doorway:
     ) -> None:  # fmt: skip
         self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
         self._information = information
-        self._feeds: dict[str, Feed] = {}
-        self._feeds_lock = asyncio.Lock()
+        self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
         self._connected = 0
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
         self._access = Access(lambda: catalog.catalog, settings.user)
@@ -312,7 +308,7 @@ class Doorway:
         user = self._users[connection]
         table, child = self._find_for(user, "READ", node.db or str(request.get("database", "")), node.name)
         require_log(table)
-        feed = await self._feed(table.topic)
+        feed = await self._feeds.of(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
         subscription = Subscription(
             cursor, table.id, child, str(request["sql"]), str(request.get("timezone") or "UTC"), time.time_ns(),
@@ -338,16 +334,11 @@ class Doorway:
     ) -> None:
         """Rows of an external stream come from where it is."""
         self._access.require(self._users[connection], "READ", entry)
-        select = select.copy()
-        node = select.args["from_"].this
-        if not node.args.get("alias"):
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
-        node.set("db", exp.to_identifier(entry.remote_database))
-        node.set("this", exp.to_identifier(entry.remote_name))
         flags = {"positions": bool(request.get("positions")), "cycles": bool(request.get("cycles"))}
         found = relay.messages(
-            external.addresses(entry, self._settings.data_dir), to_sql(select), entry.remote_database, str(request.get("from", "latest")),
-            **flags, timezone=str(request.get("timezone") or "UTC"), patience=self._settings.connect_seconds,
+            external.addresses(entry, self._settings.data_dir), pointed_at(select, entry.remote_database, entry.remote_name),
+            entry.remote_database, str(request.get("from", "latest")), **flags, timezone=str(request.get("timezone") or "UTC"),
+            patience=self._settings.connect_seconds,
         )  # fmt: skip
         async with contextlib.aclosing(found):
             async for message in found:
@@ -361,33 +352,17 @@ class Doorway:
         if scope is not None:
             scope.check(self._catalog.catalog)
 
-    async def _feed(self, topic: str) -> Feed:
-        async with self._feeds_lock:
-            feed = self._feeds.get(topic)
-            if feed is None or feed.error is not None or feed.stopped:
-                loop = asyncio.get_running_loop()
-                feed = await loop.run_in_executor(
-                    None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes)
-                )
-                feed.start()
-                self._feeds[topic] = feed
-            return feed
-
     async def _pump(
         self, connection: ServerConnection, channel: _Channel, feed: Feed, subscription: Subscription, table: Table,
         permit: Callable[[], None],
     ) -> None:  # fmt: skip
         """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
-        histories: dict[int, History] = {}
-        while feed.stopped:  # its last listener left just now
-            feed = await self._feed(feed.topic)
-        feed.listeners += 1
+        listening = await self._feeds.listen(feed)
+        feed = listening.feed
         said, told = subscription.token(), time.monotonic()
         try:
             while True:
-                arrived = feed.arrival()
-                if feed.error is not None:
-                    raise BusError("the topic can't be read any more", detail=feed.error)
+                arrived = listening.arrival()
                 permit()
                 quiet = True
                 for partition, offset in list(subscription.cursor.offsets.items()):
@@ -395,19 +370,10 @@ class Doorway:
                         quiet = False
                         await self._from_segments(connection, channel, subscription, table, partition, offset, feed.beginnings()[partition])
                         continue
-                    pieces = feed.since(partition, offset)
-                    if pieces is None:
-                        quiet = False
-                        if partition not in histories:
-                            histories[partition] = History(self._settings.kafka_bootstrap, feed.topic, partition, offset)
-                        pieces = await histories[partition].read()
-                    elif partition in histories:
-                        histories.pop(partition).close()
+                    pieces, near = await listening.since(partition, offset)
+                    quiet = quiet and near
                     for piece in pieces:
-                        if piece.size < _SMALL:
-                            made = subscription.take(piece)
-                        else:
-                            made = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+                        made = await worked(subscription.take, piece)
                         if made:
                             made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)
@@ -421,11 +387,7 @@ class Doorway:
                     except TimeoutError:
                         continue
         finally:
-            for history in histories.values():
-                history.close()
-            feed.listeners -= 1
-            if not feed.listeners:
-                feed.stop()
+            listening.close()
 
     async def _from_segments(
         self,
@@ -456,7 +418,7 @@ class Doorway:
                 await connection.send(json.dumps(header))
                 continue
             await channel.take_credit()
-            if out.rows.nbytes < _SMALL:
+            if out.rows.nbytes < SMALL:
                 frame = pack(header, out.rows)
             else:
                 frame = await asyncio.get_running_loop().run_in_executor(None, pack, header, out.rows)
@@ -519,8 +481,7 @@ class Doorway:
         """A record is on all replicas."""
 
     def close(self) -> None:
-        for feed in self._feeds.values():
-            feed.stop()
+        self._feeds.stop()
 
 
 def _behind(subscription: Subscription, feed: Feed) -> int:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from sqlglot import exp
 
 from penstock import names
 from penstock.catalog.model import External, Table, View
@@ -21,9 +20,8 @@ from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError
 from penstock.link import external
 from penstock.link.client import Address
-from penstock.link.selection import source_of
+from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
-from penstock.sql.dialect import to_sql
 from services.federation.pump import Job, Place, Pump
 from services.federation.settings import FederationSettings
 
@@ -88,14 +86,9 @@ class Views(threading.Thread):
         except PenstockError as error:
             log.error("a view cannot be pumped", view=view.name, reason=str(error))
             return None
-        select = select.copy()
-        node = select.args["from_"].this
-        if not node.args.get("alias"):
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
-        node.set("db", exp.to_identifier(origin.database))
-        node.set("this", exp.to_identifier(origin.name))
         return Job(
-            f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard], to_sql(select), origin.database,
+            f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard],
+            pointed_at(select, origin.database, origin.name), origin.database,
             view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1,
         )  # fmt: skip
 

@@ -28,8 +28,8 @@ from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.cursor import Cursor, TokenError
-from penstock.errors import AuthError, BusError, CatalogError, PenstockError
-from penstock.feed import Feed, History, Slice
+from penstock.errors import AuthError, CatalogError, PenstockError
+from penstock.feed import Feed, Feeds, Slice, worked
 from penstock.health import Health
 from penstock.limits import Open
 from penstock.log import get
@@ -39,8 +39,6 @@ from services.notifier.subscription import EventSubscription, RowSubscription
 
 log = get(__name__)
 Subscription = RowSubscription | EventSubscription
-#: slices worked on in the event loop; larger ones go to a thread, so that nobody waits for them
-_SMALL = 32 << 10
 
 
 class BadRequest(PenstockError):
@@ -52,8 +50,7 @@ class Hub:
 
     def __init__(self, settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
         self._settings, self._catalog = settings, catalog
-        self._feeds: dict[str, Feed] = {}
-        self._feeds_lock = asyncio.Lock()
+        self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
         self._connected = 0
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
         self._open = Open(0)
@@ -157,7 +154,7 @@ class Hub:
                     code="E_NO_EVENTS",
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
-            feed = await self._feed(names.EVENTS)
+            feed = await self._feeds.of(names.EVENTS)
             return feed, EventSubscription(await _cursor(request, feed), stream.id, tables), stream
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
@@ -165,7 +162,7 @@ class Hub:
         subject = self._stream(str(request["stream"]), user) if "stream" in request else table
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
-        feed = await self._feed(table.topic)
+        feed = await self._feeds.of(table.topic)
         return feed, RowSubscription(await _cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
 
     def _stream(self, name: str, user: str) -> StreamEntry:
@@ -205,41 +202,18 @@ class Hub:
             )
         return table
 
-    async def _feed(self, topic: str) -> Feed:
-        async with self._feeds_lock:
-            feed = self._feeds.get(topic)
-            if feed is None or feed.error is not None or feed.stopped:
-                loop = asyncio.get_running_loop()
-                feed = await loop.run_in_executor(
-                    None, lambda: Feed(self._settings.kafka_bootstrap, topic, loop, memory=self._settings.feed_bytes)
-                )
-                feed.start()
-                self._feeds[topic] = feed
-            return feed
-
     async def _pump(
         self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription, permit: Callable[[], None]
     ) -> None:
         """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
-        histories: dict[int, History] = {}
-        while feed.stopped:  # its last listener left just now
-            feed = await self._feed(feed.topic)
-        feed.listeners += 1
+        listening = await self._feeds.listen(feed)
         try:
             while True:
-                arrived = feed.arrival()
-                if feed.error is not None:
-                    raise BusError("the topic can't be read any more", detail=feed.error)
+                arrived = listening.arrival()
                 quiet = True
                 for partition, offset in list(subscription.cursor.offsets.items()):
-                    pieces = feed.since(partition, offset)
-                    if pieces is None:
-                        quiet = False
-                        if partition not in histories:
-                            histories[partition] = History(self._settings.kafka_bootstrap, feed.topic, partition, offset)
-                        pieces = await histories[partition].read()
-                    elif partition in histories:
-                        histories.pop(partition).close()
+                    pieces, near = await listening.since(partition, offset)
+                    quiet = quiet and near
                     permit()  # rights may have been revoked since
                     for piece in pieces:
                         await self._give(connection, key, subscription, piece)
@@ -255,17 +229,10 @@ class Hub:
                 connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"}
             )
         finally:
-            for history in histories.values():
-                history.close()
-            feed.listeners -= 1
-            if not feed.listeners:
-                feed.stop()
+            listening.close()
 
     async def _give(self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice) -> None:
-        if piece.size < _SMALL:
-            message = subscription.take(piece)
-        else:
-            message = await asyncio.get_running_loop().run_in_executor(None, subscription.take, piece)
+        message = await worked(subscription.take, piece)
         if message is not None:
             head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
@@ -274,8 +241,7 @@ class Hub:
             await asyncio.sleep(0)  # much that is not for this one must not keep the loop
 
     def close(self) -> None:
-        for feed in self._feeds.values():
-            feed.stop()
+        self._feeds.stop()
 
 
 async def _cursor(request: dict[str, Any], feed: Feed) -> Cursor:

@@ -126,13 +126,12 @@ class ExchangeLane(Lane):
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         #: while history is filled: stream → source partition → offset up to which
         self._bounds: dict[int, dict[int, int]] = {}
-        #: while a unit is worked on: what was seen before it
-        self._before: dict[str, Position] | None = None
+        #: while a unit is worked on: what had been seen before it of the producers in it
+        self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
-        self._before = dict(self._seen)
         for i in range(len(records)):
             offset, value = int(records.offsets[i]), records.values[i]
             try:
@@ -141,6 +140,7 @@ class ExchangeLane(Lane):
             except (SchemaError, pl.exceptions.PolarsError) as error:
                 self.bury(offset, "E_MALFORMED", str(error), value, int(records.times[i]))
                 continue
+            self._before.setdefault(record.producer, self._seen.get(record.producer, (-1, -1)))
             if not self.repeated(record.producer, record.offset, record.ordinal):
                 frames.setdefault(record.stream, []).append(rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64)))
         first, last = int(records.offsets[0]), int(records.offsets[-1])
@@ -150,7 +150,7 @@ class ExchangeLane(Lane):
                 rows = pl.concat(parts, how="diagonal")
                 steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
                 stream.apply(self._full(stream.plan, rows.with_columns(_step=steps).drop("_record")), first, last)
-        self._before = None
+        self._before = {}
 
     @staticmethod
     def _full(plan: StreamPlan, rows: pl.DataFrame) -> pl.DataFrame:
@@ -218,8 +218,8 @@ class ExchangeLane(Lane):
         def bounds(topic: str, partitions: int) -> dict[int, int]:
             if plan.stream_id in self._bounds:
                 return self._bounds[plan.stream_id]
-            seen = self._seen if self._before is None else self._before
-            stamps = {p: seen.get(names.exchange_producer(plan.stream_id, topic, p), (-1, -1)) for p in range(partitions)}
+            producers = {p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)}
+            stamps = {p: self._before.get(name) or self._seen.get(name, (-1, -1)) for p, name in producers.items()}
             return {p: offset + 1 for p, (offset, _) in stamps.items()}
 
         def begins(topic: str) -> dict[int, int]:

@@ -9,15 +9,10 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+import trustme
 
 from penstock import uri
 from penstock.client.connection import Connection
@@ -25,9 +20,10 @@ from penstock.errors import PenstockError
 from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
 from penstock.mesh.proxy import Proxy
-from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.mesh.running import RunningMesh
+from tests.certificates import issued
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, address_of, clause, client_of, rows, settings_of
+from tests.stack.federation_kit import METERS, T0, address_of, clause, client_of, deployment, rows, settings_of
 
 _SEED = 20261121
 
@@ -35,18 +31,17 @@ _SEED = 20261121
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     directory = tmp_path_factory.mktemp("cloud")
-    environment = {**ENVIRONMENT, **certificates(directory)}
-    with running_mesh(directory / "mesh", rooms=ROOMS, environment=environment) as mesh:
-        with client_of(mesh) as client:
-            client.execute("CREATE DATABASE hq PARTITIONS 3")
+    authority = trustme.CA()
+    made = issued(directory, authority=authority)
+    issued(directory / "expired", authority=authority, expired=True)
+    files = {"PENSTOCK_FEDERATION_TLS_CERT": str(made.cert), "PENSTOCK_FEDERATION_TLS_KEY": str(made.key)}
+    with deployment(directory / "mesh", "CREATE DATABASE hq PARTITIONS 3", environment=files) as mesh:
         yield mesh
 
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("edge"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
-        with client_of(mesh) as client:
-            client.execute("CREATE DATABASE site PARTITIONS 2")
+    with deployment(tmp_path_factory.mktemp("edge"), "CREATE DATABASE site PARTITIONS 2") as mesh:
         yield mesh
 
 
@@ -55,40 +50,6 @@ def wire(cloud: RunningMesh) -> Iterator[Proxy]:
     """The link to the cloud, which can be cut and slowed."""
     with Proxy(int(cloud.federation_url.rpartition(":")[2])) as proxy:
         yield proxy
-
-
-def certificates(directory: Path) -> dict[str, str]:
-    """An authority, a certificate of it for localhost, and one of the same key that has expired."""
-    authority, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "penstock test authority")])
-    today = datetime.now(UTC)
-    builder = x509.CertificateBuilder().issuer_name(issuer)
-    ca = builder.subject_name(issuer).public_key(authority.public_key()).serial_number(1)
-    ca = ca.not_valid_before(today - timedelta(days=900)).not_valid_after(today + timedelta(days=9))
-    ca = ca.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    ca = ca.add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
-    usage = {n: n in ("key_cert_sign", "crl_sign") for n in _USAGES}
-    _write(directory / "ca.pem", ca.add_extension(x509.KeyUsage(**usage), critical=True).sign(authority, hashes.SHA256()))
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    leaf = builder.subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])).public_key(key.public_key())
-    leaf = leaf.add_extension(names, critical=False)
-    leaf = leaf.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
-    for number, (name, days) in enumerate({"cert": 9, "expired": -9}.items(), 2):
-        made = leaf.serial_number(number).not_valid_before(today - timedelta(days=30)).not_valid_after(today + timedelta(days=days))
-        _write(directory / f"{name}.pem", made.sign(authority, hashes.SHA256()))
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (directory / "key.pem").write_bytes(pem)
-    return {"PENSTOCK_FEDERATION_TLS_CERT": str(directory / "cert.pem"), "PENSTOCK_FEDERATION_TLS_KEY": str(directory / "key.pem")}
-
-
-_USAGES = (
-    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign",
-    "encipher_only", "decipher_only",
-)  # fmt: skip
-
-
-def _write(path: Path, certificate: x509.Certificate) -> None:
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _through(proxy: Proxy, mesh: RunningMesh, table: str, **more: str) -> str:
@@ -219,13 +180,15 @@ def test_tls_its_authority_and_an_expired_certificate(edge: RunningMesh, cloud: 
         near.execute(f"CREATE EXTERNAL STREAM site.tls {clause(trusted)}")
         near.execute(f"INSERT INTO site.tls VALUES ({T0}, 1)")
         assert near.query("SELECT v FROM site.tls").rows == [(1,)]
-        good = (directory / "cert.pem").read_text()
-        (directory / "cert.pem").write_text((directory / "expired.pem").read_text())
+        good = {name: (directory / name).read_text() for name in ("cert.pem", "key.pem")}
+        for name in good:
+            (directory / name).write_text((directory / "expired" / name).read_text())
         pid = cloud.kill("federation")
         cloud.wait_ready("federation", not_pid=pid)
         with pytest.raises(PenstockError, match="expired"):
             near.execute(f"CREATE EXTERNAL STREAM site.tls2 {clause(trusted)}")
-        (directory / "cert.pem").write_text(good)
+        for name, text in good.items():
+            (directory / name).write_text(text)
         pid = cloud.kill("federation")
         cloud.wait_ready("federation", not_pid=pid)
         assert near.query("SELECT v FROM site.tls").rows == [(1,)]

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from penstock.client.connection import Connection, connect
 from penstock.link.client import Address, Link
-from penstock.mesh.running import RunningMesh
+from penstock.mesh.running import RunningMesh, running_mesh
 
 ROOMS = ("kafka", "redis", "gateway", "store", "federation")
 ENVIRONMENT = {"PENSTOCK_STORE_FLUSH_SECONDS": "1", "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "60"}
 #: 2026-01-01
 T0 = 1_767_225_600_000
+
+
+@contextmanager
+def deployment(directory: Path, *statements: str, environment: Mapping[str, str] | None = None) -> Iterator[RunningMesh]:
+    """A mesh of its own in *directory*, in which *statements* have run."""
+    with running_mesh(directory, rooms=ROOMS, environment={**ENVIRONMENT, **(environment or {})}) as mesh:
+        with client_of(mesh) as client:
+            for statement in statements:
+                client.execute(statement)
+        yield mesh
 
 
 def client_of(mesh: RunningMesh) -> Connection:

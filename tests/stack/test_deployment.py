@@ -46,7 +46,6 @@ def total(client: penstock.Connection, table: str) -> int:
     return int(client.query(f"SELECT sum(n) FROM {table}").rows[0][0] or 0)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_working_mesh_is_backed_up_and_restored_elsewhere(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
@@ -92,7 +91,6 @@ def test_a_working_mesh_is_backed_up_and_restored_elsewhere(tmp_path: Path) -> N
         assert total(client, "s_r") == found + 500
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_safe_mode_lets_a_stream_be_dropped_before_it_sees_another_row(tmp_path: Path) -> None:
     with running_mesh(tmp_path / "m", environment=PATIENT) as mesh, connect(mesh) as client:
@@ -113,7 +111,6 @@ def test_safe_mode_lets_a_stream_be_dropped_before_it_sees_another_row(tmp_path:
         assert (total(client, "good_r"), total(client, "bad_r")) == (2000, 1000)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_ten_times_the_rate_for_a_while_is_absorbed_and_memory_stays_bounded(tmp_path: Path) -> None:
     """What cannot be taken in is pushed back to the client; nothing that was acknowledged is missing from the stream's result."""

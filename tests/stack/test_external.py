@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, clause, client_of, health_port, link_to, rows, settings_of
+from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, health_port, link_to, rows, settings_of
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("cloud"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+    with deployment(tmp_path_factory.mktemp("cloud"), "CREATE DATABASE far PARTITIONS 2") as mesh:
         with client_of(mesh) as client:
-            client.execute("CREATE DATABASE far PARTITIONS 2")
             client.execute(METERS, database="far")
             client.execute("CREATE TABLE far.log (ts TIMESTAMP, http_code INT, path VARCHAR(40))")
             client.execute("CREATE TABLE far.log2 (ts TIMESTAMP, http_code INT, path VARCHAR(40))")
@@ -30,9 +29,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("edge"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
-        with client_of(mesh) as client:
-            client.execute("CREATE DATABASE near PARTITIONS 2")
+    with deployment(tmp_path_factory.mktemp("edge"), "CREATE DATABASE near PARTITIONS 2") as mesh:
         yield mesh
 
 

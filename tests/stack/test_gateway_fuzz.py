@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
 import requests
 
 from penstock.mesh.running import RunningMesh
@@ -54,7 +53,6 @@ def mutated(chance: random.Random) -> str:
     return "".join(pieces)
 
 
-@pytest.mark.slow
 def test_mutated_statements(mesh: RunningMesh) -> None:
     chance, database = random.Random(20), unique("fuzz")
     with requests.Session() as session:

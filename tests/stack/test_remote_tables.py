@@ -12,16 +12,15 @@ import pytest
 from penstock import remote_table, uri
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.mirror import RemoteTable, Update
-from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, client_of, rows
+from tests.stack.federation_kit import METERS, T0, client_of, deployment, rows
 
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("plant"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+    with deployment(tmp_path_factory.mktemp("plant"), "CREATE DATABASE plant PARTITIONS 2") as mesh:
         with client_of(mesh) as client:
-            client.execute("CREATE DATABASE plant PARTITIONS 2")
             client.execute(METERS, database="plant")
             client.write("plant.meters", rows(0, 100))
         uri.session(mesh.gateway_url, user=mesh.user, password=mesh.password, default=True)

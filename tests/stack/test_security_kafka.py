@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from penstock import bus, names
@@ -19,6 +18,7 @@ from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
 from penstock.settings import Settings
+from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 
 pytestmark = pytest.mark.long
@@ -30,12 +30,10 @@ class SecureBroker:
     """One node whose only listener for clients is SASL_SSL."""
 
     def __init__(self, directory: Path) -> None:
-        authority = trustme.CA()
-        made = authority.issue_cert("127.0.0.1", "localhost")
-        key = load_pem_private_key(made.private_key_pem.bytes(), None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        store, self.ca = directory / "broker.pem", directory / "ca.pem"
-        store.write_bytes(key + b"".join(blob.bytes() for blob in made.cert_chain_pems))
-        authority.cert_pem.write_to_path(str(self.ca))
+        made = issued(directory)
+        key = load_pem_private_key(made.key.read_bytes(), None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        store, self.ca = directory / "broker.pem", made.ca
+        store.write_bytes(key + made.cert.read_bytes())
         self.layout, self.ports = Layout(directory / "broker"), free_ports()
         self.layout.make()
         kafka.prepare(self.layout, self.ports)

@@ -12,12 +12,12 @@ from pathlib import Path
 import httpx
 import pyarrow.flight as flight
 import pytest
-import trustme
 from websockets.sync.client import connect as dial
 
 from penstock.client.connection import Connection, connect
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.mesh.running import RunningMesh, running_mesh
+from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 
 ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
@@ -25,14 +25,8 @@ ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    directory = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    made = authority.issue_cert("127.0.0.1", "localhost")
-    paths = {name: directory / f"{name.lower()}.pem" for name in ("CA", "CERT", "KEY")}
-    authority.cert_pem.write_to_path(str(paths["CA"]))
-    paths["CERT"].write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
-    made.private_key_pem.write_to_path(str(paths["KEY"]))
-    return {f"PENSTOCK_TLS_{name}": str(path) for name, path in paths.items()}
+    made = issued(tmp_path_factory.mktemp("tls"))
+    return {"PENSTOCK_TLS_CA": str(made.ca), "PENSTOCK_TLS_CERT": str(made.cert), "PENSTOCK_TLS_KEY": str(made.key)}
 
 
 @pytest.fixture(scope="module")

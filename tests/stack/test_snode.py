@@ -68,7 +68,6 @@ def standby(kit: OperatorKit, directory: Path, backups: Path) -> Iterator[Runnin
         yield mesh
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Path) -> None:
     with operator_kit(tmp_path / "mesh", ROOMS, **QUICK) as kit:
@@ -90,7 +89,6 @@ def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Pa
         assert "state restored from a backup" in kit.mesh.layout.log("spark").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing_more(tmp_path: Path) -> None:
     with operator_kit(tmp_path / "one", ROOMS, **QUICK) as kit, standby(kit, tmp_path / "two", tmp_path / "one" / "backup") as two:
@@ -121,7 +119,6 @@ def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing
         assert newest_verified(vault, subject(kit)) is not None
 
 
-@pytest.mark.slow
 def test_a_snode_that_dies_before_publishing_leaves_whole_backups_only(tmp_path: Path) -> None:
     with running_mesh(
         tmp_path / "mesh", environment={"PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SNODE_FAILPOINTS": "before_publish:exit:2"}

@@ -10,24 +10,20 @@ import pytest
 
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
-from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, clause, client_of, link_to, rows, settings_of
+from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, link_to, rows, settings_of
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("cloud"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
-        with client_of(mesh) as client:
-            client.execute("CREATE DATABASE hq PARTITIONS 3")
+    with deployment(tmp_path_factory.mktemp("cloud"), "CREATE DATABASE hq PARTITIONS 3") as mesh:
         yield mesh
 
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("edge"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
-        with client_of(mesh) as client:
-            client.execute("CREATE DATABASE site PARTITIONS 2")
+    with deployment(tmp_path_factory.mktemp("edge"), "CREATE DATABASE site PARTITIONS 2") as mesh:
         yield mesh
 
 

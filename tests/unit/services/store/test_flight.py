@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
-import trustme
 
 from penstock import tls
 from penstock.access import Access
@@ -24,6 +22,7 @@ from penstock.settings import Settings
 from services.store.flight import StoreServer
 from services.store.query import Permit, Queries
 from services.store.shelf import Shelf
+from tests.certificates import issued
 
 TABLES = {name: Table(number, "d", name, "plain", "in.d", 1, "ms", ()) for name, number in (("mine", 2), ("theirs", 3))}
 CATALOG = Catalog([Database(1, "d"), *TABLES.values(), User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),))])
@@ -41,19 +40,15 @@ class _Asked:
 
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
-    directory = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    made = authority.issue_cert("127.0.0.1", "localhost")
-    (directory / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
-    made.private_key_pem.write_to_path(str(directory / "key.pem"))
-    settings = Settings(tls_cert=Path(directory / "cert.pem"), tls_key=Path(directory / "key.pem"))
+    made = issued(tmp_path_factory.mktemp("tls"))
+    settings = Settings(tls_cert=made.cert, tls_key=made.key)
     shelf: Any = None
     server = StoreServer(
         "grpc+tls://127.0.0.1:0", cast(Queries, _Asked()), cast(Shelf, shelf),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock()),
         access=Access(lambda: CATALOG, "root"), own_writes_seconds=1.0, **tls.flight_server(settings),
     )  # fmt: skip
-    yield f"127.0.0.1:{server.port}", authority.cert_pem.bytes()
+    yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
     server.shutdown()
 
 
