@@ -157,7 +157,7 @@ class Federation:
             puts, target_id = (made,), made.id
             target = Description.of(made)
         else:
-            found = self._entry(statement, statement.target, database)
+            found = self._entry(statement, statement.target, database, writing=True)
             target_id, target = found.id, _description(found)
         _check_target(statement, description, selection, target)
         begin = self._begin(source, earliest=_rewinds(select))
@@ -192,7 +192,7 @@ class Federation:
         assert isinstance(table, Table)
         return table
 
-    def _entry(self, statement: st.Statement, name: st.Name, database: str) -> Table | External:
+    def _entry(self, statement: st.Statement, name: st.Name, database: str, *, writing: bool = False) -> Table | External:
         """A table, an external stream, or the target of a view."""
         catalog = self._definer.catalog
         home = name.database or database
@@ -203,7 +203,7 @@ class Federation:
         if found is None:
             raise statement.error(f"there is no table or external stream {home}.{name.name}", name, code="E_NO_TABLE")
         if isinstance(found, Table):
-            require_log(found)
+            require_log(found, writing=writing)
         return found
 
     def _begin(self, source: Table | External, *, earliest: bool) -> tuple[str, ...]:

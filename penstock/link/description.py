@@ -14,12 +14,17 @@ from penstock.sql.plan import Column, Precision, build
 from penstock.sql.planning.view import TableDef
 
 
-def require_log(table: Table) -> None:
-    """Refuse tables whose rows are not in a topic: nobody could follow them or write into them over a link. Raises CatalogError."""
-    what = "a virtual table" if table.kind == "virtual" else "kept by a raft group" if "raft_group" in table.options else ""
-    if what:
+def require_log(table: Table, *, writing: bool = False) -> None:
+    """Refuse tables that nobody can follow over a link, or write into: a virtual table has no topic, and only the leader of its raft group
+    writes a stream table's log (anybody follows it: `penstock.cursor` drops what a former leader wrote). Raises CatalogError (`E_NO_LOG`).
+    """
+    shown = f"{table.database}.{table.name}"
+    if table.kind == "virtual":
         hint = "a snapshot or a SELECT reads it; a stream over it has a result that can be followed"
-        raise CatalogError(f"{table.database}.{table.name} is {what} and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
+        raise CatalogError(f"{shown} is a virtual table and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
+    if writing and table.replicated is not None:
+        hint = "write into a table there, and let a stream over that write into the stream table"
+        raise CatalogError(f"the log of {shown} is written by the leader of its raft group only", code="E_NO_LOG", hint=hint)
 
 
 @dataclass(frozen=True)

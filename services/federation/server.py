@@ -432,7 +432,7 @@ class Doorway:
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         user = self._users[connection]
         table, child = self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")))
-        require_log(table)
+        require_log(table, writing=True)
         if child is not None:
             raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
         producer = request.get("producer")
