@@ -27,6 +27,7 @@ from gateway.door import Door
 from gateway.drain import Drain
 from gateway.execute import Executor, Session
 from gateway.federation import Federation
+from gateway.foreign import ForeignTopics
 from gateway.forward import Forwarder, column_from_json, internal_token
 from gateway.idempotency import Ledger
 from gateway.influx import Influx
@@ -128,7 +129,9 @@ class _Gateway:
             wait_for_jobs=settings.wait_for_jobs,
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
-        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, AllowList(settings.external_allow))
+        allowed = AllowList(settings.external_allow)
+        self._topics = ForeignTopics(self._definer, clock, settings.data_dir, allowed, settings.ack_timeout)
+        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, allowed, self._topics)
         self._stream_tables = StreamTables(
             settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
             timeout=settings.live_timeout,
@@ -138,7 +141,7 @@ class _Gateway:
             self._definer, streams, self._federation, principals, self._stream_tables, clock, allow_functions=settings.allow_functions
         )
         access = Access(self._catalog, settings.user)
-        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write)
+        intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(
             settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout,
             ca=settings.tls_ca,
@@ -220,6 +223,7 @@ class _Gateway:
         self._reader.close()
         self._store.close()
         self._federation.close()
+        self._topics.close()
         self._redis.close()
 
     async def _follow_catalog(self) -> None:

@@ -20,7 +20,7 @@ from gateway.streams import Streams
 from penstock import names
 from penstock.catalog import changes, functions, virtual
 from penstock.catalog.changes import Change, NewId
-from penstock.catalog.model import Database, Table, VirtualColumn
+from penstock.catalog.model import Database, External, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.errors import CatalogError
@@ -290,8 +290,9 @@ class Definitions:
         replicated: list[Table] = []
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
             if statement.kind == "database":
-                externals = self._definer.catalog.externals(name.name)
-                inside = [t for t in self._definer.catalog.tables(name.name) if t.replicated is not None]
+                tables = self._definer.catalog.tables(name.name)
+                externals: list[External | Table] = [*self._definer.catalog.externals(name.name), *(t for t in tables if t.foreign)]
+                inside = [t for t in tables if t.replicated is not None]
                 self._stream_tables.check_unused(inside)
                 replicated += inside
                 self._definer.drop_database(name.name, if_exists)
@@ -305,6 +306,8 @@ class Definitions:
                     self._stream_tables.check_unused([table])
                     replicated.append(table)
                 self._definer.drop_table(home.name, name.name, if_exists)
+                if table is not None and table.foreign:
+                    self._federation.forget([table])
             elif statement.kind == "external stream":
                 self._federation.drop_external(self._home(statement, name, database).name, name.name, if_exists)
             elif statement.kind == "materialized view":
@@ -322,7 +325,8 @@ class Definitions:
     def _drop_stream(self, statement: st.Drop, name: st.Name, database: str | None, if_exists: bool) -> None:
         """A stream of ours, or an external one; mirrors that only it read go, too."""
         home = name.database or database
-        if home is not None and self._definer.catalog.external(home, name.name) is not None:
+        table = self._definer.catalog.table(home, name.name) if home is not None else None
+        if home is not None and ((table is not None and table.foreign) or self._definer.catalog.external(home, name.name) is not None):
             self._federation.drop_external(home, name.name, if_exists)
             return
         stream = self._streams.find(name, database, if_exists)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from gateway.ddl import Definer
+from gateway.foreign import ForeignTopics
 from gateway.rows import Layout
 from penstock import names
 from penstock.bus import Admin
@@ -42,8 +43,8 @@ _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
 class Federation:
     """Runs in the DDL thread, except `write`, which blocks and runs in a worker thread."""
 
-    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: AllowList) -> None:
-        self._definer, self._admin, self._clock, self._data_dir = definer, admin, clock, data_dir
+    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: AllowList, topics: ForeignTopics) -> None:
+        self._definer, self._admin, self._clock, self._data_dir, self._topics = definer, admin, clock, data_dir, topics
         self._allowed = allowed
         self._links = Links(timeout=_CONNECT_S)
 
@@ -56,6 +57,9 @@ class Federation:
         """Look at the table over there, keep the password, and note the rest in the catalog."""
         name = statement.stream.name
         if self._definer.catalog.external(database, name) is not None and statement.if_not_exists:
+            return
+        if dict(statement.settings).get("type", "").lower() == "kafka":
+            self._topics.create(statement, database)
             return
         settings = external.read_settings(dict(statement.settings), self._data_dir)
         check_hosts([a.host for replicas in settings.addresses() for a in replicas], self._allowed)
@@ -103,15 +107,23 @@ class Federation:
     def drop_external(self, database: str, name: str, if_exists: bool) -> None:
         """Mirrors that nothing reads go, too."""
         self.sweep()
+        table = self._definer.catalog.table(database, name)
+        if table is not None and table.foreign:
+            self._definer.drop_table(database, name, if_exists)
+            self.forget([table])
+            return
         entry = self._definer.catalog.external(database, name)
         self._definer.decide(lambda c, _: changes.drop_external(c, database, name, if_exists=if_exists))
         if entry is not None:
             external.forget_secret(self._data_dir, entry.id)
 
-    def forget(self, entries: Sequence[External]) -> None:
+    def forget(self, entries: Sequence[External | Table]) -> None:
         """The passwords of external streams that are gone."""
         for entry in entries:
-            external.forget_secret(self._data_dir, entry.id)
+            if isinstance(entry, Table):
+                self._topics.forget(entry)
+            else:
+                external.forget_secret(self._data_dir, entry.id)
 
     # ---------------------------------------------------------------- rows for external streams
 

@@ -19,7 +19,7 @@ import redis
 from sqlglot import exp
 
 from gateway.answers import table_of
-from penstock import names, nodes
+from penstock import foreign, names, nodes
 from penstock.access import Access, visible
 from penstock.catalog.model import ROW_ID, Child, Database, External, Principal, Replicated, StreamEntry, Table, User, VirtualColumn
 from penstock.catalog.principals import Object, kind_of
@@ -107,7 +107,8 @@ _TASKS: Columns = (
 )
 _EXTERNALS: Columns = (
     ("stream_name", _TEXT), ("db_name", _TEXT), ("type", _TEXT), ("hosts", _LONG), ("remote_db", _TEXT), ("remote_stream", _TEXT),
-    ("user", _TEXT), ("secure", ColumnType("BOOL")), ("create_time", _TIME),
+    ("user", _TEXT), ("secure", ColumnType("BOOL")), ("create_time", _TIME), ("status", _TEXT), ("rows_read", _BIG), ("lag_records", _BIG),
+    ("last_error", _LONG),
 )  # fmt: skip
 _VIEWS: Columns = (
     ("view_name", _TEXT), ("db_name", _TEXT), ("status", _TEXT), ("source", _TEXT), ("target", _TEXT), ("rows_sent", _BIG),
@@ -280,7 +281,11 @@ class Information:
         if home is None:
             raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
         entry = catalog.external(home, name.name)
-        if statement.kind == "external stream" or (statement.kind == "stream" and entry is not None):
+        named = catalog.table(home, name.name)
+        is_foreign = named is not None and named.foreign
+        if statement.kind == "external stream" or (statement.kind == "stream" and (entry is not None or is_foreign)):
+            if named is not None and (topic := foreign.of(named)) is not None:
+                return table_of((("Stream", _TEXT), ("Create External Stream", _LONG)), [(named.name, foreign.shown(named, topic))])
             if entry is None:
                 raise statement.error(f'there is no external stream "{name.name}"', name, code="E_NO_STREAM")
             return table_of((("Stream", _TEXT), ("Create External Stream", _LONG)), [(entry.name, external.shown(entry))])
@@ -400,7 +405,7 @@ class Information:
         return table_of(_DESCRIBE, rows)
 
     def _externals(self, database: str | None = None) -> pa.Table:
-        rows = [
+        rows: list[tuple[Any, ...]] = [
             (
                 e.name,
                 e.database,
@@ -411,16 +416,35 @@ class Information:
                 e.user,
                 e.secure,
                 e.created,
+                None,
+                None,
+                None,
+                None,
             )
             for e in self._catalog().externals(database)
         ]
+        for table in self._catalog().tables(database):
+            if (topic := foreign.of(table)) is not None:
+                said = self._pumped(table.id)
+                rows.append(
+                    (
+                        table.name, table.database, "kafka", topic.brokers, "", topic.topic, topic.user,
+                        topic.protocol.endswith("SSL"), None,
+                        said.get("state", "starting"), int(said.get("rows", 0)), int(said["lag"]) if "lag" in said else None,
+                        said.get("error") or None,
+                    )
+                )  # fmt: skip
         return table_of(_EXTERNALS, rows)
+
+    def _pumped(self, entry_id: int) -> dict[str, str]:
+        """What the federation room says of a view, or of the reader of a foreign topic."""
+        held = self._ask(lambda: self._redis.hgetall(names.view_status(entry_id)))
+        return {k.decode(): t.decode(errors="replace") for k, t in held.items()}
 
     def _views(self, database: str | None = None) -> pa.Table:
         rows = []
         for v in self._catalog().views(database):
-            held = self._ask(lambda v=v: self._redis.hgetall(names.view_status(v.id)))  # type: ignore[misc]
-            said = {k.decode(): t.decode(errors="replace") for k, t in held.items()}
+            said = self._pumped(v.id)
             status = "paused" if v.status == "paused" else said.get("state", "starting")
             rows.append(
                 (

@@ -25,6 +25,7 @@ from penstock.catalog.model import ROW_ID, Database, Right, Table
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import CatalogError
+from penstock.foreign import MESSAGE_ID
 
 Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
@@ -32,11 +33,12 @@ Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 def layout_of(database: Database, table: Table) -> Layout:
     """What rows of *table* look like."""
     replicated = table.replicated is not None
-    columns = tuple(c for c in table.columns if c.name != ROW_ID) if replicated else table.columns
+    numbered = ROW_ID if replicated else MESSAGE_ID if table.foreign else None
+    columns = tuple(c for c in table.columns if c.name != numbered)
     return Layout(
         table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, columns, table.tags,
-        table.precision, database.max_ahead.ticks(table.precision), not table.tags, None if replicated else table.key_column,
-        table.kind == "virtual", replicated,
+        table.precision, database.max_ahead.ticks(table.precision), not table.tags, None if numbered else table.key_column,
+        table.kind == "virtual", replicated, table.foreign,
     )  # fmt: skip
 
 
@@ -64,13 +66,14 @@ class Intake:
 
     def __init__(
         self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], access: Access,
-        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]],
+        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]], send_abroad: Callable[[Write], int],
     ) -> None:  # fmt: skip
         """
         Args:
             replicate: takes writes of stream tables, which their leaders put into the log.
+            send_abroad: writes to a topic of another Kafka and returns the number of messages; blocks.
         """
-        self._replicate = replicate
+        self._replicate, self._send_abroad = replicate, send_abroad
         self._publisher, self._children, self._ledger, self._catalog = publisher, children, ledger, catalog
         self._access = access
         self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
@@ -106,6 +109,11 @@ class Intake:
         write = Write(layout, rows, count, size, loop.create_future(), child, tz)
         if layout.replicated:
             return self._replicate(write, key)
+        if layout.foreign:
+            if key is not None:
+                raise CatalogError("an idempotency key is for tables of this deployment", code="E_UNSUPPORTED_STATEMENT")
+            write.done.set_result(Receipt(await asyncio.to_thread(self._send_abroad, write)))
+            return write.done
         if key is None:
             return self._publisher.write(write)
         # the table's id, too: a table dropped and made again under its name has not got the rows

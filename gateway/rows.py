@@ -67,6 +67,8 @@ class Layout:
     virtual: bool = False
     #: a stream table of a raft group: its leader writes the rows, and numbers them
     replicated: bool = False
+    #: a topic of another Kafka: its messages become rows
+    foreign: bool = False
 
     @property
     def time(self) -> str:

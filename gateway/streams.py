@@ -81,6 +81,9 @@ class Streams:
         """A stream into a stream table of a raft group writes to a table beside it, from which the group's leader takes its rows."""
         home = statement.target.database or database or ""
         sink = self._definer.catalog.table(home, statement.target.name)
+        if sink is not None and sink.foreign:
+            hint = "let it write into a table, and a client carry on from there"
+            raise statement.error(f"{sink.name} is a topic of another Kafka", statement.target, code="E_NO_LOG", hint=hint)
         if sink is None or sink.replicated is None:
             return statement, None
         user = [c.name for c in sink.columns if c.name != ROW_ID]

@@ -43,7 +43,9 @@ _security: dict[str, str] = {}
 
 
 def secure(options: Mapping[str, str]) -> None:
-    """Have every client that this process makes from now on use *options* (`Settings.kafka_options`): one mesh has one Kafka."""
+    """Have every client that this process makes from now on use *options* (`Settings.kafka_options`): one mesh has one Kafka. Only who
+    speaks to another Kafka gives a client options of its own.
+    """
     _security.clear()
     _security.update(options)
 
@@ -107,6 +109,7 @@ class Publisher:
     def __init__(
         self, bootstrap: str, *, client_id: str, linger_ms: float = 0.0, timeout: float = 30.0, compression: str = "lz4",
         transactional_id: str | None = None, max_bytes: int = MAX_MESSAGE_BYTES, queue_bytes: int = 256 << 20,
+        options: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """
         Arguments that need a word:
@@ -116,7 +119,8 @@ class Publisher:
             queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
         """
         config: dict[str, Any] = {
-            **_security, "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
+            **(_security if options is None else options),
+            "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
             "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000,
@@ -264,7 +268,7 @@ class Reader:
 
     def __init__(
         self, bootstrap: str, offsets: Offsets, *, client_id: str, committed: bool = False, ends: bool = False, max_wait_ms: int = 100,
-        queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES,
+        queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES, options: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """
         Arguments that need a word:
@@ -274,7 +278,8 @@ class Reader:
             max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end the wait at once).
         """
         config: dict[str, Any] = {
-            **_security, "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
+            **(_security if options is None else options),
+            "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
             "enable.auto.offset.store": False, "auto.offset.reset": "error", "fetch.wait.max.ms": max_wait_ms, "fetch.min.bytes": 1,
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
@@ -368,8 +373,15 @@ class Reader:
 class Admin:
     """Topics, their ends, and deletion of old records."""
 
-    def __init__(self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0) -> None:
-        config: dict[str, Any] = {**_security, "bootstrap.servers": bootstrap, "client.id": client_id, "logger": _log}
+    def __init__(
+        self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0, options: Mapping[str, str] | None = None
+    ) -> None:
+        config: dict[str, Any] = {
+            **(_security if options is None else options),
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "logger": _log,
+        }
         self._admin, self._timeout = AdminClient(config), timeout
 
     def topics(self) -> dict[str, int]:

@@ -44,8 +44,13 @@ def view_producer(deployment: str, created: int, view_id: int, shard: int, sourc
     return f"f:{deployment}:{created}:{view_id}:{shard}:{source_id}:{partition}"
 
 
+def foreign_producer(table_id: int, partition: int) -> str:
+    """Producer id of the rows that come from one partition of a foreign topic."""
+    return f"k:{table_id}:{partition}"
+
+
 def view_status(view_id: int) -> str:
-    """Redis hash: what a materialized view is doing: state, lag, error."""
+    """Redis hash: what a materialized view, or the reader of a foreign topic, is doing: state, lag, error."""
     return f"penstock:view:{view_id}"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from penstock.catalog.model import (
+    FOREIGN,
     ROW_ID,
     Child,
     Database,
@@ -198,6 +199,22 @@ def create_stream_table(
         key_column=ROW_ID, own_topic=True, partitions=1, if_not_exists=if_not_exists,
     )  # fmt: skip
     return Change(tuple(dataclasses.replace(t, options=options) for t in made.puts if isinstance(t, Table)))
+
+
+def create_foreign(
+    catalog: Catalog, new_id: NewId, database: str, name: str, columns: Iterable[Column], message_id: Column, option: str
+) -> Change:
+    """A plain table that is filled from a topic of another Kafka; *message_id* becomes its second column and part of its key."""
+    given = tuple(columns)
+    if any(c.name.lower() == message_id.name for c in given):
+        _refuse("E_RESERVED_NAME", f"{message_id.name} is a name that rows carry anyway", hint="choose another name")
+    if catalog.external(database, name) is not None:
+        _refuse("E_STREAM_EXISTS", f"external stream {database}.{name} exists already")
+    made = create_table(
+        catalog, new_id, database, name, (given[0], message_id, *given[1:]), kind="plain", key_column=message_id.name, own_topic=True,
+        partitions=1,
+    )  # fmt: skip
+    return Change(tuple(dataclasses.replace(t, options={FOREIGN: option}) for t in made.puts if isinstance(t, Table)))
 
 
 def _named(columns: Mapping[str, Column], name: str, argument: str) -> Column:

@@ -45,6 +45,8 @@ class TableVersion:
 
 #: second column of every stream table: a row's index, which is its offset in subscriptions too
 ROW_ID = "row_id"
+#: option of a plain table that is filled from a topic of another Kafka (`penstock.foreign`)
+FOREIGN = "kafka"
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ class Table:
             tuple(c for c in o.get("key_column", "").split("\x1f") if c), o.get("filter_column") or None, o.get("timestamp_column") or None,
             int(o["pre_cache"]) if "pre_cache" in o else None,
         )  # fmt: skip
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is filled from a topic of another Kafka: rows for it are written there."""
+        return FOREIGN in self.options
 
     @property
     def newest(self) -> TableVersion:

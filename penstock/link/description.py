@@ -22,6 +22,8 @@ def require_log(table: Table, *, writing: bool = False) -> None:
     if table.kind == "virtual":
         hint = "a snapshot or a SELECT reads it; a stream over it has a result that can be followed"
         raise CatalogError(f"{shown} is a virtual table and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
+    if writing and table.foreign:
+        raise CatalogError(f"{shown} is a topic of another Kafka", code="E_NO_LOG", hint="INSERT writes to it, on its own deployment")
     if writing and table.replicated is not None:
         hint = "write into a table there, and let a stream over that write into the stream table"
         raise CatalogError(f"the log of {shown} is written by the leader of its raft group only", code="E_NO_LOG", hint=hint)

@@ -53,40 +53,41 @@ def read_settings(given: Mapping[str, str], data_dir: Path) -> Settings:
     if unknown:
         raise _bad(f"there is no setting {unknown[0]}", f"settings are {', '.join(KNOWN)}")
     kind = given.get("type", "").lower()
-    if kind == "kafka":
-        raise _bad(
-            "topics of a foreign Kafka are not read in this version",
-            "let a Kafka client write them into a table's topic: docs/publishing.md",
-        )
     if kind not in PORTS:
-        raise _bad(f"type '{kind}' is not known", "type is 'penstock' or 'timeplus'")
+        raise _bad(f"type '{kind}' is not known", "type is 'penstock', 'timeplus' or 'kafka'")
     for key in ("hosts", "stream"):
         if not given.get(key, "").strip():
             raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
     secure = given.get("secure", "false").lower()
     if secure not in ("true", "false", "1", "0"):
         raise _bad("secure is true or false", "")
-    if "password" in given and "password_file" in given:
-        raise _bad("password and password_file say the same thing", "give one of them")
-    password = given.get("password", "")
-    if "password_file" in given:
-        name = given["password_file"]
-        if Path(name).name != name or name.startswith("."):
-            raise _bad("password_file is the name of a file in secrets/external/ of the data directory", "put the password there")
-        try:
-            password = (data_dir / "secrets" / "external" / name).read_text(encoding="utf-8").strip()
-        except OSError as wrong:
-            raise _bad("password_file cannot be read", str(wrong.strerror)) from None
+    password = password_of(given, data_dir)
     is_secure = secure in ("true", "1")
     port = PORTS[kind][is_secure]
-    shards = tuple(tuple(_host(host, port) for host in shard.split("|")) for shard in given["hosts"].split(","))
+    shards = tuple(tuple(host_and_port(host, port) for host in shard.split("|")) for shard in given["hosts"].split(","))
     if sum(map(len, shards)) > MAX_ADDRESSES:
         raise _bad(f"more than {MAX_ADDRESSES} hosts", "")
     stream, db = given["stream"], given.get("db") or "default"
     return Settings(kind, shards, db, given.get("user", "default"), password, is_secure, stream, given.get("ca_file", ""))
 
 
-def _host(text: str, port: int) -> str:
+def password_of(given: Mapping[str, str], data_dir: Path) -> str:
+    """What `password` says, or the file that `password_file` names; empty without both. Raises CatalogError (`E_BAD_OPTION`)."""
+    if "password" in given and "password_file" in given:
+        raise _bad("password and password_file say the same thing", "give one of them")
+    if "password_file" not in given:
+        return given.get("password", "")
+    name = given["password_file"]
+    if Path(name).name != name or name.startswith("."):
+        raise _bad("password_file is the name of a file in secrets/external/ of the data directory", "put the password there")
+    try:
+        return (data_dir / "secrets" / "external" / name).read_text(encoding="utf-8").strip()
+    except OSError as wrong:
+        raise _bad("password_file cannot be read", str(wrong.strerror)) from None
+
+
+def host_and_port(text: str, port: int) -> str:
+    """`host:port` of an address that may leave out its port. Raises CatalogError (`E_BAD_OPTION`)."""
     text = text.strip()
     host, colon, number = text.rpartition(":")
     if text.startswith("[") and text.endswith("]"):
@@ -112,11 +113,16 @@ def _replicas(shard: tuple[str, ...], user: str, password: str, secure: bool, ca
 
 def addresses(entry: External, data_dir: Path) -> list[tuple[Address, ...]]:
     """Replicas of each shard, with the password from its file."""
-    try:
-        password = secret_path(data_dir, entry.id).read_text(encoding="utf-8").rstrip("\n")
-    except FileNotFoundError:
-        password = ""
+    password = secret(data_dir, entry.id)
     return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file) for shard in entry.shards]
+
+
+def secret(data_dir: Path, entry_id: int) -> str:
+    """The password that was kept; empty where there is none."""
+    try:
+        return secret_path(data_dir, entry_id).read_text(encoding="utf-8").rstrip("\n")
+    except FileNotFoundError:
+        return ""
 
 
 def secret_path(data_dir: Path, entry_id: int) -> Path:

@@ -49,7 +49,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
-        views = Views(settings, catalog, client)
+        views = Views(settings, catalog, client, appenders, bus)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
         port, context = _listener(settings)
         server = serve(

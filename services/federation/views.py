@@ -1,7 +1,8 @@
-"""The materialized views and mirrors of the catalog, each shard of their sources pumped; what they say of themselves goes to Redis.
+"""The materialized views and mirrors of the catalog, each shard of their sources pumped, and external streams that are topics of another
+Kafka, each read; what they say of themselves goes to Redis.
 
-Owns starting and stopping pumps as the catalog changes. A view that is paused or gone is not pumped; its note of how far it has come stays
-until it is dropped.
+Owns starting and stopping pumps and inflows as the catalog changes. A view that is paused or gone is not pumped; its note of how far it
+has come stays until it is dropped.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
 
 from penstock import names
+from penstock.bus import Publisher
 from penstock.catalog.model import External, Table, View
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError
@@ -22,7 +25,9 @@ from penstock.link import external
 from penstock.link.client import Address
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
-from services.federation.pump import Job, Place, Pump
+from services.federation.appender import Appenders
+from services.federation.inflow import Inflow
+from services.federation.pump import Job, Place, Pump, Report
 from services.federation.settings import FederationSettings
 
 log = get(__name__)
@@ -32,8 +37,12 @@ _EVERY = 0.25
 class Views(threading.Thread):
     """Runs until `stop`."""
 
-    def __init__(self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis) -> None:
+    def __init__(
+        self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis, appenders: Appenders, bus: Publisher
+    ) -> None:
         super().__init__(name="views", daemon=True)
+        self._appenders, self._bus = appenders, bus
+        self._inflows: dict[int, Inflow] = {}
         self._settings, self._catalog, self._redis = settings, catalog, client
         self._directory = settings.data_dir / "federation"
         self.deployment = deployment_id(self._directory)
@@ -44,15 +53,17 @@ class Views(threading.Thread):
     def stop(self) -> None:
         self._halt.set()
         self.join(5.0)
-        for pump in self._pumps.values():
+        running: list[Pump | Inflow] = [*self._pumps.values(), *self._inflows.values()]
+        for pump in running:
             pump.stop()
-        for pump in self._pumps.values():
+        for pump in running:
             pump.join(5.0)
 
     def run(self) -> None:
         while not self._halt.wait(_EVERY):
             try:
                 self._follow()
+                self._follow_topics()
                 self._tell()
             except redis.RedisError as down:
                 log.warning("views cannot be reported", reason=str(down))
@@ -75,6 +86,18 @@ class Views(threading.Thread):
             if job is not None:
                 self._pumps[key] = Pump(job, self._settings, self._directory)
                 self._pumps[key].start()
+
+    def _follow_topics(self) -> None:
+        catalog = self._catalog.catalog
+        wanted = {t.id: t for t in catalog.tables() if t.foreign}
+        for table_id in self._inflows.keys() - wanted.keys():
+            self._inflows.pop(table_id).stop()
+            self._said.pop(table_id, None)
+            self._redis.delete(names.view_status(table_id))
+        for table_id in wanted.keys() - self._inflows.keys():
+            present = partial(catalog.table_by_id, table_id)
+            self._inflows[table_id] = Inflow(wanted[table_id], present, self._settings, self._appenders, self._bus)
+            self._inflows[table_id].start()
 
     def _job(self, view: View, shard: int) -> Job | None:
         source, target = self._catalog.catalog.by_id(view.source_id), self._catalog.catalog.by_id(view.target_id)
@@ -102,8 +125,10 @@ class Views(threading.Thread):
     def _tell(self) -> None:
         """Redis has what SHOW VIEWS shows."""
         now = time.time()
-        for view_id in {key[0] for key in self._pumps}:
-            reports = [pump.report for key, pump in self._pumps.items() if key[0] == view_id]
+        found: dict[int, list[Report]] = {}
+        for key, pump in self._pumps.items():
+            found.setdefault(key[0], []).append(pump.report)
+        for view_id, reports in (found | {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}).items():
             worst = next((s for s in ("error", "retrying", "starting") if any(r.state == s for r in reports)), "running")
             said = {"state": worst, "rows": str(sum(r.rows for r in reports)), "error": next((r.error for r in reports if r.error), "")}
             lags = [r.lag for r in reports if r.lag is not None]

@@ -32,7 +32,7 @@ def test_shards_replicas_ports_and_defaults() -> None:
     ("changes", "words"),
     [
         ({"hosts": ""}, "Setting `hosts` cannot be empty"), ({"stream": ""}, "Setting `stream` cannot be empty"),
-        ({"type": "kafka"}, "Kafka"), ({"type": "x"}, "not known"), ({"nope": "1"}, "no setting nope"),
+        ({"type": "x"}, "not known"), ({"nope": "1"}, "no setting nope"),
         ({"secure": "maybe"}, "true or false"),
         ({"hosts": "h:0"}, "no host"), ({"hosts": "h,,g"}, "no host"), ({"hosts": "u@h"}, "no host"),
         ({"hosts": ",".join(["h"] * 65)}, "64"),

@@ -1,0 +1,137 @@
+"""External streams that are topics of another Kafka: CREATE looks at the topic, INSERT writes messages into it.
+
+Owns a producer for each such topic that is written to. Its rows come back through the federation room, which reads the topic into the
+table that bears the stream's name; nothing is written into that table from here.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import polars as pl
+
+from gateway import rows
+from gateway.coalescer import Write
+from gateway.ddl import Definer
+from gateway.publisher import frame_of
+from penstock import foreign
+from penstock.bus import Admin, Delivery, Publisher
+from penstock.catalog import changes
+from penstock.catalog.model import Table
+from penstock.clock import Clock
+from penstock.errors import BusError, CatalogError
+from penstock.foreign import MESSAGE_ID, Messages, Registry, Topic
+from penstock.link import external
+from penstock.sql import statements as st
+from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.targets import AllowList, check_hosts
+from penstock.types import ColumnType
+
+_CONNECT_S = 5.0
+
+
+class ForeignTopics:
+    """`create` runs in the DDL thread; `write` blocks and runs in any."""
+
+    def __init__(self, definer: Definer, clock: Clock, data_dir: Path, allowed: AllowList, timeout: float) -> None:
+        """
+        Args:
+            timeout: seconds after which a message that is not acknowledged has failed.
+        """
+        self._definer, self._clock, self._data_dir, self._allowed, self._timeout = definer, clock, data_dir, allowed, timeout
+        self._lock = threading.Lock()
+        self._writers: dict[int, _Writer] = {}
+
+    def create(self, statement: st.CreateExternalStream, database: str) -> None:
+        """Look at the topic, keep the password, and note the rest in the catalog."""
+        catalog, name = self._definer.catalog, statement.stream.name
+        found = catalog.table(database, name)
+        if found is not None and found.foreign and statement.if_not_exists:
+            return
+        if statement.columns is None:
+            hint = f"CREATE EXTERNAL STREAM {name} (ts TIMESTAMP, …) SETTINGS …"
+            raise statement.error("a topic has no columns: name those that are wanted", statement.stream, code="E_BAD_OPTION", hint=hint)
+        topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
+        check_hosts(topic.hosts, self._allowed)
+        option = foreign.at(topic, _begin(topic, password, start)).option()
+        columns = [Column(c.name, c.type) for c in statement.columns]
+        key = Column(MESSAGE_ID, ColumnType("BIGINT"))
+        change = changes.create_foreign(catalog, self._definer.new_id, database, name, columns, key, option)
+        (table,) = change.puts
+        external.keep_secret(self._data_dir, table.id, password)
+        try:
+            self._definer.commit(change)
+        except BaseException:
+            external.forget_secret(self._data_dir, table.id)
+            raise
+
+    def forget(self, table: Table) -> None:
+        """The stream was dropped; the topic stays as it is."""
+        external.forget_secret(self._data_dir, table.id)
+        with self._lock:
+            writer = self._writers.pop(table.id, None)
+        if writer is not None:
+            writer.close()
+
+    def write(self, write: Write) -> int:
+        """Write a message for each row and wait until the brokers have them. Raises SchemaError, BusError, RemoteError."""
+        layout = write.layout
+        table = self._definer.catalog.table_by_id(layout.table_id)
+        topic = foreign.of(table) if table is not None else None
+        if table is None or topic is None:
+            raise CatalogError(f'external stream "{layout.table}" was dropped', code="E_NO_STREAM")
+        frame = frame_of(layout, write)
+        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        with self._lock:
+            writer = self._writers.get(table.id)
+            if writer is None or writer.schema_id != table.schema_id:
+                if writer is not None:
+                    writer.close()
+                writer = self._writers[table.id] = _Writer(table, topic, external.secret(self._data_dir, table.id), self._timeout)
+        sent = writer.send(frame)
+        for future in sent:
+            try:
+                future.result(self._timeout + 1)
+            except TimeoutError:
+                raise BusError("the other Kafka does not confirm messages", topic=topic.topic, retryable=True) from None
+        return len(sent)
+
+    def close(self) -> None:
+        with self._lock:
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()
+
+
+class _Writer:
+    """The producer of one topic."""
+
+    def __init__(self, table: Table, topic: Topic, password: str, timeout: float) -> None:
+        self.schema_id, self._topic, self._lock = table.schema_id, topic, threading.Lock()
+        self._registry = Registry(topic.registry) if topic.registry else None
+        columns = [c for c in table.columns if c.name != MESSAGE_ID]
+        self._messages = Messages(topic.format, columns, table.precision, self._registry)
+        self._bus = Publisher(topic.brokers, client_id="penstock", timeout=timeout, options=topic.options(password))
+
+    def send(self, frame: pl.DataFrame) -> list[Future[Delivery]]:
+        with self._lock:
+            values = self._messages.encode(frame, f"{self._topic.topic}-value")
+        return [self._bus.publish(self._topic.topic, value) for value in values]
+
+    def close(self) -> None:
+        self._bus.close()
+        if self._registry is not None:
+            self._registry.close()
+
+
+def _begin(topic: Topic, password: str, start: str) -> dict[int, int]:
+    """Where each partition begins to count. Raises CatalogError when there is no such topic, BusError when nobody answers."""
+    admin = Admin(topic.brokers, client_id="penstock", timeout=_CONNECT_S, options=topic.options(password))
+    partitions = admin.topics().get(topic.topic)
+    if partitions is None:
+        raise CatalogError(f"there is no topic {topic.topic} at {topic.brokers}", code="E_NO_TOPIC")
+    if start == "earliest":
+        return {}
+    return {p: offset for (_, p), offset in admin.end_offsets((topic.topic, p) for p in range(partitions)).items()}

@@ -1,0 +1,196 @@
+"""A topic of another Kafka, read into the table that bears its external stream's name: each message one row, exactly once.
+
+What is there already is learnt from the table's own log, as for a view's target, so a restart of anybody repeats and loses nothing. A
+message that cannot be read is a dead letter, and the next one goes on; what somebody else deleted before it was read is said and left out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import polars as pl
+
+from penstock import foreign, names
+from penstock.bus import Admin, Batch, Publisher, Reader
+from penstock.catalog.model import Table
+from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
+from penstock.foreign import MESSAGE_ID, Messages, Registry, message_id
+from penstock.link import external
+from penstock.log import get
+from penstock.records import DeadLetter, encode
+from penstock.sql.plan import TICKS_PER_SECOND
+from services.federation.appender import Appender, Appenders
+from services.federation.pump import Report
+from services.federation.settings import FederationSettings
+
+log = get(__name__)
+#: how often new partitions of the topic, and its ends, are looked for
+_LOOK_SECONDS = 2.0
+
+
+class Inflow(threading.Thread):
+    """Runs until `stop`."""
+
+    def __init__(
+        self, table: Table, present: Callable[[], Table | None], settings: FederationSettings, appenders: Appenders, dead: Publisher
+    ) -> None:
+        """
+        Args:
+            present: the table as it is now; None: it was dropped.
+            dead: takes dead letters.
+        """
+        super().__init__(name=f"inflow-{table.database}.{table.name}", daemon=True)
+        topic = foreign.of(table)
+        assert topic is not None
+        self._topic, self._stream, self._id = topic, f"{table.database}.{table.name}", table.id
+        self._present, self._settings, self._all, self._dead = present, settings, appenders, dead
+        self._halt = threading.Event()
+        self.report = Report()
+        # of one connection
+        self._appenders: dict[int, Appender] = {}
+        self._next: dict[int, int] = {}
+        self._under_way: deque[Future[int]] = deque()
+        self._messages: tuple[int, Messages] | None = None
+
+    def stop(self) -> None:
+        self._halt.set()
+
+    def run(self) -> None:
+        pause = self._settings.retry_min
+        while not self._halt.is_set():
+            before = self.report.rows
+            try:
+                self._flow()
+            except PenstockError as error:
+                transient = isinstance(error, RemoteError) or (isinstance(error, BusError) and error.retryable)
+                self._say("retrying" if transient else "error", error)
+            except Exception as bug:
+                log.exception("reading a topic found a bug", stream=self._stream)
+                self._say("error", RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
+            if self.report.rows > before:
+                pause = self._settings.retry_min
+            self._halt.wait(pause)
+            pause = min(pause * 2, self._settings.retry_max)
+
+    def _say(self, state: str, error: PenstockError) -> None:
+        text = f"{error.code}: {error.message}" + (f" ({error.detail})" if error.detail else "")
+        if text != self.report.error:
+            log.warning("an external stream waits", stream=self._stream, reason=text)
+        self.report.state, self.report.error = state, text
+
+    # ---------------------------------------------------------------- one connection
+
+    def _flow(self) -> None:
+        topic, settings = self._topic, self._settings
+        options = topic.options(external.secret(settings.data_dir, self._id))
+        admin = Admin(topic.brokers, client_id="penstock-federation", timeout=settings.connect_seconds, options=options)
+        registry = Registry(topic.registry) if topic.registry else None
+        self._appenders, self._next, self._messages = {}, {}, None
+        self._under_way.clear()
+        try:
+            with Reader(topic.brokers, {}, client_id="penstock-federation", options=options) as reader:
+                looked = -_LOOK_SECONDS
+                while not self._halt.is_set():
+                    if time.monotonic() - looked >= _LOOK_SECONDS:
+                        looked = time.monotonic()
+                        self._look(admin, reader)
+                    for batch in reader.read(settings.frame_rows, 0.02 if self._under_way else 0.2):
+                        self._send(batch, [i for i, v in enumerate(batch.values) if v is not None], registry)
+                        self._next[batch.partition] = batch.next_offset
+                    self._settle()
+        finally:
+            if registry is not None:
+                registry.close()
+
+    def _look(self, admin: Admin, reader: Reader) -> None:
+        """Begin with partitions that are new, each behind its last message in our log; and see how far behind we are."""
+        name = self._topic.topic
+        count = admin.topics().get(name)
+        if count is None:
+            raise BusError(f"there is no topic {name} at {self._topic.brokers}", code="E_NO_TOPIC", retryable=True)
+        new = [p for p in range(count) if p not in self._appenders]
+        oldest = admin.start_offsets((name, p) for p in new)
+        for p in new:
+            self._next[p] = self._begin(p, oldest[name, p])
+        reader.add({(name, p): self._next[p] for p in new})
+        ends = admin.end_offsets((name, p) for p in self._next)
+        self.report.lag = sum(max(end - self._next[p], 0) for (_, p), end in ends.items())
+        self.report.state = "running"
+
+    def _begin(self, partition: int, oldest: int) -> int:
+        table = self._table()
+        producer = names.foreign_producer(table.id, partition)
+        self._appenders[partition], places = self._all.open(table, producer, table.id, self._present)
+        if 0 not in places:
+            return max(dict(self._topic.begin).get(partition, 0), oldest)
+        following = places[0][0] + 1
+        if oldest > following:
+            log.error("messages were deleted before they were read", stream=self._stream, partition=partition, first=following, next=oldest)
+        return max(following, oldest)
+
+    def _table(self) -> Table:
+        table = self._present()
+        if table is None:
+            raise SchemaError("the external stream was dropped", code="E_NO_TABLE")
+        return table
+
+    # ---------------------------------------------------------------- messages
+
+    def _send(self, batch: Batch, indexes: Sequence[int], registry: Registry | None) -> None:
+        """All of *indexes* at once; when they are refused each half by itself, until the bad message is alone."""
+        if not indexes:
+            return
+        try:
+            rows = self._rows(batch, indexes, registry).to_arrow(compat_level=pl.CompatLevel.oldest())
+            self._under_way.append(self._appenders[batch.partition].append(rows, lambda *_: None))
+        except SchemaError as error:
+            if error.code == "E_NO_TABLE":
+                raise
+            if len(indexes) == 1:
+                self._bury(batch, indexes[0], error)
+                return
+            half = len(indexes) // 2
+            self._send(batch, indexes[:half], registry)
+            self._send(batch, indexes[half:], registry)
+
+    def _rows(self, batch: Batch, indexes: Sequence[int], registry: Registry | None) -> pl.DataFrame:
+        table = self._table()
+        if self._messages is None or self._messages[0] != table.schema_id:
+            columns = [c for c in table.columns if c.name != MESSAGE_ID]
+            self._messages = table.schema_id, Messages(self._topic.format, columns, table.precision, registry)
+        chosen = np.asarray(indexes)
+        frame = self._messages[1].decode([v for i in indexes if (v := batch.values[i]) is not None])
+        offsets, arrived = batch.offsets[chosen], batch.timestamps[chosen]
+        arrived = np.where(arrived < 0, time.time_ns() // 1_000_000, arrived) * (TICKS_PER_SECOND[table.precision] // 1_000)
+        return frame.with_columns(
+            pl.col(table.time_column).fill_null(pl.Series(arrived)), pl.Series(MESSAGE_ID, message_id(batch.partition, 0) + offsets),
+            pl.Series("_offset", offsets), _row=pl.lit(0, pl.Int64),
+        )  # fmt: skip
+
+    def _bury(self, batch: Batch, index: int, error: SchemaError) -> None:
+        """A message that nobody can read."""
+        reason = error.message + (f": {error.detail}" if error.detail else "")
+        offset = int(batch.offsets[index])
+        log.warning("dead letter", topic=batch.topic, partition=batch.partition, offset=offset, reason=reason)
+        letter = DeadLetter(
+            batch.topic, batch.partition, offset, "federation", error.code, reason, int(time.time() * 1000), value=batch.values[index]
+        )
+        self._dead.send(names.DEAD_LETTER, encode(letter))
+
+    def _settle(self) -> None:
+        """Count what is in our log; wait for the oldest while many are on their way."""
+        while self._under_way and (self._under_way[0].done() or len(self._under_way) > self._settings.window):
+            try:
+                self.report.rows += self._under_way[0].result(self._settings.ack_seconds)
+            except TimeoutError:
+                raise BusError("our own log does not confirm rows", code="E_TIMEOUT", retryable=True) from None
+            self._under_way.popleft()
+        if not self._under_way:
+            self.report.error = ""
+            if not self.report.lag:
+                self.report.level_at = time.time()
