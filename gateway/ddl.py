@@ -138,8 +138,13 @@ class Definer:
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
     def _nodes(self) -> list[nodes.Node]:
+        found: list[nodes.Node] = self._ask(lambda: nodes.read(self._redis, time.time()))
+        return found
+
+    @staticmethod
+    def _ask(question: Callable[[], Any]) -> Any:
         try:
-            return nodes.read(self._redis, time.time())
+            return question()
         except redis.RedisError as down:
             raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
 
@@ -159,6 +164,17 @@ class Definer:
         self.wait(
             lambda: bool(self._redis.exists(names.query_heartbeat(topic))), f"nothing reads topic {topic} yet", "is spark_jobs running?"
         )
+
+    def forget_pause(self, view_id: int) -> None:
+        """What the federation room said of the view holds no longer: a PAUSE to come waits for an answer of its own."""
+        self._ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
+
+    def wait_paused(self, view_id: int) -> None:
+        """Return when no row of the view comes any more. Any thread."""
+        self.wait(
+            lambda: self._redis.hget(names.view_status(view_id), "state") == b"paused", "rows of the view are still on their way",
+            "it is paused once the target has answered; `penstock logs federation` says what it waits for",
+        )  # fmt: skip
 
     def wait(self, done: Callable[[], bool], message: str, hint: str) -> None:
         """Ask Redis until *done*, less often as time goes by. Raises BusError (`E_NOT_LIVE`)."""
@@ -233,7 +249,7 @@ class Definer:
         change = changes.drop_child(self.catalog, self._writer.new_id, database, name, layout.table)
         drop = secrets.token_hex(8)
         where = self.delete_rows(layout, (name,), *_ALL_TIME, body=DROPPED, echo=drop)
-        if self._runs("store"):
+        if self.runs("store"):
             wanted = {f"store:{topic}:{p}" for topic, p in where}
             self.wait(
                 lambda: wanted <= {tags_text.text(k) for k in self._redis.hkeys(names.barrier(drop))},
@@ -242,7 +258,8 @@ class Definer:
         self._children.forget_child(layout, name)
         self.commit(change)
 
-    def _runs(self, room: str) -> bool:
+    def runs(self, room: str) -> bool:
+        """Whether a process of *room* has been heard of lately."""
         return any(room in n.rooms for n in self._nodes())
 
     def log_ends(self, topic: str, partitions: int) -> dict[tuple[str, int], int]:

@@ -92,8 +92,7 @@ class Definitions:
                 self._federation.create_view(statement, self._home(statement, statement.view, database).name, timezone)
                 return None
             case st.SteerView():
-                self._federation.steer(statement, self._home(statement, statement.view, database).name)
-                return None
+                return self._federation.steer(statement, self._home(statement, statement.view, database).name)
             case st.CreateUser() | st.AlterUser() | st.CreateRole() | st.Grant() | st.GrantRole() | st.RevokeTokens():
                 self._principals.apply(statement, database)
                 return None

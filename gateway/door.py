@@ -51,12 +51,13 @@ class Door:
                     audit.refused(request.get(_USER, ""), request.remote or "", error)
                 if http.status_of(error) >= 500:
                     _log.warning("request failed", path=request.path, code=error.code, reason=error.message, detail=error.detail)
-                return answer(error)
+                return _parting(request, answer(error))
             except (asyncio.CancelledError, web.HTTPException):
                 raise
             except Exception:
                 _log.exception("a request found a bug", path=request.path)
-                return answer(BusError("this is a bug in the gateway; its log has the details", code="E_INTERNAL"))
+                bug = BusError("this is a bug in the gateway; its log has the details", code="E_INTERNAL")
+                return _parting(request, answer(bug))
 
         return guarded
 
@@ -86,6 +87,13 @@ class Door:
             detail=f"origin {origin[:128]}",
             hint="see PENSTOCK_GATEWAY_ALLOWED_ORIGINS",
         )
+
+
+def _parting(request: web.Request, response: web.Response) -> web.Response:
+    """Who is refused a WebSocket has no more use for the connection; a client with TLS may wait in a read until it ends."""
+    if "Upgrade" in request.headers:
+        response.force_close()
+    return response
 
 
 def user_of(request: web.Request) -> str:

@@ -7,8 +7,10 @@ streams compute over external streams. What runs afterwards is the federation ro
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pyarrow as pa
@@ -233,9 +235,17 @@ class Federation:
                 found.append(str(channel.expect("subscribed", _CONNECT_S * 2).header["token"]))
         return tuple(found)
 
-    def steer(self, statement: st.SteerView, database: str) -> None:
-        status = "paused" if statement.action == "pause" else "running"
-        self._definer.decide(lambda c, _: changes.set_view_status(c, database, statement.view.name, status))  # type: ignore[arg-type]
+    def steer(self, statement: st.SteerView, database: str) -> Callable[[], None] | None:
+        """Note it in the catalog; of a pause, what waits until it has come about."""
+        pause = statement.action == "pause"
+        view = self._definer.catalog.view(database, statement.view.name)
+        if view is not None and view.status == "paused" and not pause:
+            self._definer.forget_pause(view.id)
+        status: Literal["paused", "running"] = "paused" if pause else "running"
+        self._definer.decide(lambda c, _: changes.set_view_status(c, database, statement.view.name, status))
+        if view is None or not pause or not self._definer.runs("federation"):
+            return None
+        return partial(self._definer.wait_paused, view.id)
 
     def drop_view(self, database: str, name: str, if_exists: bool) -> None:
         self._definer.decide(lambda c, _: changes.drop_view(c, database, name, if_exists=if_exists))

@@ -20,6 +20,9 @@ def server(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # tickets would come behind the handshake: a client that waits for its socket with `select`, as websockets' threaded one does, takes
+    # them for data and then stands in a read, where nothing can wake it and its own writes may get lost
+    context.num_tickets = 0
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as wrong:

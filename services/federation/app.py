@@ -17,6 +17,7 @@ from penstock.catalog.view import Catalog
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.log import configure, get
+from penstock.nodes import Presence
 from services.federation.appender import Appenders
 from services.federation.reading import StoreReader
 from services.federation.server import Doorway
@@ -32,9 +33,12 @@ def run(settings: FederationSettings) -> int:
     audit.open_trail(settings.audit_log, "federation")
     kafka.secure(settings.kafka_options)
     health = Health("federation", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
+    presence = Presence(settings)
+    presence.start()
     with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True) as catalog:
         health.ready("catalog")
         asyncio.run(_serve(settings, catalog, health))
+    presence.close()
     health.close()
     return 0
 

@@ -47,13 +47,15 @@ class Views(threading.Thread):
         self._directory = settings.data_dir / "federation"
         self.deployment = deployment_id(self._directory)
         self._pumps: dict[tuple[int, int], Pump] = {}
+        #: pumps that were told to stop
+        self._ending: dict[tuple[int, int], Pump] = {}
         self._halt = threading.Event()
         self._said: dict[int, dict[str, str]] = {}
 
     def stop(self) -> None:
         self._halt.set()
         self.join(5.0)
-        running: list[Pump | Inflow] = [*self._pumps.values(), *self._inflows.values()]
+        running: list[Pump | Inflow] = [*self._pumps.values(), *self._ending.values(), *self._inflows.values()]
         for pump in running:
             pump.stop()
         for pump in running:
@@ -74,14 +76,19 @@ class Views(threading.Thread):
         views = {v.id: v for v in self._catalog.catalog.views()}
         wanted = {(v.id, shard) for v in views.values() if v.status == "running" for shard in range(len(v.begin))}
         for key in self._pumps.keys() - wanted:
-            pump = self._pumps.pop(key)
-            pump.stop()
+            self._ending[key] = self._pumps.pop(key)
+            self._ending[key].stop()
+        for key in [k for k, pump in self._ending.items() if not pump.is_alive()]:
+            pump = self._ending.pop(key)
             if key[0] not in views:
-                pump.join(10.0)
                 pump.forget()
                 self._said.pop(key[0], None)
                 self._redis.delete(names.view_status(key[0]))
-        for key in wanted - self._pumps.keys():
+        busy = {view_id for view_id, _ in (*self._pumps, *self._ending)}
+        for view in views.values():
+            if view.status == "paused" and view.id not in busy:
+                self._say(view.id, {"state": "paused"})
+        for key in wanted - self._pumps.keys() - self._ending.keys():
             job = self._job(views[key[0]], key[1])
             if job is not None:
                 self._pumps[key] = Pump(job, self._settings, self._directory)
@@ -136,10 +143,13 @@ class Views(threading.Thread):
                 said["lag"] = str(sum(lags))
             behind = max((now - r.level_at for r in reports), default=0.0)
             said["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
-            if said != self._said.get(view_id):
-                fields: Any = said  # the client wants a wider type of mapping
-                self._redis.hset(names.view_status(view_id), mapping=fields)
-                self._said[view_id] = said
+            self._say(view_id, said)
+
+    def _say(self, view_id: int, said: dict[str, str]) -> None:
+        if said != self._said.get(view_id):
+            fields: Any = said  # the client wants a wider type of mapping
+            self._redis.hset(names.view_status(view_id), mapping=fields)
+            self._said[view_id] = said
 
 
 def deployment_id(directory: Path) -> str:

@@ -107,6 +107,7 @@ PLACES = ["after_produce:exit:60", "mid_state_file:exit:8", "after_state:exit:20
 RUNS = [",".join(PLACES), *PLACES[:4], f"{PLACES[0]},{PLACES[4]}"] if NIGHTLY else [",".join(PLACES)]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("failpoints", RUNS)
 def test_deaths_at_named_places(tmp_path: Path, failpoints: str) -> None:
     with operator_kit(tmp_path / "mesh", failpoints=failpoints, epoch_seconds="6") as kit:
