@@ -45,11 +45,12 @@ from gateway.settings import GatewaySettings
 from gateway.stream_tables import StreamTables
 from gateway.streams import Streams
 from gateway.websocket import Socket
-from penstock import audit, bus, log, redis_link, tls
+from penstock import audit, bus, log, names, redis_link, tls
 from penstock.access import Access
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
-from penstock.catalog.reader import CatalogReader
+from penstock.catalog.model import Database, Table
+from penstock.catalog.reader import CatalogReader, Changed
 from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
@@ -177,6 +178,7 @@ class _Gateway:
         app.router.add_routes(self._forwarder.routes(self._forwarded))
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5.0)
         self._tasks: list[asyncio.Task[None]] = []
+        self._reader.listen(self._forget_topics)
         self._presence = Presence(settings)
         self._metrics()
 
@@ -240,6 +242,17 @@ class _Gateway:
         self._health.ready("catalog")
         with contextlib.suppress(PenstockError):
             await asyncio.to_thread(self._writer.lead)
+
+    def _forget_topics(self, changed: list[Changed]) -> None:
+        """What was acked in a topic before it was dropped says nothing about one of the same name. On the catalog reader's thread."""
+        topics = set()
+        for entry in (c.new or c.old for c in changed if c.new is None or c.old is None):
+            if isinstance(entry, Database):
+                topics.add(names.ingest_topic(entry.name))
+            elif isinstance(entry, Table) and entry.topic != names.ingest_topic(entry.database):
+                topics.add(entry.topic)
+        for place in [p for p in list(self._publisher.acked) if p[0] in topics] if topics else ():
+            self._publisher.acked.pop(place, None)
 
     async def _probe(self) -> None:
         """Ask Kafka and Redis whether they are there, and say that we are."""

@@ -11,7 +11,7 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -104,9 +104,39 @@ class Definer:
         wanted |= {names.ingest_topic(e.name): e.partitions for e in change.puts if isinstance(e, Database)}
         missing = {t: n for t, n in wanted.items() if t not in self.catalog.topics()}
         for replica, topics in self._by_replica(change, missing).items():
+            self._clear_way(topics)
             self._admin.ensure_topics(topics, replication=replica)
         puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
         return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
+
+    def _clear_way(self, topics: dict[str, int]) -> None:
+        """A topic that something dropped has left stays, so that offsets in it stay what they were, until its name is wanted with another
+        number of partitions: then it is deleted, once the stream jobs and the store have left it. One that we have not dropped is not
+        ours to delete.
+        """
+        there = self._admin.topics()
+        other = [t for t, partitions in topics.items() if there.get(t, partitions) != partitions]
+        if not other:
+            return
+        old = self.ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
+        if old:
+            store, beats, revision = self.runs("store"), [names.query_heartbeat(t) for t in old], self.catalog.revision
+
+            def left() -> bool:
+                read = self._wait_for_jobs and self._redis.exists(*beats)
+                return not read and (not store or int(self._redis.get(names.store_followed()) or 0) >= revision)
+
+            self.wait(left, f"topic {old[0]} of what was dropped is still being read", "send it again; `penstock status` shows who lags")
+        self._admin.delete_topics(old)
+
+    def _left(self, topics: Iterable[str]) -> None:
+        """Remember topics that what was dropped has left."""
+        gone = sorted(set(topics) - self.catalog.topics().keys())
+        try:
+            if gone:
+                self._redis.sadd(names.dropped_topics(), *gone)
+        except redis.RedisError as down:
+            _log.warning("topics cannot be made again with other partitions", topics=gone, reason=str(down))
 
     def _by_replica(self, change: Change, topics: dict[str, int]) -> dict[int, dict[str, int]]:
         """Topics to make by the number of copies their database asks for; -1: what Kafka does by itself."""
@@ -138,11 +168,11 @@ class Definer:
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
     def _nodes(self) -> list[nodes.Node]:
-        found: list[nodes.Node] = self._ask(lambda: nodes.read(self._redis, time.time()))
-        return found
+        return self.ask(lambda: nodes.read(self._redis, time.time()))
 
     @staticmethod
-    def _ask(question: Callable[[], Any]) -> Any:
+    def ask(question: Callable[[], T]) -> T:
+        """What *question* finds in Redis."""
         try:
             return question()
         except redis.RedisError as down:
@@ -167,7 +197,7 @@ class Definer:
 
     def forget_pause(self, view_id: int) -> None:
         """What the federation room said of the view holds no longer: a PAUSE to come waits for an answer of its own."""
-        self._ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
+        self.ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
 
     def wait_paused(self, view_id: int) -> None:
         """Return when no row of the view comes any more. Any thread."""
@@ -241,6 +271,7 @@ class Definer:
         if table is not None:
             self._forget(table)
             self._empty_log(table)
+            self._left([table.topic])
 
     def _drop_child(self, database: str, layout: Layout, name: str) -> None:
         """Its rows first, its name last: a DROP that fails half-way can be sent again. The store names in Redis what it sees in rows,
@@ -281,7 +312,7 @@ class Definer:
 
     def drop_database(self, name: str, if_exists: bool) -> None:
         """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
-        tables = self.catalog.tables(name)
+        tables, topics_before = self.catalog.tables(name), self.catalog.topics()
         streams = {s.id: self.catalog.source_topics(s.plan) for s in self.catalog.streams(name)}
         self.decide(lambda c, _: changes.drop_database(c, name, if_exists=if_exists))
         for stream_id, topics in streams.items():
@@ -290,6 +321,7 @@ class Definer:
         for table in tables:
             self._forget(table)
             self._empty_log(table)
+        self._left(topics_before)
 
     def delete_rows(
         self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = "", echo: str = ""

@@ -35,6 +35,8 @@ MAX_MESSAGE_BYTES = 8 << 20
 _specs: Any = OffsetSpec  # its constructors carry no types
 _LATEST, _EARLIEST = _specs.latest(), _specs.earliest()
 _RETRY_SECONDS = 0.2
+#: how long brokers may differ about a topic that was just made
+_PROPAGATION_SECONDS = 5
 _WEEK_MS = 7 * 86_400_000
 
 
@@ -123,7 +125,7 @@ class Publisher:
             "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
-            "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": 5000,
+            "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": _PROPAGATION_SECONDS * 1000,
             "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": _log,
         }  # fmt: skip
         if transactional_id is not None:
@@ -153,7 +155,7 @@ class Publisher:
             assert on_delivery is not None
             on_delivery(_delivery(error, message))
 
-        deadline = time.monotonic() + self._timeout
+        begun = time.monotonic()
         while True:
             if self._fatal is not None:
                 raise self._fatal
@@ -161,11 +163,21 @@ class Publisher:
                 self._producer.produce(topic, value, key, partition, report if on_delivery is not None else None)
                 return
             except BufferError as full:
-                if time.monotonic() > deadline:
+                if time.monotonic() > begun + self._timeout:
                     raise BusError("the queue to Kafka stays full", detail=str(full), topic=topic, retryable=True) from None
                 self._producer.poll(0.05)
             except KafkaException as error:
-                raise _error(error, "Kafka refuses the record", topic=topic, partition=partition) from None
+                if error.args[0].name() != "_UNKNOWN_PARTITION" or time.monotonic() > begun + _PROPAGATION_SECONDS:
+                    raise _error(error, "Kafka refuses the record", topic=topic, partition=partition) from None
+                # the topic was made again with more partitions than it had when the producer last asked
+                self._ask_for(topic)
+
+    def _ask_for(self, topic: str) -> None:
+        try:
+            self._producer.list_topics(topic, self._timeout)
+        except KafkaException as error:
+            raise _error(error, "cannot ask for the topic", topic=topic) from None
+        self._producer.poll(_RETRY_SECONDS)
 
     def publish(self, topic: str, value: bytes | None, *, key: bytes | None = None, partition: int = -1) -> Future[Delivery]:
         """Like `send`, with a future that holds the delivery or raises its BusError."""
@@ -438,11 +450,16 @@ class Admin:
             self._admin.poll(0.02)
 
     def delete_topics(self, topics: Iterable[str]) -> None:
-        """Delete topics; one that does not exist is no error."""
+        """Delete topics and wait until they are gone; one that does not exist is no error."""
         if not (wanted := list(topics)):
             return
         for topic, future in self._admin.delete_topics(wanted, operation_timeout=self._timeout).items():
             self._wait(future, "cannot delete the topic", topic, allow=(KafkaError.UNKNOWN_TOPIC_OR_PART,))
+        deadline = time.monotonic() + self._timeout
+        while left := self.topics().keys() & set(wanted):
+            if time.monotonic() > deadline:
+                raise BusError("deleted topics are still there", detail=", ".join(sorted(left)), retryable=True)
+            self._admin.poll(_RETRY_SECONDS)
 
     def delete_records(self, before: Offsets) -> None:
         """Delete the records of each partition below the offset given."""

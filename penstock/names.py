@@ -132,6 +132,16 @@ def dropped_in_safe_mode() -> str:
     return "penstock:safe:dropped"
 
 
+def dropped_topics() -> str:
+    """Redis set: topics of databases and tables that were dropped. Not all of them: it may be lost."""
+    return "penstock:dropped"
+
+
+def store_followed() -> str:
+    """Redis key: catalog revision up to which the store has left the topics of what was dropped."""
+    return "penstock:store:followed"
+
+
 def node_heartbeat(alias: str) -> str:
     """Redis key that lives while the node *alias* of stream tables does: where it is, which tables it has, what it leads, as JSON."""
     return f"penstock:node:{alias}"

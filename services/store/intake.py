@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -72,6 +73,8 @@ class Intake(threading.Thread):
         self._reading: dict[tuple[str, int], int] = {}
         #: catalog revision whose topics are all being read
         self._followed = -1
+        #: catalog revision whose dropped topics are read no more
+        self._left = -1
         self._dead = Publisher(settings.kafka_bootstrap, client_id="store-deadletter")
         self._admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
         self._retention = Retention(settings, catalog, shelf, self._admin)
@@ -117,6 +120,10 @@ class Intake(threading.Thread):
             for key in gone:
                 del self._reading[key]
                 self._shelf.close(*key)
+        if revision != self._left:
+            self._left = revision
+            self._owed.append(partial(self._say_left, revision))
+            self._pay()
         for topic, partition in wanted.keys() - self._reading.keys():
             self._begin(reader, topic, partition)
             self._reading[topic, partition] = wanted[topic, partition]
@@ -228,6 +235,9 @@ class Intake(threading.Thread):
                 self._owed.popleft()
         except redis.RedisError as error:
             log.warning("latest rows and barriers wait for redis", error=str(error), owed=len(self._owed))
+
+    def _say_left(self, revision: int) -> None:
+        self._redis.set(names.store_followed(), revision)
 
     def _echo(self, barrier: str, batch: Batch, offset: int) -> None:
         key = names.barrier(barrier)

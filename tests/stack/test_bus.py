@@ -137,6 +137,24 @@ def test_topics_get_the_settings_their_names_call_for(admin: Admin, topic: str) 
         admin.end_offsets([("in.never_was", 0)])
 
 
+def test_a_topic_made_again_with_other_partitions_is_written_and_read_at_once(
+    bootstrap: str, admin: Admin, publisher: Publisher, topic: str
+) -> None:
+    publisher.publish(topic, b"old", partition=3).result(30)
+    with Reader(bootstrap, {(topic, 3): 0}, client_id="test") as reader:
+        assert sum(len(b) for b in read(reader, 1)) == 1
+        reader.remove([(topic, 3)])
+        admin.delete_topics([topic])
+        assert topic not in admin.topics()
+        admin.ensure_topics({topic: 6})
+        sent = {p: publisher.publish(topic, b"new", partition=p) for p in (5, 0)}
+        assert [future.result(30).offset for future in sent.values()] == [0, 0]
+        reader.add({(topic, p): 0 for p in (5, 0, 3)})
+        assert [v for b in read(reader, 2) for v in b.values] == [b"new", b"new"]
+    with pytest.raises(BusError, match="refuses"):
+        publisher.send(topic, b"nowhere", partition=6)
+
+
 def test_only_committed_transactions_are_seen_by_who_asks_so(bootstrap: str, topic: str) -> None:
     with Publisher(bootstrap, client_id="t1", transactional_id=f"tx-{uuid4().hex}") as writer:
         writer.fence()
