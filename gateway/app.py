@@ -35,6 +35,7 @@ from gateway.information import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
 from gateway.latest import Latest
+from gateway.letters import Letters
 from gateway.principals import Principals
 from gateway.publisher import Publisher
 from gateway.registry import Registry
@@ -147,7 +148,9 @@ class _Gateway:
             settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout,
             ca=settings.tls_ca,
         )  # fmt: skip
-        information = Information(self._catalog, self._redis, _version(), access)
+        information = Information(
+            self._catalog, self._redis, _version(), access, letters=Letters(self._admin, bootstrap, f"gateway-{name}-letters").read
+        )
         self._forwarder = Forwarder(self._reader, internal_token(password), tls.client(settings.tls_ca))
         self._executor = Executor(
             self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder,

@@ -75,6 +75,9 @@ class Definitions:
                 return None if made is None else lambda: self._streams.wait_live(made)
             case st.PauseStream() | st.ResumeStream() | st.FlushStream():
                 return self._steer(statement, database)
+            case st.AlterStream():
+                self._streams.alter(statement, database)
+                return None
             case st.CreateSnode():
                 self._definer.create_snode(statement.dnode)
                 return None

@@ -162,6 +162,9 @@ class Executor:
     # ---------------------------------------------------------------- reading
 
     async def _query(self, statement: st.Query, session: Session) -> pa.Table:
+        asked = [s for s in statement.query.find_all(exp.Select) if s.args.get("open_windows") is not None]
+        if asked:
+            return await asyncio.to_thread(self._open_windows, statement, asked, session)
         tables = list(statement.query.find_all(exp.Table))
         if not tables or any(t.db.lower() == SCHEMA for t in tables):
             answer = await asyncio.to_thread(self._information.seen_by(session.user).query, statement.query)
@@ -180,6 +183,24 @@ class Executor:
             if table is not None and table.replicated is not None and (end := self._definer.log_end(table.topic)):
                 found[table.topic, 0] = end - 1
         return found
+
+    def _open_windows(self, statement: st.Query, asked: list[exp.Select], session: Session) -> pa.Table:
+        """SELECT … FROM stream OPEN WINDOWS: what the stream's lanes hold, never what the store has."""
+        node = asked[0].args["from_"].this if asked[0].args.get("from_") is not None else None
+        if len(asked) > 1 or statement.query is not asked[0] or not isinstance(node, exp.Table) or asked[0].args.get("joins"):
+            raise statement.error("OPEN WINDOWS stands behind one stream in FROM", asked[0], code="E_UNSUPPORTED_QUERY")
+        if asked[0].args.get("window") is not None:
+            raise statement.error("open windows are windows already", asked[0].args["window"], code="E_UNSUPPORTED_QUERY")
+        try:
+            stream = self._streams.find(st.Name(node.name, node.db or None, node.meta.get("start", 0)), session.database, False)
+        except CatalogError as error:
+            raise statement.error(error.message, node, code=error.code, hint="OPEN WINDOWS takes the name of a stream") from error
+        assert stream is not None
+        tree = statement.query.copy()
+        tree.set("open_windows", None)
+        for table in tree.find_all(exp.Table):
+            table.set("db", None)
+        return self._information.run(tree, {node.name: self._streams.open_windows(stream).to_arrow()})
 
     async def _describe(self, statement: st.Describe, session: Session) -> pa.Table:
         home = self._home(statement, statement.table, session)

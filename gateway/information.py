@@ -26,6 +26,7 @@ from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.link import external
+from penstock.records import DeadLetter
 from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column, Duration
@@ -94,7 +95,23 @@ _STREAMS: Columns = (
     ("trigger", _TEXT),
     ("path", _TEXT),
     ("message", _LONG),
+    ("rows_in", _BIG),
+    ("rows_out", _BIG),
+    ("late_rows", _BIG),
+    ("failed_rows", _BIG),
+    ("state_bytes", _BIG),
+    ("lag_records", _BIG),
+    ("last_error", _LONG),
 )
+_LATE: Columns = (
+    ("stream_name", _TEXT), ("db_name", _TEXT), ("arrived", _TIME), ("table_name", _TEXT), ("ticks", _BIG), ("row", _LONG),
+)  # fmt: skip
+_LETTERS: Columns = (
+    ("topic", _TEXT), ("partition", _INT), ("offset", _BIG), ("reader", _TEXT), ("stream_name", _TEXT), ("db_name", _TEXT), ("code", _TEXT),
+    ("reason", _LONG), ("time", _TIME), ("value", _LONG),
+)  # fmt: skip
+#: what lanes count, in the order of the columns that show it
+_COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
 _TASKS: Columns = (
     ("stream_name", _TEXT),
     ("db_name", _TEXT),
@@ -104,6 +121,12 @@ _TASKS: Columns = (
     ("status", _TEXT),
     ("live_from", _BIG),
     ("progress", _LONG),
+    ("rows_in", _BIG),
+    ("rows_out", _BIG),
+    ("late_rows", _BIG),
+    ("failed_rows", _BIG),
+    ("state_bytes", _BIG),
+    ("last_error", _LONG),
 )
 _EXTERNALS: Columns = (
     ("stream_name", _TEXT), ("db_name", _TEXT), ("type", _TEXT), ("hosts", _LONG), ("remote_db", _TEXT), ("remote_stream", _TEXT),
@@ -150,7 +173,12 @@ _DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("not
 class Information:
     """Answers questions about the catalog as it is now, as one user may see it."""
 
-    def __init__(self, catalog: Callable[[], Catalog], client: redis.Redis, version: str, access: Access, user: str = "") -> None:
+    def __init__(
+        self, catalog: Callable[[], Catalog], client: redis.Redis, version: str, access: Access, user: str = "",
+        letters: Callable[[], list[DeadLetter]] = list,
+    ) -> None:  # fmt: skip
+        """*letters*: reads the newest dead letters."""
+        self._letters = letters
         self._all, self._redis, self._version, self._access, self._user = catalog, client, version, access, user
         self._makers: dict[str, Callable[[], pa.Table]] = {
             "ins_databases": self._databases,
@@ -168,11 +196,13 @@ class Information:
             "ins_dnodes": self._dnodes,
             "ins_snodes": self._snodes,
             "ins_functions": self._functions,
+            "ins_late_rows": self._late,
+            "ins_dead_letters": self._dead_letters,
         }
 
     def seen_by(self, user: str) -> Information:
         """The same, as *user* may see it."""
-        return Information(self._all, self._redis, self._version, self._access, user)
+        return Information(self._all, self._redis, self._version, self._access, user, self._letters)
 
     def _catalog(self) -> Catalog:
         return visible(self._all(), self._access, self._user)
@@ -204,7 +234,7 @@ class Information:
                 value = values[call.name.lower()]
                 literal: exp.Expression = exp.null() if value is None else exp.Literal.string(value)
                 call.replace(exp.alias_(literal, f"{call.name.lower()}()", quoted=True) if isinstance(call.parent, exp.Select) else literal)
-        return self._run(tree, found)
+        return self.run(tree, found)
 
     @staticmethod
     def _is_plain(tree: exp.Query) -> bool:
@@ -212,7 +242,8 @@ class Information:
         names_ = {f.name.lower() for f in tree.find_all(exp.Anonymous)}
         return names_ <= {"server_version", "client_version", "database", "current_user"}
 
-    def _run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
+    def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
+        """The answer to a query over *tables*, and nothing else."""
         connection = duckdb.connect(":memory:", config={"threads": 1})
         try:
             connection.execute("SET TimeZone='UTC'")
@@ -394,9 +425,55 @@ class Information:
                     trigger,
                     p.path,
                     message,
+                    *self._figures(s),
                 )
             )
         return table_of(_STREAMS, rows)
+
+    def _figures(self, stream: StreamEntry) -> tuple[int, int, int, int, int, int, str | None]:
+        """Rows in and out, late and failed, bytes of state, records not worked on yet, the newest complaint."""
+        found = [json.loads(v) for f, v in self._progress(stream).items() if f.startswith(names.STATS)]
+        rows_in, rows_out, late, failed, size = (sum(s[k] for s in found) for k in _COUNTED)
+        topics = [*self._all().source_topics(stream.plan), *([names.EXCHANGE] if stream.plan.path == "exchange" else [])]
+        beats = self._ask(lambda: self._redis.mget([names.query_heartbeat(t) for t in topics])) if topics else []
+        lag = sum(int(json.loads(b)["lag"]) for b in beats if b is not None)
+        return rows_in, rows_out, late, failed, size, lag, next((s["error"] for s in found if s["error"]), None)
+
+    def _late(self) -> pa.Table:
+        """Rows that streams have dropped as late, out of the newest dead letters, for who may read the streams' sources."""
+        catalog, rows, seen = self._catalog(), [], set()
+        for letter in self._letters():
+            stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
+            key = (letter.topic, letter.partition, letter.offset, letter.stream, letter.value)
+            if letter.code != "E_LATE" or stream is None or letter.value is None or key in seen or not self._reads_source(stream):
+                continue
+            seen.add(key)  # what was published twice around a crash counts once
+            time = stream.plan.source.time_column
+            for line in letter.value.splitlines():
+                try:
+                    row = json.loads(line)
+                    shown = json.dumps({k: v for k, v in row.items() if not k.startswith("_") and k != "tbname"})
+                except ValueError:  # longer than a letter may be, and cut there
+                    row, shown = {}, line.decode(errors="replace")
+                rows.append((stream.name, stream.database, letter.time, row.get("tbname"), row.get(time), shown))
+        return table_of(_LATE, rows)
+
+    def _reads_source(self, stream: StreamEntry) -> bool:
+        """Whether this user may read the rows that a stream reads."""
+        sources = (self._all().table_by_id(t) for t in stream.plan.source.table_ids)
+        return all(self._access.may(self._user, "READ", t) for t in sources)
+
+    def _dead_letters(self) -> pa.Table:
+        """The newest records and rows that could not be used; those of streams whose sources one may read, and for root all."""
+        catalog, rows = self._catalog(), []
+        for letter in self._letters():
+            stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
+            if not (self._reads_source(stream) if stream is not None else self._user == self._access.root):
+                continue
+            name, home = (stream.name, stream.database) if stream is not None else (None, None)
+            about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))
+            rows.append((letter.topic, letter.partition, letter.offset, letter.reader, name, home, *about))
+        return table_of(_LETTERS, rows)
 
     def describe_external(self, entry: External) -> pa.Table:
         """DESCRIBE of an external stream: as the other side had it when it was looked at."""
@@ -470,11 +547,18 @@ class Information:
     def _tasks(self) -> pa.Table:
         rows = []
         for s in self._catalog().streams():
-            for field, value in sorted(self._progress(s).items()):
+            progress = self._progress(s)
+            for field, value in sorted(progress.items()):
+                if ":" not in field or field.startswith(names.STATS):
+                    continue
                 live = value.isdigit()
                 level = "exchange" if field.startswith(names.EXCHANGE) else "scan"
-                status = {"running": "ready"}.get(s.status, s.status)
-                rows.append((s.name, s.database, s.id, field, level, status, int(value) if live else None, None if live else value))
+                broken = field.startswith(names.FAILED) or f"{names.FAILED}{field}" in progress
+                status = "failed" if broken else {"running": "ready"}.get(s.status, s.status)
+                stats = json.loads(progress.get(f"{names.STATS}{field.removeprefix(names.FAILED)}", "{}"))
+                figures = *(stats.get(name, 0) for name in _COUNTED), stats.get("error") or None
+                about = (s.name, s.database, s.id, field, level, status)
+                rows.append((*about, int(value) if live else None, None if live else value, *figures))
         return table_of(_TASKS, rows)
 
     def _users(self) -> pa.Table:
@@ -541,15 +625,18 @@ class Information:
         return table_of(_SNODES, rows)
 
     def _status(self, stream: StreamEntry) -> tuple[str, str]:
+        progress = self._progress(stream)
+        failed = [f"{k.removeprefix(names.FAILED)}: {v}" for k, v in sorted(progress.items()) if k.startswith(names.FAILED)]
+        if failed:
+            return "failed", "; ".join(failed)
         if stream.status != "running":
             return stream.status, stream.reason
-        progress = self._progress(stream)
         if held := progress.get("notifier"):
             return "paused", held
         if self._ask(lambda: self._redis.exists(names.safe_mode())):
             return "stopped", "safe mode: DROP what must not run, then start without --safe"
-        live = len([v for k, v in progress.items() if ":" in k])
-        wanted = expected_fields(self._catalog(), stream)
+        wanted = expected_fields(self._all(), stream)
+        live = len(wanted & progress.keys())
         return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:

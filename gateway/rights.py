@@ -67,7 +67,16 @@ def _home(right: Right | None, name: st.Name, asked: Asked) -> Need:
 def _read(query: exp.Query, asked: Asked) -> Needs:
     """READ on every table of a query; `information_schema` shows everybody what is theirs."""
     tables = [t for t in query.find_all(exp.Table) if t.db.lower() != SCHEMA]
-    return tuple(dict.fromkeys(Need("READ", "table", t.db or asked.database or "", t.name) for t in tables))
+    windows = any(s.args.get("open_windows") for s in query.find_all(exp.Select))
+    return tuple(dict.fromkeys(_read_one(t.db or asked.database or "", t.name, asked, windows) for t in tables))
+
+
+def _read_one(database: str, name: str, asked: Asked, windows: bool) -> Need:
+    """READ on a table; on the result table of the stream whose open windows a query asks for."""
+    stream = asked.catalog.stream(database, name) if windows else None
+    if stream is not None:
+        database, name = stream.plan.target.database, stream.plan.target.table
+    return Need("READ", "table", database, name)
 
 
 # ---------------------------------------------------------------- rows

@@ -6,16 +6,21 @@ partition of the source. Whatever fails after the transaction is made up for by 
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import io
 import json
+import secrets
 from dataclasses import replace
 from datetime import tzinfo
 
+import polars as pl
 import pyarrow as pa
 import redis
 
-from gateway import literals, times
+from gateway import literals, replacing, times
 from gateway.answers import table_of
+from gateway.children import text
 from gateway.ddl import Definer
 from gateway.information import expected_fields
 from penstock import names
@@ -26,14 +31,15 @@ from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
 from penstock.records import ControlRecord
-from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream, plan_stream
-from penstock.sql.statements import CreateStream, Name, RecalculateStream, TargetColumn
+from penstock.sql.planning.view import SchemaView
+from penstock.sql.statements import AlterStream, CreateStream, Name, RecalculateStream, TargetColumn
 from penstock.types import ColumnType
 
 
 class Streams:
-    """Runs in the DDL thread, except `wait_live`."""
+    """Runs in the DDL thread, except `wait_live` and `open_windows`."""
 
     def __init__(self, definer: Definer, client: redis.Redis, clock: Clock, *, wait_for_jobs: bool) -> None:
         self._definer, self._redis, self._clock, self._wait_for_jobs = definer, client, clock, wait_for_jobs
@@ -45,15 +51,22 @@ class Streams:
         known = catalog.stream(home, statement.stream.name) if home is not None else None
         if known is not None and statement.if_not_exists:
             return None
-        if known is not None and statement.or_replace:
-            self.drop(known)
         # the stream's id is the highest of its commit: a lane that knows of a higher one and not of the stream takes it for dropped
         target_id, version_id, stream_id = (self._definer.new_id() for _ in range(3))
         statement, sink = self._through_inlet(statement, database)
-        planned = self._plan(statement, database, timezone, stream_id, target_id)
+        planned = self._plan(statement, database, timezone, stream_id, target_id, known if statement.or_replace else None)
         plan = planned.plan
         puts: tuple[Entry, ...] = ()
-        if planned.new_target is not None:
+        kept: Table | None = None
+        if known is not None and statement.or_replace:
+            if replacing.keeps_state(known.plan, plan) and not self._failed(known):
+                self._alter(known, replacing.altered(known.plan, plan))
+                return known
+            kept = replacing.target(self._definer.catalog, known, planned)
+            if kept is not None:
+                plan = replace(plan, target=replace(plan.target, table_id=kept.id))
+                puts = (replace(kept, result_of=plan.stream_id),)
+        if planned.new_target is not None and kept is None:
             target = planned.new_target
             ids = iter((target_id, version_id))
             made = changes.create_table(
@@ -70,10 +83,13 @@ class Streams:
             puts = made.puts
             if sink is not None:
                 puts = tuple(dataclasses.replace(t, options=self._inlet_options(t, sink)) for t in made.puts if isinstance(t, Table))
-        entry = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock)).puts
-        self._definer.commit(Change((*puts, *entry)))
-        stream = entry[0]
+        replaced = known if statement.or_replace else None
+        change = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock), replaces=replaced)
+        self._definer.commit(Change((*puts, *change.puts), change.removes))
+        stream = change.puts[0]
         assert isinstance(stream, StreamEntry)
+        if replaced is not None:
+            self._control(replaced, ControlRecord("stream_off", stream=replaced.id))
         self._control(stream, ControlRecord("stream_on", stream=stream.id, body=plan.to_json()))
         return stream
 
@@ -126,6 +142,28 @@ class Streams:
         self._definer.decide(lambda c, _: changes.drop_stream(c, stream.database, stream.name))
         self._control(stream, ControlRecord("stream_off", stream=stream.id))
 
+    def alter(self, statement: AlterStream, database: str | None) -> None:
+        """ALTER STREAM: options that leave the state as it is."""
+        stream = self.find(statement.stream, database, False)
+        assert stream is not None
+        plan = replacing.with_options(statement, stream.plan)
+        if self._failed(stream):
+            raise statement.error(
+                f"{stream.name} has failed: its windows are gone", statement.stream, code="E_STREAM_STATE",
+                hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
+            )  # fmt: skip
+        self._alter(stream, plan)
+
+    def _failed(self, stream: StreamEntry) -> bool:
+        """Whether it has stopped in a lane, where its state went with it."""
+        fields = self._definer.ask(lambda: self._redis.hkeys(names.stream_status(stream.id)))
+        return any(text(field).startswith(names.FAILED) for field in fields)
+
+    def _alter(self, stream: StreamEntry, plan: StreamPlan) -> None:
+        """Go on with *plan* and the state there is."""
+        self._definer.commit(Change((replace(stream, plan=plan),)))
+        self._control(stream, ControlRecord("alter", stream=stream.id, body=plan.to_json()))
+
     def pause(self, stream: StreamEntry) -> None:
         self._definer.decide(lambda c, _: changes.set_stream_status(c, stream.database, stream.name, "paused"))
         self._control(stream, ControlRecord("pause", stream=stream.id))
@@ -148,6 +186,25 @@ class Streams:
         except (ValueError, OverflowError) as wrong:
             raise statement.error("this is not a range of times", code="E_TYPE", detail=str(wrong)) from wrong
         self._control(stream, ControlRecord("recalculate", stream=stream.id, low=low, high=high))
+
+    def open_windows(self, stream: StreamEntry) -> pl.DataFrame:
+        """Results of the windows of a stream that are open now, as `tbname`, columns and tags of its result table."""
+        request = secrets.token_hex(8)
+        key = names.open_windows(request)
+        fields = expected_fields(self._definer.catalog, stream)
+        if stream.plan.path == "exchange":
+            fields = {f for f in fields if f.startswith(names.EXCHANGE)}
+        self._control(stream, ControlRecord("open_windows", id=request, stream=stream.id))
+        wanted = [f.encode() for f in sorted(fields)]
+        message = f"stream {stream.name} does not answer"
+        self._definer.wait(lambda: all(v is not None for v in self._redis.hmget(key, wanted)), message, "is spark_jobs running?")
+        target = stream.plan.target
+        layout = {"tbname": pl.String(), **{c.name: c.type.polars() for c in (*target.columns, *target.tags)}}
+        found = [base64.b64decode(v or b"") for v in self._definer.ask(lambda: self._redis.hmget(key, wanted))]
+        frames = [pl.read_ipc_stream(io.BytesIO(f)).select(list(layout)) for f in found if f]
+        times = [c.name for c in (*target.columns, *target.tags) if c.type.kind == "TIMESTAMP"]
+        rows = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame(schema=layout)
+        return rows.with_columns(pl.col(t).cast(pl.Datetime(target.precision, "UTC")) for t in times)
 
     def find(self, name: Name, database: str | None, if_exists: bool) -> StreamEntry | None:
         """The stream a statement names. Raises CatalogError."""
@@ -175,8 +232,19 @@ class Streams:
         for topic, partitions in self._definer.catalog.source_topics(stream.plan).items():
             self._definer.send(topic, range(partitions), control)
 
-    def _plan(self, statement: CreateStream, database: str | None, timezone: str, stream_id: int, target_id: int) -> PlannedStream:
-        view = CatalogSchema(self._definer.catalog, self._definer.stable_of)
+    def _plan(
+        self,
+        statement: CreateStream,
+        database: str | None,
+        timezone: str,
+        stream_id: int,
+        target_id: int,
+        without: StreamEntry | None = None,
+    ) -> PlannedStream:  # fmt: skip
+        """*without*: a stream that the planned one replaces."""
+        view: SchemaView = CatalogSchema(self._definer.catalog, self._definer.stable_of)
+        if without is not None:
+            view = replacing.Without(view, without)
         return plan_stream(statement, view, database=database, stream_id=stream_id, target_id=target_id, timezone=timezone)
 
 

@@ -72,6 +72,17 @@ def stream_status(stream_id: int) -> str:
     return f"penstock:stream:{stream_id}"
 
 
+#: in front of `topic:partition` in the hash of `stream_status`: a lane's counters as JSON
+STATS = "stats:"
+#: the same, in front of why a stream has stopped in a lane
+FAILED = "failed:"
+
+
+def open_windows(request: str) -> str:
+    """Redis hash: field `topic:partition` → Arrow stream (base64) of the windows that are open there, or nothing."""
+    return f"penstock:open:{request}"
+
+
 def barrier(barrier_id: str) -> str:
     """Redis hash: field `reader:topic:partition` → offset that the reader has finished."""
     return f"penstock:barrier:{barrier_id}"

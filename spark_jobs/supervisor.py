@@ -26,6 +26,7 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
 from penstock.health import Health
 from spark_jobs.epochs import Epochs
+from spark_jobs.figures import Figures
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, wanted_topics
 from spark_jobs.session import SparkSessions
@@ -77,6 +78,7 @@ class Supervisor:
         self._mode_gauge = Gauge("penstock_query_realtime", "1 in real time, 0 in micro-batches", ["topic"], registry=registry)
         self._restarts = Counter("penstock_query_failures", "Queries that failed", ["topic"], registry=registry)
         self._stuck = Counter("penstock_query_stuck", "Times a query made no progress with records waiting", ["topic"], registry=registry)
+        self._figures = Figures(client, registry)
         catalog.listen(self._changed)
 
     def stop(self) -> None:
@@ -122,6 +124,7 @@ class Supervisor:
         if now - self._lags_at >= _LAG_SECONDS:
             self._lags_at = now
             self._measure(wanted, now)
+            self._figures.measure(self._catalog.catalog)
             if self._leftovers:
                 self._remove_leftovers()
         running = {t: Running(q.wanted, q.mode, True, q.lag) for t, q in self._queries.items()}

@@ -6,12 +6,15 @@ snapshot. A table definition that has not arrived yet is waited for once per sch
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import io
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import polars as pl
 import redis
 
 from penstock import bus, log, names, redis_link
@@ -29,6 +32,7 @@ from spark_jobs.settings import SparkSettings
 #: how long a record may wait for its table's definition to arrive from the catalog
 SCHEMA_PATIENCE = 5.0
 _BARRIER_SECONDS = 3600
+_OPEN_SECONDS = 60
 
 _log = log.get(__name__)
 
@@ -117,6 +121,20 @@ class Worker:
     def report_stream(self, stream_id: int, field: str, value: object) -> None:
         """Set one field of a stream's status."""
         self.report(lambda r: r.hset(names.stream_status(stream_id), field, str(value)))
+
+    def report_open(self, request: str, field: str, rows: pl.DataFrame | None) -> None:
+        """Answer a question for open windows."""
+        buffer = io.BytesIO()
+        if rows is not None:
+            rows.clone().write_ipc_stream(buffer, compression="lz4")
+        text = base64.b64encode(buffer.getvalue()).decode()
+
+        def tell(client: redis.Redis) -> None:
+            key = names.open_windows(request)
+            client.hset(key, field, text)
+            client.expire(key, _OPEN_SECONDS)
+
+        self.report(tell)
 
     def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:
         """Say that a reader has passed a barrier."""

@@ -364,9 +364,11 @@ def _altered(
 # ---------------------------------------------------------------- streams
 
 
-def create_stream(catalog: Catalog, plan: StreamPlan, *, created: int, if_not_exists: bool = False) -> Change:
-    """The entry of a planned stream, whose ids (its own and its target table's) are already in the plan."""
-    if catalog.stream(plan.database, plan.name) is not None:
+def create_stream(
+    catalog: Catalog, plan: StreamPlan, *, created: int, if_not_exists: bool = False, replaces: StreamEntry | None = None
+) -> Change:
+    """The entry of a planned stream, whose ids (its own and its target table's) are already in the plan, in the place of another."""
+    if catalog.stream(plan.database, plan.name) is not None and replaces is None:
         if if_not_exists:
             return Change()
         _refuse("E_STREAM_EXISTS", f"stream {plan.database}.{plan.name} exists already")
@@ -384,7 +386,7 @@ def create_stream(catalog: Catalog, plan: StreamPlan, *, created: int, if_not_ex
             )  # fmt: skip
     if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
         _refuse("E_STREAM_CYCLE", f"stream {plan.name} would read its own results", detail=f"{plan.target.table} leads to {source.name}")
-    return Change((StreamEntry(plan.stream_id, plan, created=created),))
+    return Change((StreamEntry(plan.stream_id, plan, created=created),), () if replaces is None else (replaces,))
 
 
 def drop_stream(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:

@@ -88,7 +88,9 @@ class Catalog:
             for version in old.versions:
                 self._versions.pop(version.schema_id, None)
         elif isinstance(old, StreamEntry):
-            self._streams.pop((old.database.lower(), old.name.lower()), None)
+            key = (old.database.lower(), old.name.lower())
+            if (known := self._streams.get(key)) is not None and known.id == old.id:
+                del self._streams[key]  # else one that replaces it has the name already
         elif isinstance(old, External):
             self._externals.pop((old.database.lower(), old.name.lower()), None)
         elif isinstance(old, View):

@@ -48,6 +48,8 @@ class Sender:
     def _send(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
         lane = self._lane
         assert stream.route is not None
+        stream.count(rows)
+        stream.changed = True
         parts, failed = stream.route.split(table.id, table.time_column, rows, lane.stored(stream.plan))
         producer = names.exchange_producer(stream.id, lane.topic, lane.partition)
         for place, part in parts:
@@ -187,6 +189,15 @@ class ExchangeLane(Lane):
         if len(heard) >= needed:
             del self._waiting[key]
             self.outbox.then(lambda _: self.worker.report_barrier(control.id, f"{self.reader}:{self.topic}:{self.partition}", offset))
+
+    def show(self, control: ControlRecord) -> None:
+        """Answered when the question has come from every partition of its source topic."""
+        topic = (control.producer or "").split(":", 2)[-1].rpartition(":")[0]
+        heard = self._waiting.setdefault(f"open {control.id} {topic}", [])
+        heard.append(control.producer or "")
+        if len(set(heard)) >= self.worker.catalog.catalog.topics().get(topic, 1):
+            del self._waiting[f"open {control.id} {topic}"]
+            super().show(control)
 
     def plans(self) -> list[StreamPlan]:
         return [s.plan for s in self.worker.catalog.catalog.streams() if s.plan.path == "exchange"]

@@ -249,6 +249,10 @@ class Lane(ABC):
             if self.streams.pop(control.stream, None) is not None:
                 self._touched[control.stream] = None
                 self.ended(control.stream)
+        elif control.kind == "alter" and control.stream in self.streams:
+            self._alter(self.streams[control.stream], control.body)
+        elif control.kind == "open_windows":
+            self.show(control)
         elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
             for stream in self.streams.values():
                 if control.body == DROPPED and control.table is not None and stream.sever(control.table, control.tables or ()):
@@ -286,6 +290,20 @@ class Lane(ABC):
         self.streams[stream_id] = stream
         return stream
 
+    def _alter(self, stream: LiveStream, text: str) -> None:
+        """Go on with another plan: what has changed is saved under the old one first, because the kernel is made anew from its state."""
+        if stream.text != text and stream.status != "failed":
+            if self._dirty:
+                self.snapshot()
+            stream.alter(text, self.history(self.worker.plan(text)))
+            self.touch(stream)
+
+    def show(self, control: ControlRecord) -> None:
+        """Answer with the windows of a stream that are open at this place of the log."""
+        stream = self.streams.get(control.stream or 0)
+        if stream is not None and (stream.route is None or self.reader == "exchange"):
+            self.worker.report_open(control.id, f"{self.topic}:{self.partition}", stream.open_windows())
+
     def touch(self, stream: LiveStream) -> None:
         """The next snapshot has to hold this stream's entry."""
         self._touched[stream.id] = stream
@@ -318,6 +336,8 @@ class Lane(ABC):
         for stream in self.streams.values():
             if full or stream.changed:
                 delta = stream.delta(full)
+                if delta is not None:
+                    stream.report()
                 state.deltas[stream.id] = [] if delta is None else [delta]
                 self.touch(stream)
         entries = {s: self.streams.get(s) for s in (self.streams if full else self._touched)}

@@ -20,6 +20,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows import make_kernel
 from penstock.windows.kernel import Control, Delta, Emission, History, Kernel
 from spark_jobs.lanes.route import Route
+from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox
 from spark_jobs.worker import Worker
 
@@ -54,8 +55,9 @@ class LiveStream:
         self._kernel: Kernel | None = None
         #: where the stream's rows go, when this lane passes them on
         self.route: Route | None = None
+        self.stats = Stats()
         if status != "failed":
-            self.guard(lambda: self._start(history, saved), -1, -1)
+            self.guard(lambda: self._start(history, [self.stats.take(d) for d in saved]), -1, -1)
 
     def _start(self, history: History | None, saved: Iterable[Delta]) -> None:
         if history is None:
@@ -68,7 +70,23 @@ class LiveStream:
     def apply(self, rows: pl.DataFrame, first: int, last: int) -> None:
         """Feed the rows of the unit first..last and publish what comes of them."""
         if (kernel := self._kernel) is not None:
+            self.count(rows)
             self.guard(lambda: self._publish(kernel.apply(rows), first, last), first, last)
+
+    def count(self, rows: pl.DataFrame) -> None:
+        """Rows of the source have come; behind the exchange they were counted before it."""
+        if self._topic == names.EXCHANGE:
+            return
+        mine = rows.height if self.child is None else int((rows.get_column("tbname").str.to_lowercase() == self.child).sum())
+        self.stats.rows_in += mine
+
+    def open_windows(self) -> pl.DataFrame | None:
+        """Results of the windows that are open now; None when this lane computes none."""
+        return self._kernel.open_windows() if self._kernel is not None else None
+
+    def report(self) -> None:
+        """Say how far this lane has come with the stream."""
+        self._worker.report_stream(self.id, f"{names.STATS}{self._topic}:{self._partition}", self.stats.to_json())
 
     def control(self, control: Control, offset: int) -> None:
         """Feed a control record."""
@@ -84,7 +102,16 @@ class LiveStream:
         """State changed since the last call; None when there is none to keep."""
         self.changed = False
         keeper = self.route if self._kernel is None else self._kernel
-        return keeper.delta(full) if keeper is not None else None
+        return self.stats.into(keeper.delta(full)) if keeper is not None else None
+
+    def alter(self, text: str, history: History | None) -> None:
+        """Go on with another plan that means the same of the state there is."""
+        self.text, self.plan = text, self._worker.plan(text)
+        self.timed = needs_ticks(self.plan)
+        if self.route is not None:
+            self.route.replan(self.plan)
+        elif (kernel := self._kernel) is not None and history is not None:
+            self.guard(lambda: self._start(history, [kernel.delta(True)]), -1, -1)
 
     def sever(self, table_id: int, tables: Iterable[str]) -> bool:
         """Read *tables* of *table_id* no more, not even if they are made again: they were dropped. Whether that changes anything."""
@@ -104,8 +131,10 @@ class LiveStream:
     def fail(self, reason: str) -> None:
         """Stop this stream, here only, and say why."""
         self.status, self._kernel, self.route, self.changed = "failed", None, None, True
+        self.stats.error = reason[:1000]
+        self.report()
         _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
-        self._worker.report_stream(self.id, f"failed:{self._topic}:{self._partition}", reason)
+        self._worker.report_stream(self.id, f"{names.FAILED}{self._topic}:{self._partition}", reason)
 
     def guard(self, action: Callable[[], None], first: int, last: int) -> None:
         """Do *action* for the unit first..last; what goes wrong in it stops this stream alone."""
@@ -131,6 +160,7 @@ class LiveStream:
                 raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
             table = codec.table
             ordinals: Counter[int] = Counter()
+            self.stats.rows_out += emission.rows.height
             for partition, value in codec.encode_partitioned(
                 emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last
             ):
@@ -138,10 +168,27 @@ class LiveStream:
                 ordinals[partition] += 1
         if emission.events:
             self._events(emission.events, first, last)
+        if emission.late is not None and emission.late.height:
+            self._late(emission.late, last)
         if emission.failed is not None and emission.failed.height:
             self.bury(emission.failed, last)
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
+
+    def _late(self, rows: pl.DataFrame, last: int) -> None:
+        """Rows dropped as late are counted, and kept whole among the dead letters: `information_schema.ins_late_rows` shows them."""
+        self.stats.late += rows.height
+        lines, time = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True), int(rows["_now"][0])
+        while lines:
+            size, taken = 0, 0
+            while taken < len(lines) and (not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE):
+                size, taken = size + len(lines[taken]), taken + 1
+            letter = DeadLetter(
+                topic=self._topic, partition=self._partition, offset=last, reader="stream", stream=self.id, code="E_LATE",
+                reason=f"{taken} rows came after their windows were over", time=time, value=b"".join(lines[:taken]),
+            )  # fmt: skip
+            self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+            lines = lines[taken:]
 
     def _events(self, events: list[dict[str, object]], first: int, last: int) -> None:
         record = EventsRecord(
@@ -156,6 +203,8 @@ class LiveStream:
 
         What failed in a result, not in a row, counts for the unit's *last* record.
         """
+        self.stats.failed += rows.height
+        self.stats.error = str(rows["_reason"][0])[:1000]
         have = set(rows.columns)
         # rows that came through the exchange carry offsets of another topic
         own = "_offset" in have and self._topic != names.EXCHANGE
@@ -165,6 +214,11 @@ class LiveStream:
             letter = DeadLetter(
                 topic=self._topic, partition=self._partition, offset=int(str(offset)), reader="stream", stream=self.id, code="E_EXPRESSION",
                 reason=f"{part.height} rows failed: {part['_reason'][0]}", time=int(part["_now"][0]),
-                value=part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False).write_ndjson().encode(),
+                value=_json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False)),
             )  # fmt: skip
             self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+
+
+def _json_lines(rows: pl.DataFrame) -> bytes:
+    """Rows for people to read: JSON has no bytes, so those are hex, as in SQL."""
+    return rows.with_columns(pl.col(pl.Binary).bin.encode("hex")).write_ndjson().encode()

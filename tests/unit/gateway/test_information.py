@@ -8,13 +8,15 @@ import redis
 
 from gateway.information import Information
 from penstock.access import Access
-from penstock.catalog.model import Child, Database, Table, TableVersion
+from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
+from penstock.records import DeadLetter
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.statements import Describe, Query, Show, ShowCreate
 from penstock.types import ColumnType
+from tests.unit.sql.memory_view import MemoryView, plan
 
 COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("k", ColumnType("INT")))
 STABLE = Table(100, "Db", "m", "stable", "in.db", 4, "ms", (TableVersion(101, COLUMNS, (Column("site", ColumnType("VARCHAR", 8)),)),))
@@ -92,3 +94,37 @@ def test_redis_down_is_said() -> None:
     with pytest.raises(BusError) as caught:
         ask("SHOW TABLES")
     assert caught.value.code == "E_REDIS_DOWN"
+
+
+def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
+    view = MemoryView("CREATE STABLE db.m (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
+    planned = plan("CREATE STREAM s INTO r AS SELECT _wstart, sum(v) AS v FROM m PARTITION BY tbname INTERVAL(1s)", view).plan
+    stream = StreamEntry(200, replace(planned, stream_id=200, source=replace(planned.source, table_id=100)))
+    grants = [Grant("READ", 200)], [Grant("READ", 200), Grant("READ", 100)], [Grant("READ", 99)]
+    users = [
+        User(300 + i, name, "", grants=tuple(g)) for i, (name, g) in enumerate(zip(("of_stream", "of_both", "of_all"), grants, strict=True))
+    ]
+    catalog = Catalog([Database(99, "Db"), STABLE, stream, *users])
+    # a line separator of Unicode ends no line here
+    line = '{"tbname": "t", "ts": 5, "v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
+    letters = [
+        DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
+        DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
+        DeadLetter("in.db", 0, 4, "store", "E_MALFORMED", "not Avro", 7, None, b"secret"),
+    ]
+    everyone = Information(lambda: catalog, redis.Redis(port=1), "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
+
+    def seen(user: str, columns: str, table: str) -> list[tuple[Any, ...]]:
+        statement = parse_one(f"SELECT {columns} FROM information_schema.{table}")
+        assert isinstance(statement, Query)
+        answer = everyone.seen_by(user).query(statement.query)
+        assert answer is not None
+        return [tuple(row.values()) for row in answer.to_pylist()]
+
+    late, about = "stream_name, table_name, ticks, `row`", "code, stream_name"
+    shown = [("s", "t", 5, '{"ts": 5, "v": 1.0, "site": "\\u2028"}'), ("s", None, None, '{"cut')]
+    for user, rows in {"of_stream": [], "of_both": shown, "of_all": shown, "root": shown, "nobody": []}.items():
+        assert seen(user, late, "ins_late_rows") == rows, user
+    assert seen("of_stream", about, "ins_dead_letters") == []
+    assert seen("of_all", about, "ins_dead_letters") == [("E_LATE", "s")] * 2
+    assert seen("root", about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None)]

@@ -3,15 +3,18 @@ from __future__ import annotations
 import pytest
 
 from gateway.rights import ADMIN, Asked, Need, needs
-from penstock.catalog.model import Database, Table, TableVersion
+from penstock.catalog.model import Database, StreamEntry, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.sql import parse_one
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from tests.unit.sql.memory_view import MemoryView, plan
 
 TABLE = Table(2, "p", "known", "stable", "in.p", 1, "ms", (TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")),)),))
-CATALOG = Catalog([Database(1, "p"), TABLE])
+VIEW = MemoryView("CREATE TABLE p.a (ts TIMESTAMP, v INT)", databases={"p": "ms", "q": "ms"})
+PLANNED = plan("CREATE STREAM p.running INTO q.result AS SELECT _wstart, count(*) AS n FROM p.a INTERVAL(1s)", VIEW).plan
+CATALOG = Catalog([Database(1, "p"), TABLE, StreamEntry(PLANNED.stream_id, PLANNED)])
 #: kinds of statement that are rightly left to who has ADMIN on everything
 FOR_ADMINS = {"CreateSnode", "CreateUser", "CreateRole", "Grant", "GrantRole"}
 
@@ -21,6 +24,9 @@ CASES = [
     ("DELETE FROM a", [("WRITE", "table", "p.a")]),
     ("SELECT * FROM a UNION SELECT * FROM q.b", [("READ", "table", "p.a"), ("READ", "table", "q.b")]),
     ("SELECT * FROM (SELECT x FROM q.b)", [("READ", "table", "q.b")]),
+    ("SELECT * FROM s OPEN WINDOWS", [("READ", "table", "p.s")]),
+    ("SELECT * FROM running OPEN WINDOWS", [("READ", "table", "q.result")]),
+    ("SELECT * FROM running", [("READ", "table", "p.running")]),
     ("SELECT * FROM information_schema.ins_users", []),
     ("DESCRIBE a", [(None, "table", "p.a")]),
     ("SHOW TABLES", []),

@@ -1,0 +1,38 @@
+"""The newest dead letters, for `information_schema`. Reads the topic anew for each question; refuses to look further back than a bound."""
+
+from __future__ import annotations
+
+from penstock import names
+from penstock.bus import Admin, Reader
+from penstock.errors import SchemaError
+from penstock.records import DeadLetter, decode
+
+#: records read at most
+MOST = 20_000
+_PATIENCE = 10
+
+
+class Letters:
+    """`read` gives them, the oldest first."""
+
+    def __init__(self, admin: Admin, bootstrap: str, client_id: str) -> None:
+        self._admin, self._bootstrap, self._client_id = admin, bootstrap, client_id
+
+    def read(self) -> list[DeadLetter]:
+        where = (names.DEAD_LETTER, 0)
+        start, end = self._admin.start_offsets([where])[where], self._admin.end_offsets([where])[where]
+        at, silent, found = max(start, end - MOST), 0, list[DeadLetter]()
+        if at >= end:
+            return found
+        with Reader(self._bootstrap, {where: at}, client_id=self._client_id, max_wait_ms=20) as reader:
+            while at < end and silent < _PATIENCE:
+                batches = reader.read(5_000, 1.0)
+                silent = 0 if batches else silent + 1
+                for batch in batches:
+                    at = batch.next_offset
+                    for value in batch.values:
+                        try:
+                            found.append(decode(DeadLetter, value))
+                        except SchemaError:
+                            continue  # not ours
+        return found

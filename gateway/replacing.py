@@ -1,0 +1,115 @@
+"""ALTER STREAM and CREATE OR REPLACE STREAM: what a stream can become without starting over. Pure decisions over plans.
+
+State is kept when the windows it holds mean the same afterwards. Else a replaced stream starts over, which needs FILL_HISTORY 1: a
+result half computed from now on would overwrite the whole one that is there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.catalog.model import StreamEntry, Table
+from penstock.catalog.view import Catalog
+from penstock.errors import CatalogError
+from penstock.sql import parse_one
+from penstock.sql import render as sql_text
+from penstock.sql.plan import Duration, Interval, Precision, StreamPlan
+from penstock.sql.planner import PlannedStream
+from penstock.sql.planning.view import SchemaView, TableDef
+from penstock.sql.statements import AlterStream, CreateStream
+from penstock.udf import UserFunction
+
+#: options that ALTER STREAM takes
+ALTERABLE = ("idle_timeout", "delete_mark", "on_error")
+
+
+class Without:
+    """A catalog in which *stream* is not there, nor the table that was made for its result."""
+
+    def __init__(self, view: SchemaView, stream: StreamEntry) -> None:
+        self._view, self._stream = view, stream
+
+    def precision(self, database: str) -> Precision | None:
+        return self._view.precision(database)
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._view.function(name)
+
+    def table(self, database: str, name: str) -> TableDef | None:
+        found = self._view.table(database, name)
+        return None if found is not None and found.result_of == self._stream.id else found
+
+    def streams_into(self, database: str, table: str) -> Sequence[str]:
+        return [s for s in self._view.streams_into(database, table) if s != self._stream.name]
+
+
+def _same(plan: StreamPlan) -> StreamPlan:
+    """*plan* without what may change while its state is kept."""
+    return replace(
+        plan, stream_id=0, sql="", idle_timeout=None, on_error="dead_letter", delete_mark=None, fill_history=False,
+        fill_history_async=False, source=replace(plan.source, members=()), target=replace(plan.target, table_id=0),
+    )  # fmt: skip
+
+
+def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
+    """Whether *new* can go on with the state of *old*."""
+    return _same(old) == _same(new)
+
+
+def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
+    """*old* with the options of *new*, which keeps its state."""
+    return replace(old, sql=new.sql, idle_timeout=new.idle_timeout, on_error=new.on_error, delete_mark=new.delete_mark)
+
+
+def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
+    """The result table to keep, when the replaced stream's fits; None: the plan says where results go.
+
+    Raises:
+        CatalogError: the stream would start over with half of its windows, or with other columns.
+    """
+    plan = planned.plan
+    if not plan.fill_history:
+        raise CatalogError(
+            f"{plan.name} cannot go on with the state it has", code="E_STREAM_STATE",
+            detail="only IDLE_TIMEOUT, ON_ERROR and DELETE_MARK can change while the windows are kept; a stream that failed has none",
+            hint="FILL_HISTORY 1 computes everything anew from what is stored; DROP STREAM and CREATE STREAM begin now",
+        )  # fmt: skip
+    known = catalog.table(plan.target.database, plan.target.table)
+    if known is None or planned.new_target is None or known.result_of != old.id:
+        return None
+    made = planned.new_target
+    if (known.columns, known.tags, known.key_column) != (made.columns, made.tags, made.key_column):
+        raise CatalogError(
+            f"{known.name} has other columns or tags than the new stream gives", code="E_STREAM_STATE",
+            hint="write INTO another table, or drop the stream and its table first",
+        )  # fmt: skip
+    return known
+
+
+def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
+    """*plan* with the options of ALTER STREAM."""
+    given = {f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)}
+    given = {k: v for k, v in given.items() if v is not None and v is not False}
+    wrong = [k for k in given if k not in ALTERABLE]
+    if wrong:
+        raise statement.error(
+            f"{wrong[0].upper()} cannot change while {plan.name} keeps its state", statement.stream, code="E_STREAM_STATE",
+            hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
+        )  # fmt: skip
+    made = plan
+    for name in ALTERABLE[:2]:
+        if name in given:
+            length: Duration = given[name]
+            if length.value <= 0 or length.natural:
+                raise statement.error(f"{name.upper()} needs a length of time above 0", statement.stream, code="E_DURATION")
+            if name == "delete_mark":
+                least = [length, plan.watermark, *([plan.window.size] if isinstance(plan.window, Interval) else [])]
+                length = max(least, key=lambda d: d.ticks("ns"))
+            made = replace(made, idle_timeout=length) if name == "idle_timeout" else replace(made, delete_mark=length)
+    if "on_error" in given:
+        made = replace(made, on_error="stop" if given["on_error"] == "stop" else "dead_letter")
+    parsed = parse_one(plan.sql)
+    assert isinstance(parsed, CreateStream)
+    return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))

@@ -1,0 +1,43 @@
+"""Figures of all streams as metrics of the driver: summed over lanes from what those report to Redis."""
+
+from __future__ import annotations
+
+import json
+
+import redis
+from prometheus_client import CollectorRegistry, Gauge
+
+from penstock import names
+from penstock.catalog.view import Catalog
+
+_SHOWN = {
+    "rows_in": "Rows of its source that a stream has seen", "rows_out": "Rows that a stream has published",
+    "late": "Rows that a stream has dropped as late", "failed": "Rows and results of a stream that failed",
+    "state_bytes": "State of a stream as it is saved",
+}  # fmt: skip
+
+
+class Figures:
+    """Gauges per stream, called `database.stream`."""
+
+    def __init__(self, client: redis.Redis, registry: CollectorRegistry) -> None:
+        self._redis = client
+        self._gauges = {k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry) for k, text in _SHOWN.items()}
+        self._broken = Gauge("penstock_stream_failed_lanes", "Lanes in which a stream has stopped", ["stream"], registry=registry)
+        self._known: set[str] = set()
+
+    def measure(self, catalog: Catalog) -> None:
+        """Read them anew."""
+        streams = {f"{s.database}.{s.name}": s.id for s in catalog.streams()}
+        for gone in self._known - streams.keys():
+            for gauge in (*self._gauges.values(), self._broken):
+                gauge.remove(gone)
+        self._known = set(streams)
+        pipe = self._redis.pipeline(transaction=False)
+        for stream_id in streams.values():
+            pipe.hgetall(names.stream_status(stream_id))
+        for name, fields in zip(streams, pipe.execute(), strict=True):
+            found = [json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)]
+            for key, gauge in self._gauges.items():
+                gauge.labels(name).set(sum(s[key] for s in found))
+            self._broken.labels(name).set(sum(str(f).startswith(names.FAILED) for f in fields))

@@ -1,0 +1,59 @@
+"""What a stream can become without starting over: options, and nothing that changes what its windows mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway import replacing
+from penstock.errors import SqlSemanticError
+from penstock.sql import parse_one
+from penstock.sql.plan import Duration, StreamPlan
+from penstock.sql.statements import AlterStream
+from tests.unit.sql.memory_view import MemoryView, plan
+
+DDL = "CREATE STABLE m (ts TIMESTAMP, a INT) TAGS (g INT)"
+TEXT = "CREATE STREAM s {} INTO o AS SELECT _wstart, count(*) AS n FROM m PARTITION BY tbname INTERVAL({})"
+
+
+def planned(options: str = "", size: str = "10s") -> StreamPlan:
+    return plan(TEXT.format(options, size), MemoryView(DDL)).plan
+
+
+def alter(text: str) -> AlterStream:
+    statement = parse_one(f"ALTER STREAM s {text}")
+    assert isinstance(statement, AlterStream)
+    return statement
+
+
+def test_options_that_leave_windows_alone_keep_the_state() -> None:
+    old = planned()
+    for options in ("IDLE_TIMEOUT 1h", "ON_ERROR STOP", "DELETE_MARK 1d", "FILL_HISTORY 1"):
+        assert replacing.keeps_state(old, planned(options)), options
+    for options in ("WATERMARK 1s", "TRIGGER AT_ONCE", "IGNORE EXPIRED 0"):
+        assert not replacing.keeps_state(old, planned(options)), options
+    assert not replacing.keeps_state(old, planned(size="20s"))
+
+
+def test_a_stream_that_goes_on_keeps_its_ids() -> None:
+    old = planned()
+    new = replace(planned("ON_ERROR STOP"), stream_id=99)
+    made = replacing.altered(old, new)
+    assert (made.stream_id, made.on_error, made.sql) == (old.stream_id, "stop", new.sql)
+
+
+def test_alter_changes_the_text_too() -> None:
+    made = replacing.with_options(alter("IDLE_TIMEOUT 2m DELETE_MARK 1s ON_ERROR STOP"), planned("WATERMARK 5s"))
+    assert (made.idle_timeout, made.delete_mark, made.on_error) == (Duration(2, "m"), Duration(10, "s"), "stop")
+    assert "IDLE_TIMEOUT 2m" in made.sql and "WATERMARK 5s" in made.sql
+    assert plan(made.sql, MemoryView(DDL)).plan.idle_timeout == Duration(2, "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("WATERMARK 1s", "E_STREAM_STATE"), ("TRIGGER AT_ONCE", "E_STREAM_STATE"), ("IDLE_TIMEOUT 0s", "E_DURATION")]
+)
+def test_what_alter_refuses(text: str, code: str) -> None:
+    with pytest.raises(SqlSemanticError) as caught:
+        replacing.with_options(alter(text), planned())
+    assert caught.value.code == code
