@@ -170,10 +170,11 @@ class Executor:
             answer = await asyncio.to_thread(self._information.seen_by(session.user).query, statement.query)
             if answer is not None:
                 return answer
+        revision = self._catalog().revision
         prefixes = {names.ingest_topic(d) for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
         after = {at: o for at, o in self._publisher.acked.items() if any(at[0] == p or at[0].startswith(p + ".") for p in prefixes)}
         after |= await asyncio.to_thread(self._written_elsewhere, [(t.db or session.database or "", t.name) for t in tables])
-        return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, after)
+        return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, revision, after)
 
     def _written_elsewhere(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Newest records of stream tables: their leaders write them, so what this gateway has acked says nothing."""

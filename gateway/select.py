@@ -26,10 +26,11 @@ class Store:
         self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=timeout)
         self._max_rows = max_rows
 
-    def select(self, sql: str, database: str | None, timezone: str, after: Mapping[tuple[str, int], int]) -> pa.Table:
+    def select(self, sql: str, database: str | None, timezone: str, revision: int, after: Mapping[tuple[str, int], int]) -> pa.Table:
         """The rows of one query.
 
         Args:
+            revision: of the catalog, which the answer must be of, or of a later one.
             after: (topic, partition) → offset that the answer must include.
 
         Raises:
@@ -37,7 +38,7 @@ class Store:
             RemoteError: the store is not there.
         """
         places = {f"{t}:{p}": o for (t, p), o in after.items()}
-        ticket = json.dumps({"sql": sql, "database": database or "", "timezone": timezone, "after": places})
+        ticket = json.dumps({"sql": sql, "database": database or "", "timezone": timezone, "revision": revision, "after": places})
         try:
             reader = self._client.do_get(flight.Ticket(ticket.encode()), self._options)
             batches, count = [], 0

@@ -65,7 +65,7 @@ def run(settings: StoreSettings) -> int:
         server = StoreServer(
             f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}", queries, shelf,
             login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock()),
-            access=Access(lambda: catalog.catalog, settings.user), own_writes_seconds=settings.own_writes_seconds,
+            access=Access(lambda: catalog.catalog, settings.user), reached=catalog.wait_for, own_writes_seconds=settings.own_writes_seconds,
             **tls.flight_server(settings),
         )  # fmt: skip
         threading.Thread(target=server.serve, name="flight", daemon=True).start()

@@ -1,8 +1,9 @@
 """Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
 
-Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "after": {"topic:partition": offset}, "positions": false}; or the bare text of a
-SELECT. With `positions` the schema's metadata says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
-`PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and column.
+Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after": {"topic:partition": offset}, "positions": false}; or
+the bare text of a SELECT. `revision` is that of the catalog which the caller knows. With `positions` the schema's metadata says, under
+`penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict` in the message, so that the gateway
+gives its caller the same code, line and column.
 Every call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query. Gateways come as root,
 having asked for their caller's rights themselves.
 """
@@ -10,7 +11,7 @@ having asked for their caller's rights themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow.flight as flight
 from penstock import audit
 from penstock.access import Access
 from penstock.catalog.model import Table
-from penstock.errors import AuthError, OverloadError, PenstockError
+from penstock.errors import AuthError, BusError, OverloadError, PenstockError
 from penstock.log import get
 from penstock.login import Login
 from services.store.query import Queries
@@ -57,17 +58,19 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been read."""
 
     def __init__(
-        self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, own_writes_seconds: float, **options: Any
-    ) -> None:
+        self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, reached: Callable[[int, float], object],
+        own_writes_seconds: float, **options: Any,
+    ) -> None:  # fmt: skip
+        """*reached*: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`)."""
         super().__init__(location, middleware={"credentials": _Credentials(login)}, **options)
-        self._access = access
+        self._reached, self._access = reached, access
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
         user = _user(context)
         try:
             request = _request(ticket.ticket)
-            self._await(request.get("after") or {})
+            self._await(int(request.get("revision") or 0), request.get("after") or {})
             database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
             permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
             table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
@@ -90,15 +93,20 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         else:
             self._access.require(user, "READ", table)
 
-    def _await(self, after: Mapping[str, int]) -> None:
-        """Read your own writes: wait until every record the caller names is in the tail."""
+    def _await(self, revision: int, after: Mapping[str, int]) -> None:
+        """Read your own writes: wait until every definition the caller knows is here, and every record it names is in the tail."""
+        hint = "try again; `penstock status` shows the lag"
+        try:
+            self._reached(revision, self._patience)
+        except BusError as behind:
+            raise OverloadError("the store is behind", detail=behind.detail, hint=hint) from None
         for place, offset in after.items():
             topic, _, partition = place.rpartition(":")
             if not self._shelf.open(topic, int(partition)).wait_for(int(offset), self._patience):
                 raise OverloadError(
                     "the store is behind",
                     detail=f"{topic}[{partition}] has not reached offset {offset}",
-                    hint="try again; `penstock status` shows the lag",
+                    hint=hint,
                 )
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:

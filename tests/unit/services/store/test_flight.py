@@ -16,6 +16,7 @@ from penstock.access import Access
 from penstock.catalog.model import Database, Grant, Table, User
 from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
+from penstock.errors import BusError
 from penstock.login import Login
 from penstock.passwords import hashed_setting
 from penstock.settings import Settings
@@ -38,6 +39,11 @@ class _Asked:
         return pa.table({"n": [1]})
 
 
+def _reached(revision: int, patience: float) -> None:
+    if revision > CATALOG.revision:
+        raise BusError("the catalog does not get there in time", detail=f"in {patience:g} s")
+
+
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
     made = issued(tmp_path_factory.mktemp("tls"))
@@ -46,22 +52,28 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]
     server = StoreServer(
         "grpc+tls://127.0.0.1:0", cast(Queries, _Asked()), cast(Shelf, shelf),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock()),
-        access=Access(lambda: CATALOG, "root"), own_writes_seconds=1.0, **tls.flight_server(settings),
+        access=Access(lambda: CATALOG, "root"), reached=_reached, own_writes_seconds=1.0, **tls.flight_server(settings),
     )  # fmt: skip
     yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
     server.shutdown()
 
 
-def ask(door: tuple[str, bytes], names: str, key: str | None) -> int:
+def ask(door: tuple[str, bytes], names: str, key: str | None, **more: object) -> int:
     headers = [] if key is None else [(b"authorization", b"Basic " + base64.b64encode(key.encode()))]
     options = flight.FlightCallOptions(headers=headers, timeout=20)
     with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
-        return int(client.do_get(flight.Ticket(json.dumps({"sql": names}).encode()), options).read_all().num_rows)
+        return int(client.do_get(flight.Ticket(json.dumps({"sql": names, **more}).encode()), options).read_all().num_rows)
 
 
 def test_root_and_users_read_what_is_theirs(door: tuple[str, bytes]) -> None:
     assert ask(door, "mine theirs nothing", "root:secret") == 1
     assert ask(door, "mine", "ann:anns password") == 1
+
+
+def test_who_knows_a_newer_catalog_is_not_answered_from_an_older_one(door: tuple[str, bytes]) -> None:
+    assert ask(door, "mine", "root:secret", revision=CATALOG.revision) == 1
+    with pytest.raises(flight.FlightError, match="the store is behind"):
+        ask(door, "mine", "root:secret", revision=CATALOG.revision + 1)
 
 
 @pytest.mark.parametrize("names", ["theirs", "mine theirs", "nothing"])
