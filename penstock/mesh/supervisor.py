@@ -1,8 +1,8 @@
 """Keeps the rooms of one data directory running: starts them in order, notices who dies, starts it again, stops all.
 
 One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`, replaced at each change, so that
-`penstock status` needs no connection to it. A room that dies is started again after 0.5 s, doubled each time up to 30 s, and forgiven
-after a minute of health; one that exits with status 78 was configured wrongly and is left alone.
+`penstock status` needs no connection to it. A room that was healthy for a while before it died is started again at once. One that dies
+young waits 0.5 s, doubled each time up to 30 s; one that exits with status 78 was configured wrongly and is left alone.
 Refused: deciding what is healthy, which a room says of itself.
 """
 
@@ -30,7 +30,8 @@ from penstock.settings import EXIT_CONFIG
 
 State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
 _BACKOFF_SECONDS = (0.5, 30.0)
-_FORGIVEN_AFTER = 60.0
+#: healthy for so long, a room did not die of how it starts: a pause would only keep others waiting for it
+_GROWN_UP_SECONDS = 10.0
 _STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
 _STOP_SECONDS_ROOM = 12.0
 #: a room that dies this often before it was ever ready will not get better by itself
@@ -142,6 +143,9 @@ class Supervisor:
 
     def _step(self, kept: Kept) -> None:
         now = time.monotonic()
+        status = kept.child.exit_status() if kept.child is not None else None
+        if status is not None:
+            self._ended(kept, status, now)
         if kept.child is None:
             if kept.state == "failed" or now < kept.not_before:
                 return
@@ -151,10 +155,6 @@ class Supervisor:
                 return
             kept.child = Child(kept.room.command, kept.room.environment, self._layout.log(kept.room.name), self._layout.root)
             kept.state, kept.why, kept.ready_since = "starting", "", None
-            return
-        status = kept.child.exit_status()
-        if status is not None:
-            self._ended(kept, status, now)
             return
         rotate(self._layout.log(kept.room.name))
         self._look(kept, now)
@@ -169,8 +169,6 @@ class Supervisor:
             kept.state = "ready" if not kept.why else "unready" if kept.ready_since is not None else "starting"
             if kept.state == "ready":
                 kept.ready_since = kept.ready_since or now
-                if now - kept.ready_since > _FORGIVEN_AFTER:
-                    kept.delay = 0.0
             kept.check = None
             kept.not_before = now + (2.0 if kept.state == "ready" else 0.1)
         if kept.check is None and now >= kept.not_before:
@@ -180,13 +178,13 @@ class Supervisor:
         assert kept.child is not None
         kept.child.kill()  # what it left behind in its group
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        healthy = now - kept.ready_since if kept.ready_since is not None else 0.0
         kept.child, kept.check, kept.ready_since = None, None, None
         if status == EXIT_CONFIG:
             kept.state, kept.why = "failed", f"wrong configuration, see {self._layout.log(kept.room.name)}"
             _logger.error("room is configured wrongly", child=kept.room.name)
             return
-        first, longest = _BACKOFF_SECONDS
-        kept.delay = min(kept.delay * 2, longest) if kept.delay else first
+        kept.delay = pause(kept.delay, healthy)
         kept.not_before = now + kept.delay
         kept.restarts += 1
         kept.state, kept.why = "backoff", f"{how}; again in {kept.delay:g} s"
@@ -231,6 +229,19 @@ class Supervisor:
         fresh = self._layout.state_file.with_suffix(".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self._layout.state_file)
+
+
+def pause(last: float, healthy: float) -> float:
+    """Seconds until a room that died is started again.
+
+    Args:
+        last: the pause before its last start; 0 for none.
+        healthy: how long it was ready before it died.
+    """
+    first, longest = _BACKOFF_SECONDS
+    if healthy >= _GROWN_UP_SECONDS:
+        return 0.0
+    return min(last * 2, longest) if last else first
 
 
 def read_state(layout: Layout) -> dict[str, Any] | None:

@@ -43,6 +43,8 @@ class Keeper:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._replicas: dict[int, Replica] = {}
         self._followed = -1
+        #: topic → where its log ended when this node began to read it
+        self._ends: dict[str, int] = {}
         self._halt = threading.Event()
         self._saved = threading.Condition()
         self._threads = [threading.Thread(target=t, name=n, daemon=True) for t, n in ((self._read, "log"), (self._save, "files"))]
@@ -92,7 +94,6 @@ class Keeper:
             self._settings.kafka_bootstrap,
             {},
             client_id=f"tables-{self._settings.alias}",
-            ends=True,
             max_wait_ms=50,
             queue_bytes=_QUEUE_BYTES,
         ) as reader:
@@ -100,7 +101,8 @@ class Keeper:
                 self._follow(reader, reading)
                 for batch in reader.read(1_000, 0.05):
                     self._take(batch, reading)
-                if not self.caught_up.is_set() and all((t, 0) in reader.at_end for t in reading):
+                # not the end of now: under load that is always a little ahead
+                if not self.caught_up.is_set() and all(r.copy.offset >= self._ends[t] for t, r in reading.items()):
                     self.caught_up.set()
 
     def _take(self, batch: Batch, reading: dict[str, Replica]) -> None:
@@ -137,6 +139,8 @@ class Keeper:
             replica = self._replicas.get(table.id) or self._open(table)
             self._replicas[table.id] = replica
             start = max(replica.copy.offset, self._admin.start_offsets([(table.topic, 0)])[table.topic, 0])
+            end = self._admin.end_offsets([(table.topic, 0)])[table.topic, 0]
+            self._ends[table.topic] = end if start < end else 0
             reader.add({(table.topic, 0): start})
             reading[table.topic] = replica
         if complete:

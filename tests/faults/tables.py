@@ -102,10 +102,11 @@ def wipe_follower(group: Group, watchers: list[Watcher]) -> float:
     """A follower dies and loses its disk; until it has every row again."""
     leader = group.leader()
     alias = next(a for a in ALIASES if a != leader)
+    # asleep it writes nothing more, and its successor does not begin before the disk is empty
+    group.mesh.kill(alias.lower(), signal.SIGSTOP)
     shutil.rmtree(group.mesh.layout.root / "tables" / alias)
     pid = group.mesh.kill(alias.lower())
     moment = micros()
-    shutil.rmtree(group.mesh.layout.root / "tables" / alias, ignore_errors=True)
     for watcher in watchers:
         watcher.after(moment, _PATIENCE)
     group.mesh.wait_ready(alias.lower(), not_pid=pid)

@@ -31,10 +31,10 @@ class Verdict:
 
 def verdict(bootstrap: str, out: Path, table: str) -> Verdict:
     """Read the files in *out* and the table's log."""
-    acked = {tuple(row) for path in sorted(out.glob("acks-*.csv")) for row in csv.reader(path.open(encoding="utf-8"))}
+    acked = {tuple(row) for path in sorted(out.glob("acks-*.csv")) for row in _lines(path)}
     lost = dup = disorder = 0
     for path in sorted(out.glob("rows-*.csv")):
-        rows = [(int(row[0]), (row[1], row[2])) for row in csv.reader(path.open(encoding="utf-8"))]
+        rows = [(int(row[0]), (row[1], row[2])) for row in _lines(path)]
         got = Counter(key for _, key in rows)
         lost = max(lost, sum(key not in got for key in acked))
         dup += sum(n - 1 for n in got.values())
@@ -44,6 +44,11 @@ def verdict(bootstrap: str, out: Path, table: str) -> Verdict:
             disorder += int(number) <= last.get(producer, -1)
             last[producer] = int(number)
     return Verdict(len(acked), lost, dup, disorder, two_leaders(bootstrap, table))
+
+
+def _lines(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
 
 
 def two_leaders(bootstrap: str, table: str) -> int:
