@@ -27,16 +27,19 @@ class Presence:
     tables: tuple[int, ...] = ()
     #: group → epoch it leads under and serves all its tables
     leads: dict[int, int] = field(default_factory=dict)
+    #: where clients reach it; empty: where everybody does
+    client_url: str = ""
 
     def to_json(self) -> str:
         leads = {str(g): e for g, e in self.leads.items()}
-        return json.dumps({"node": self.node, "url": self.url, "run": self.run, "tables": list(self.tables), "leads": leads})
+        body = {"node": self.node, "url": self.url, "run": self.run, "tables": list(self.tables), "leads": leads}
+        return json.dumps({**body, "client_url": self.client_url})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Presence:
         body: Any = json.loads(text)
         leads = {int(g): int(e) for g, e in body["leads"].items()}
-        return cls(body["node"], body["url"], body["run"], tuple(body["tables"]), leads)
+        return cls(body["node"], body["url"], body["run"], tuple(body["tables"]), leads, body.get("client_url", ""))
 
 
 class Registry:
@@ -44,8 +47,10 @@ class Registry:
 
     def __init__(self, client: redis.Redis, ttl: float) -> None:
         self._redis, self._ttl = client, ttl
-        #: the last address of each node
+        #: the last address of each node, for nodes and gateways
         self.urls: dict[str, str] = {}
+        #: … and for clients
+        self.client_urls: dict[str, str] = {}
 
     def beat(self, presence: Presence) -> None:
         """Say that this node lives. Raises RemoteError."""
@@ -62,6 +67,7 @@ class Registry:
             raise _down(down) from None
         alive = {n: Presence.from_json(text) for n, text in zip(nodes, found, strict=True) if text is not None}
         self.urls |= {n: p.url for n, p in alive.items()}
+        self.client_urls |= {n: p.client_url or p.url for n, p in alive.items()}
         return alive
 
     def leave(self, node: str) -> None:

@@ -159,7 +159,7 @@ class Appender:
                 pause = min(pause * 1.5, _LONG_PAUSE)
                 continue
             heard = self._heard
-            avoid = url if self._converse(socket) else ""
+            avoid = url if self._converse(socket, url) else ""
             socket.close()
             pause = _PAUSE if self._heard > heard else min(pause * 1.5, _LONG_PAUSE)
             time.sleep(pause)
@@ -196,7 +196,7 @@ class Appender:
                     self._send(write)
         return socket
 
-    def _converse(self, socket: ClientConnection) -> bool:
+    def _converse(self, socket: ClientConnection, url: str) -> bool:
         """Take answers until the connection is of no use any more; whether the node at its other end should be avoided."""
         asked = silent_since = time.monotonic()
         mute = False
@@ -214,7 +214,7 @@ class Appender:
                             continue
                     if now - max(silent_since, self._heard) > _SILENCE and now - asked > _SILENCE:
                         asked = now
-                        if self._moved(socket):
+                        if self._moved(url):
                             mute = True
                             return True
                     continue
@@ -226,10 +226,8 @@ class Appender:
             with self._lock:
                 self._socket = None
 
-    def _moved(self, socket: ClientConnection) -> bool:
+    def _moved(self, here: str) -> bool:
         """Whether somebody else leads by now than the node that says nothing."""
-        host, port = socket.remote_address[:2]
-        here = f"http://{host}:{port}"
         leader = self._nodes.leader(self._group, avoid=here)
         return leader is not None and leader.url != here
 

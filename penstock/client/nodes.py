@@ -24,7 +24,7 @@ ASK_SECONDS = 0.6
 
 @dataclass(frozen=True)
 class Leader:
-    """Who leads a group; `url` may be "" while nobody does."""
+    """Who leads a group; `url` is "" while nobody has said where that node is."""
 
     node: str
     url: str
@@ -34,13 +34,14 @@ class Leader:
 class Nodes:
     """Safe to use from several threads."""
 
-    def __init__(self, fetch: Callable[[], dict[str, Any]], authorization: str) -> None:
+    def __init__(self, fetch: Callable[[], dict[str, Any]], authorization: str, *, among_nodes: bool = False) -> None:
         """
         Args:
             fetch: asks the gateway for groups, nodes and tables.
             authorization: header for the nodes.
+            among_nodes: use the addresses that nodes have for each other, not those for clients.
         """
-        self._fetch, self.authorization = fetch, authorization
+        self._fetch, self.authorization, self._among_nodes = fetch, authorization, among_nodes
         self._lock = threading.Lock()
         self._urls: dict[str, str] = {}
         self._groups: list[dict[str, Any]] = []
@@ -150,9 +151,9 @@ class Nodes:
                 continue
             for found in answer["groups"]:
                 with self._lock:
-                    self._urls |= {n: u for n, u in found["urls"].items() if u}
+                    self._urls |= {n: u for n, u in found["urls" if self._among_nodes else "client_urls"].items() if u}
                 if found["id"] == group and found["leader"] and (best is None or found["epoch"] > best.epoch):
-                    best = Leader(found["leader"], found["leader_url"], found["epoch"])
+                    best = Leader(found["leader"], self._urls.get(found["leader"], ""), found["epoch"])
             if best is not None and best.url != avoid:
                 return best
         return best

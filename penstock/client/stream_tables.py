@@ -357,7 +357,8 @@ class StreamTables(ABC):
         group = self._nodes.group_of(name)
         members = self._nodes.members(group)
         leader = self._nodes.leader(group)
-        return [*([leader.url] if leader is not None else []), *(m for m in members if leader is None or m != leader.url)]
+        first = [leader.url] if leader is not None and leader.url else []
+        return [*first, *(m for m in members if m not in first)]
 
     # ---------------------------------------------------------------- databases for rows to stay
 

@@ -150,7 +150,7 @@ class TableSubscription:
         """The first connection: refusals are the caller's. A node that is away is not: the next one is asked."""
         urls = [self._nodes.url(self._node)] if self._node else []
         leader = self._nodes.leader(self._group)
-        urls += [leader.url] if leader is not None else []
+        urls += [leader.url] if leader is not None and leader.url else []
         urls += self._nodes.members(self._group)
         failed: PenstockError = RemoteError("no node is there", code="E_NODE_DOWN", hint="`penstock status` shows the nodes")
         end = time.monotonic() + 10.0

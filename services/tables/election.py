@@ -129,7 +129,7 @@ class Election(threading.Thread):
     def _take_turn(self) -> None:
         leads = {g: s.term.epoch for g, s in self.standings.items() if s.term is not None and s.term.opened}
         tables = tuple(r.table.id for g in self.standings for r in self._replicas(g))
-        self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads))
+        self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads, self._settings.client_url))
         alive = tuple(self._registry.alive(self._nodes))
         for standing in self.standings.values():
             dead = standing.leader if (standing.group.id, standing.epoch) in self._dead else ""

@@ -161,8 +161,10 @@ class Server:
             groups.append(
                 {
                     "id": group.id, "alias": group.alias, "members": list(group.members), "learners": list(group.learners),
-                    "urls": {n: self._registry.urls.get(n) for n in group.nodes}, "leader": standing.leader, "leader_url": standing.url,
-                    "epoch": standing.epoch, "alive": list(standing.alive), "quorum": standing.missing(), "serving": serving,
+                    "urls": {n: self._registry.urls.get(n) for n in group.nodes},
+                    "client_urls": {n: self._registry.client_urls.get(n) for n in group.nodes},
+                    "leader": standing.leader, "leader_url": standing.url, "epoch": standing.epoch, "alive": list(standing.alive),
+                    "quorum": standing.missing(), "serving": serving,
                 }
             )  # fmt: skip
         tables = [{"table": r.name, "group": r.replicated.group, "next": r.copy.next} for r in self._keeper.all()]

@@ -18,8 +18,10 @@ class TablesSettings(Settings):
     port: Port = 7720
     #: this node's alias, one of those in the groups (others may run too: they have no table)
     alias: str = "NODE1"
-    #: where clients and other nodes reach it; empty: host and port
+    #: where other nodes and gateways reach it; empty: host and port
     advertised_url: str = ""
+    #: where clients reach it, when their network has another address for it; empty: where the others do
+    client_url: str = ""
     #: the node's copies on disk; empty: `tables/<alias>` in the data directory. Each node needs one of its own
     persistence_dir: Path | None = None
 

@@ -11,18 +11,20 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
+from penstock.raft import parse_groups
 from penstock.settings import Settings
 from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
 from services.snode.settings import SnodeSettings
 from services.store.settings import StoreSettings
+from services.tables.settings import TablesSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings)
+ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings, TablesSettings)
 OBSERVE = ROOT / "deploy/observe"
 #: those that prometheus_client and Prometheus themselves make
 _FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}
@@ -94,6 +96,18 @@ def test_nothing_is_published_past_the_chosen_address() -> None:
     for name, service in SERVICES.items():
         for port in service.get("ports", ()):
             assert port.startswith("${STACK_BIND:-127.0.0.1}:"), name
+
+
+def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
+    (group,) = parse_groups(COMPOSE["x-shared"]["PENSTOCK_STREAMING_RAFT_GROUPS"]).groups
+    nodes = {n: s for n, s in OURS.items() if s.get("command") == ["python", "-m", "services.tables"]}
+    assert tuple(s["environment"]["PENSTOCK_TABLES_ALIAS"] for s in nodes.values()) == group.members
+    for name, service in nodes.items():
+        assert service["environment"]["PENSTOCK_TABLES_ADVERTISED_URL"] == f"http://{name}:{TablesSettings.model_fields['port'].default}"
+        (port,), (volume,) = service["ports"], service["volumes"]
+        # the published port is the one that clients are told, and nobody shares a disk
+        assert f"http://{port.rpartition(':')[0]}" == service["environment"]["PENSTOCK_TABLES_CLIENT_URL"]
+        assert volume == f"{name}:/data/tables" and name in COMPOSE["volumes"]
 
 
 def test_passwords_are_in_no_variable() -> None:

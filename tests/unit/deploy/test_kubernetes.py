@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.raft import parse_groups
 from penstock.settings import Settings
 from tests.documents import ROOT
 from tests.unit.deploy.test_compose import COMPOSE, OURS, ROOMS
@@ -19,6 +20,11 @@ OBJECTS: list[dict[str, Any]] = [
 WORKLOADS = {o["metadata"]["name"]: o for o in OBJECTS if o["kind"] in ("Deployment", "StatefulSet", "Job")}
 #: services of compose that are none here: the cluster balances by itself, metrics and demo are not part of it
 _COMPOSE_ONLY = {"edge", "feeder"}
+
+
+def _workload(service: str) -> str:
+    """What a service of compose is here: services that differ by a number are pods of one set."""
+    return service.rstrip("-0123456789")
 
 
 def label(found: dict[str, Any]) -> str:
@@ -37,11 +43,20 @@ def test_objects_are_valid(found: dict[str, Any]) -> None:
 
 
 def test_every_room_of_the_stack_is_here() -> None:
-    assert {n for n in OURS if n not in _COMPOSE_ONLY} <= WORKLOADS.keys()
-    for name in OURS.keys() & WORKLOADS.keys():
-        assert container(name)["image"] == OURS[name]["image"].partition(":")[0], name
-        command = [a for a in OURS[name].get("command") or ["python", "-m", "spark_jobs"] if a]
-        assert container(name)["args"][: len(command)] == command, name
+    services = {n: s for n, s in OURS.items() if n not in _COMPOSE_ONLY}
+    assert {_workload(n) for n in services} <= WORKLOADS.keys()
+    for name, service in services.items():
+        found = container(_workload(name))
+        assert found["image"] == service["image"].partition(":")[0], name
+        command = [a for a in service.get("command") or ["python", "-m", "spark_jobs"] if a]
+        assert found["args"][: len(command)] == command, name
+
+
+def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
+    spec = WORKLOADS["tables"]["spec"]
+    shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]
+    (group,) = parse_groups(shared["PENSTOCK_STREAMING_RAFT_GROUPS"]).groups
+    assert group.members == tuple(f"tables-{i}" for i in range(spec["replicas"]))
 
 
 def test_variables_are_settings() -> None:
