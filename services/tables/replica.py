@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -40,8 +41,9 @@ class Content:
 
 
 class Listener(Protocol):
-    """A leader's session, told in the log thread."""
+    """A leader's session, asked and told in the log thread."""
 
+    def content(self, value: bytes | None) -> Content | None: ...
     def applied(self, offset: int, epoch: int, number: int, leader: str, accepted: bool) -> None: ...
 
 
@@ -68,7 +70,8 @@ class Replica:
 
     def apply(self, batch: Batch) -> None:
         """Apply records in order."""
-        found = self._decoded(batch, np.flatnonzero(schema_ids(batch.values) == self.table.schema_id).tolist())
+        places = np.flatnonzero((schema_ids(batch.values) == self.table.schema_id) & (batch.offsets >= self.copy.offset))
+        found = self._contents(batch, places.tolist())
         told: list[tuple[int, int, int, str, bool]] = []
         with self.lock:
             rest = [(o, c) for o, c in found if o >= self.copy.offset]  # the others were taken as they were sent
@@ -121,6 +124,13 @@ class Replica:
     def _append(self, kept: list[pa.RecordBatch], oldest: int, newest: int) -> None:
         rows = kept[0] if len(kept) == 1 else pa.concat_batches(kept)
         self.copy.append(Chunk(int(rows.column(ROW_ID)[0].as_py()), rows, oldest, newest))
+
+    def _contents(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
+        """Contents of records with their offsets, in order. What this node has sent itself it need not decode."""
+        session = self.session
+        own = {i: c for i in places if session is not None and (c := session.content(batch.values[i])) is not None}
+        found = [(int(batch.offsets[i]), c) for i, c in own.items()]
+        return sorted([*found, *self._decoded(batch, [i for i in places if i not in own])], key=itemgetter(0))
 
     def _decoded(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
         """Contents of records with their offsets; what cannot be used is left out."""

@@ -47,6 +47,7 @@ class _Sent:
     """A record under way."""
 
     number: int
+    value: bytes
     complete: list[Entry]
     #: what a reader will find in it
     content: Content | None = None
@@ -100,6 +101,8 @@ class Session:
         self._lock = threading.RLock()
         self._queue: deque[Entry] = deque()
         self._sent: deque[_Sent] = deque()
+        #: by their bytes, which hold epoch, number and leader: no two records are the same
+        self._contents: dict[bytes, Content] = {}
         self._repeats: dict[tuple[str, int], list[Write]] = {}
         self._under_way: set[tuple[str, int]] = set()
         self._pending = 0
@@ -119,7 +122,7 @@ class Session:
     def start(self) -> None:
         """Open the epoch in the log."""
         value = self._codec.empty(producer=self._producer, from_offset=-1, offset=pack(self.epoch, 0), trace=str(Trace(self.leader)))
-        self._send(value, _Sent(0, []))
+        self._send(_Sent(0, value, []))
 
     @property
     def serving(self) -> bool:
@@ -295,15 +298,17 @@ class Session:
         with self._lock:
             if of_keys:
                 self._keys_of.append((self._number, of_keys))
-        self._send(values[0], _Sent(self._number, cut.complete, content))
+        self._send(_Sent(self._number, values[0], cut.complete, content))
 
-    def _send(self, value: bytes, sent: _Sent) -> None:
+    def _send(self, sent: _Sent) -> None:
         with self._lock:
             if self.over:
                 return
             self._sent.append(sent)
+            if sent.content is not None:
+                self._contents[sent.value] = sent.content
         self._bus.send(
-            self.replica.table.topic, value, key=self.replica.table.name.encode(), partition=0,
+            self.replica.table.topic, sent.value, key=self.replica.table.name.encode(), partition=0,
             on_delivery=lambda result: self._delivered(sent, result),
         )  # fmt: skip
 
@@ -317,6 +322,11 @@ class Session:
         if not self.over and sent.content is not None and self.replica.take(result.offset, result.timestamp, sent.content):
             with self._lock:
                 self._settle(sent.number)
+
+    def content(self, value: bytes | None) -> Content | None:
+        """What a record of the log says, if it is one that this session has sent."""
+        with self._lock:
+            return self._contents.get(value) if value is not None else None
 
     def applied(self, offset: int, epoch: int, number: int, leader: str, accepted: bool) -> None:
         """A record was read from the log, and counted or not."""
@@ -348,6 +358,7 @@ class Session:
         done: list[Entry] = []
         while self._sent and self._sent[0].number <= number:
             sent = self._sent.popleft()
+            self._contents.pop(sent.value, None)
             for entry in sent.complete:
                 done.append(entry)
                 if isinstance(entry, Write):
@@ -367,6 +378,7 @@ class Session:
             left = [*self._queue, *(e for s in self._sent for e in s.complete), *(w for ws in self._repeats.values() for w in ws)]
             self._queue.clear()
             self._sent.clear()
+            self._contents.clear()
         log.info("leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why)
         self._answer(left, not_leader(self.replica.name, why))
         self._on_over(why)

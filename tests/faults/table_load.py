@@ -11,12 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import penstock
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
+
+if TYPE_CHECKING:
+    from tests.backends import RunningStack
 
 DATABASE, TABLE = "faults", "trades"
 NAME = f"{DATABASE}.{TABLE}"
@@ -110,7 +113,9 @@ class Watcher:
 
 
 @contextmanager
-def load(mesh: RunningMesh, out: Path, *, producers: int = 2, most: int = 5) -> Iterator[tuple[list[Producer], list[Watcher]]]:
+def load(
+    mesh: RunningMesh | RunningStack, out: Path, *, producers: int = 2, most: int = 5
+) -> Iterator[tuple[list[Producer], list[Watcher]]]:
     """Producers and two subscribers, at work until the end of the `with`; then all rows have come to all."""
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

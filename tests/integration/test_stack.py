@@ -16,6 +16,8 @@ from penstock import names
 from penstock.client.connection import Connection, connect
 from tests.backends import RunningStack, require_compose, require_image, running_stack
 from tests.documents import ROOT
+from tests.faults import table_load
+from tests.faults.verdict import verdict
 from tests.integration.load import Load
 from tests.stack.conftest import eventually
 
@@ -99,6 +101,26 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
         load.drop()
     finally:
         stack.scale(gateway=1, notifier=1)
+
+
+def test_a_killed_node_of_stream_tables_is_replaced_under_load(stack: RunningStack, client: Connection, tmp_path: Path) -> None:
+    """Each leader in turn dies in its container: another goes on, and the dead one comes back with every row."""
+    with table_load.load(stack, tmp_path) as (producers, watchers):
+        for _ in range(3):
+            leader = client.get_streaming_leader(table_load.GROUP)
+            room = f"tables-{leader[-1]}"
+            killed, moment = stack.kill(room), table_load.micros()
+            came = max(w.after(moment, 60) for w in watchers)
+            # no connection is refused where a container is gone: the lease is waited for
+            assert came - moment < 10_000_000
+            stack.wait_ready(room, not_pid=killed)
+            eventually(lambda: not client.get_streaming_stat()["nodesAway"])
+    assert not [f for p in producers for f in p.failed]
+    assert verdict(stack.kafka_bootstrap, tmp_path, table_load.NAME).good
+    total = client.get_persistence_meta(table_load.NAME)["totalSize"]
+    for node in ("NODE1", "NODE2", "NODE3"):
+        eventually(lambda: client.get_persistence_meta(table_load.NAME, node=node)["totalSize"] == total)  # noqa: B023
+    client.execute(f"DROP DATABASE {table_load.DATABASE}")
 
 
 def test_an_external_stream_between_two_stacks(stack: RunningStack, client: Connection, name: str, tmp_path: Path) -> None:
