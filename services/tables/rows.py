@@ -65,9 +65,9 @@ class Rows:
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
         if self.stamped is not None:
             named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(0, frame.height)
-        made = pl.DataFrame(
-            [named.get(c.name, pl.Series(c.name, [None], dtype=c.type.polars()).new_from_index(0, frame.height)) for c in self.user]
-        )
+        for missing in [c for c in self.user if c.name not in named]:
+            named[missing.name] = pl.Series(missing.name, [None], dtype=missing.type.polars()).new_from_index(0, frame.height)
+        made = pl.DataFrame([named[c.name] for c in self.user])
         self._check(made, ticks)
         return made
 
