@@ -551,14 +551,16 @@ class Information:
             for field, value in sorted(progress.items()):
                 if ":" not in field or field.startswith(names.STATS):
                     continue
-                live = value.isdigit()
-                level = "exchange" if field.startswith(names.EXCHANGE) else "scan"
+                filling, task = field.startswith(names.FILLING), field.removeprefix(names.FILLING)
+                live = value.isdigit() and not filling
+                level = "exchange" if task.startswith(names.EXCHANGE) else "scan"
                 broken = field.startswith(names.FAILED) or f"{names.FAILED}{field}" in progress
-                status = "failed" if broken else {"running": "ready"}.get(s.status, s.status)
-                stats = json.loads(progress.get(f"{names.STATS}{field.removeprefix(names.FAILED)}", "{}"))
+                status = "failed" if broken else "init" if filling else {"running": "ready"}.get(s.status, s.status)
+                stats = json.loads(progress.get(f"{names.STATS}{task.removeprefix(names.FAILED)}", "{}"))
                 figures = *(stats.get(name, 0) for name in _COUNTED), stats.get("error") or None
-                about = (s.name, s.database, s.id, field, level, status)
-                rows.append((*about, int(value) if live else None, None if live else value, *figures))
+                about = (s.name, s.database, s.id, task, level, status)
+                note = f"history {value} %" if filling else value
+                rows.append((*about, int(value) if live else None, None if live else note, *figures))
         return table_of(_TASKS, rows)
 
     def _users(self) -> pa.Table:
@@ -635,6 +637,9 @@ class Information:
             return "paused", held
         if self._ask(lambda: self._redis.exists(names.safe_mode())):
             return "stopped", "safe mode: DROP what must not run, then start without --safe"
+        filling = [int(v) for k, v in progress.items() if k.startswith(names.FILLING)]
+        if filling:
+            return "init", f"history {min(filling)} %"
         wanted = expected_fields(self._all(), stream)
         live = len(wanted & progress.keys())
         return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")

@@ -29,7 +29,7 @@ from penstock.catalog.changes import Change
 from penstock.catalog.model import ROW_ID, Entry, StreamEntry, Table
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
-from penstock.errors import CatalogError
+from penstock.errors import BusError, CatalogError
 from penstock.records import ControlRecord
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream, plan_stream
@@ -217,16 +217,30 @@ class Streams:
         return stream
 
     def wait_live(self, stream: StreamEntry) -> None:
-        """Return when every partition has taken the stream up. Blocks: call it from a worker thread."""
-        if not self._wait_for_jobs:
+        """Return when every partition has taken the stream up and filled its history. Blocks: call it from a worker thread."""
+        if not self._wait_for_jobs or stream.plan.fill_history_async:
             return
-        wanted = [f.encode() for f in expected_fields(self._definer.catalog, stream)]
+        wanted = {f.encode() for f in expected_fields(self._definer.catalog, stream)}
         key = names.stream_status(stream.id)
-        self._definer.wait(
-            lambda: all(v is not None for v in self._redis.hmget(key, wanted)),
-            f"stream {stream.name} exists but is not live everywhere yet",
-            "SHOW STREAMS tells when it is; is spark_jobs running?",
-        )
+        said: dict[bytes | str, bytes | str] = {}
+
+        def live() -> bool:
+            said.update(self._redis.hgetall(key))
+            return said.keys() >= wanted
+
+        while True:
+            before = dict(said)
+            try:
+                self._definer.wait(
+                    live,
+                    f"stream {stream.name} exists but is not live everywhere yet",
+                    "SHOW STREAMS tells when it is; is spark_jobs running?",
+                )
+                return
+            except BusError:
+                # filling history takes as long as there is history; only what moves no more is waited for in vain
+                if said == before or not stream.plan.fill_history:
+                    raise
 
     def _control(self, stream: StreamEntry, control: ControlRecord) -> None:
         for topic, partitions in self._definer.catalog.source_topics(stream.plan).items():

@@ -83,6 +83,14 @@ def open_windows(request: str) -> str:
     return f"penstock:open:{request}"
 
 
+#: in front of `topic:partition` in the hash of `stream_status`: how much of its history a stream has filled there, in percent
+FILLING = "history:"
+
+
+def filling(topic: str, partition: int) -> str:
+    return f"{FILLING}{topic}:{partition}"
+
+
 def barrier(barrier_id: str) -> str:
     """Redis hash: field `reader:topic:partition` → offset that the reader has finished."""
     return f"penstock:barrier:{barrier_id}"

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -182,6 +184,13 @@ def read(
     if not frames:
         return None
     return pl.concat(frames, how="diagonal_relaxed").collect()
+
+
+def times(segment: Segment, time_column: str) -> Iterator[npt.NDArray[np.int64]]:
+    """Times (ticks) of all versions of rows of a segment, a piece at a time."""
+    with pq.ParquetFile(segment.path) as file:
+        for batch in file.iter_batches(columns=[time_column]):
+            yield batch.column(0).cast(pa.int64()).to_numpy()
 
 
 def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()) -> pl.DataFrame:

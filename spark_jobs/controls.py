@@ -37,12 +37,12 @@ def ticked_topics(catalog: Catalog) -> dict[str, int]:
 def missing(stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]) -> list[tuple[str, int]]:
     """Source partitions (topic, number) to which a stream has to be announced again."""
     fields = set(reported)
-    failed = {f.partition(":")[2] for f in fields if f.startswith(names.FAILED)}
-    lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in fields | failed]
+    known = fields | {f.partition(":")[2] for f in fields if f.startswith((names.FAILED, names.FILLING))}
+    lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in known]
     if stream.plan.path == "exchange" and not lost:
         behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
         # any scan partition passes it on to all of the exchange
-        lost = [(next(iter(topics)), 0)] if topics and behind - fields - failed else []
+        lost = [(next(iter(topics)), 0)] if topics and behind - known else []
     return lost
 
 

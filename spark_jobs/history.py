@@ -6,9 +6,12 @@ question reads on from there to the position of the asking unit, never past it. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from penstock import names, segments
@@ -19,8 +22,9 @@ from penstock.errors import SchemaError, StateError
 from penstock.records import ControlRecord, decode
 from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import TICKS_PER_SECOND, Source
-from penstock.windows.kernel import UPSERT
+from penstock.windows.kernel import UPSERT, History, Rewindable
 from penstock.windows.virtual import Mapper, merged
+from spark_jobs.filling import stretches
 from spark_jobs.replay import Position as Stamp
 from spark_jobs.worker import Worker
 
@@ -109,6 +113,14 @@ class _Tail:
                 self.deletes.append(RangeDelete(self._table_id, int(batch.offsets[i]), control.tables, control.low, control.high))
 
 
+class StoredHistory(History, Rewindable, Protocol):
+    """A history that reads what is stored."""
+
+    def stretches(self, most: int) -> list[int]:
+        """Cut all time so that each stretch holds some *most* rows, or one moment; the last tick of each, earliest first."""
+        ...
+
+
 class TableHistory:
     """`penstock.windows.kernel.History` of one source table over some partitions of its topic."""
 
@@ -121,26 +133,55 @@ class TableHistory:
         """
         self._worker, self._source, self._topic, self._bounds, self._begins = worker, source, topic, bounds, begins
         self.since_begin = begins is not None
+        self._marked: Mapping[int, int] = {}
         self._tails: dict[int, _Tail] = {}
         self._types = {c.name: c.type for c in (*source.columns, *source.tags)}
 
+    def mark(self) -> str:
+        """See `penstock.windows.kernel.Rewindable`."""
+        return json.dumps(dict(self._bounds()))
+
+    def at(self, mark: str) -> None:
+        """See `penstock.windows.kernel.Rewindable`."""
+        self._marked = {int(p): offset for p, offset in json.loads(mark).items()} if mark else {}
+
+    def stretches(self, most: int) -> list[int]:
+        """See `StoredHistory`."""
+        return stretches(self._times, most)
+
+    def _times(self, low: int, high: int) -> Iterator[npt.NDArray[np.int64]]:
+        """Times of low..high of all versions of rows, a piece at a time."""
+        for partition, until in (self._marked or self._bounds()).items():
+            found = self._tail(partition, until)
+            for segment in self._segments(partition):
+                if segment.low <= high and segment.high >= low:
+                    yield from (t[(t >= low) & (t <= high)] for t in segments.times(segment, self._source.time_column))
+            for rows in found.rows:
+                times = rows.get_column(self._source.time_column).to_numpy()
+                yield times[(times >= low) & (times <= high)]
+
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
-        parts = [self._partition(p, until, low, high, tables) for p, until in self._bounds().items()]
+        parts = [self._partition(p, until, low, high, tables) for p, until in (self._marked or self._bounds()).items()]
         rows = pl.concat(parts) if parts else self._layout(None)
         return rows.sort("tbname", self._source.time_column, maintain_order=True).with_columns(
             _step=pl.int_range(pl.len(), dtype=pl.UInt32)
         )
 
-    def _partition(self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+    def _tail(self, partition: int, until: int) -> _Tail:
         if partition not in self._tails:
             self._tails[partition] = _Tail(self._worker, self._source.table_id, self._topic, partition)
-        tail = self._tails[partition]
-        tail.advance(until)
-        time = self._source.time_column
+        self._tails[partition].advance(until)
+        return self._tails[partition]
+
+    def _segments(self, partition: int) -> list[segments.Segment]:
         directory = segments.directory(self._worker.settings.segments_dir, self._source.table_id, partition)
-        found = segments.segments(directory, tail.position.next)
-        stored = segments.read(found, time_column=time, low=low, high=high, tables=tables)
+        return segments.segments(directory, self._tails[partition].position.next)
+
+    def _partition(self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+        tail = self._tail(partition, until)
+        time = self._source.time_column
+        stored = segments.read(self._segments(partition), time_column=time, low=low, high=high, tables=tables)
         wanted = pl.col(time).is_between(low, high) & (pl.col("tbname").is_in(list(tables)) if tables is not None else True)
         if len(tail.rows) > 1:
             tail.rows = [pl.concat(tail.rows, how="diagonal_relaxed")]
@@ -183,12 +224,10 @@ class VirtualHistory:
         """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
         time = self._source.time_column
         parts = []
-        for table_id in self._mapper.tables:
-            table = self._worker.catalog.catalog.table_by_id(table_id)
-            if table is not None:
-                wanted = None if tables is None else self._mapper.origins_of(table_id, tables)
-                rows = self._origin(table).fetch(low, high, wanted)
-                parts.append(self._mapper.rows(table_id, table.time_column, rows.filter(pl.col("_offset") >= 0)).drop("_origin"))
+        for table in self._origins():
+            wanted = None if tables is None else self._mapper.origins_of(table.id, tables)
+            rows = self._origin(table).fetch(low, high, wanted)
+            parts.append(self._mapper.rows(table.id, table.time_column, rows.filter(pl.col("_offset") >= 0)).drop("_origin"))
         names_of = [*_META, *(c.name for c in (*self._source.columns, *self._source.tags))]
         types = {c.name: c.type.polars() for c in (*self._source.columns, *self._source.tags)}
         rows = pl.concat(parts) if parts else pl.DataFrame(schema={**_META, **types})
@@ -196,6 +235,20 @@ class VirtualHistory:
             rows = rows.filter(pl.col("tbname").str.to_lowercase().is_in([t.lower() for t in tables]))
         made = merged(rows.select(names_of).sort("_now", maintain_order=True), self._source).sort("tbname", time)
         return made.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("_step"), pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+
+    def mark(self) -> str:
+        """See `penstock.windows.kernel.Rewindable`."""
+        return json.dumps({str(table.id): self._origin(table).mark() for table in self._origins()})
+
+    def at(self, mark: str) -> None:
+        """See `penstock.windows.kernel.Rewindable`."""
+        marks = json.loads(mark) if mark else {}
+        for table in self._origins():
+            self._origin(table).at(marks.get(str(table.id), ""))
+
+    def _origins(self) -> list[Table]:
+        found = (self._worker.catalog.catalog.table_by_id(i) for i in self._mapper.tables)
+        return [t for t in found if t is not None]
 
     def _origin(self, table: Table) -> TableHistory:
         if table.id not in self._tables:

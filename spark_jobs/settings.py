@@ -36,6 +36,8 @@ class SparkSettings(Settings):
     #: records and bytes that the operator takes in at once
     unit_records: int = Field(default=16_384, ge=1)
     unit_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+    #: rows of history that are read and computed at once
+    history_rows: int = Field(default=200_000, ge=1)
     #: a query further behind than this is caught up in micro-batches
     backlog_records: int = Field(default=50_000, ge=1)
     #: time between ticks to topics whose streams need processing time

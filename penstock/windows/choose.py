@@ -19,7 +19,7 @@ def choose(plan: StreamPlan, history: History | None) -> Kernel:
     inner = _inner(plan, history)
     if plan.source.kind == "virtual":
         inner = JoinKernel(plan, inner, history)
-    return PausableKernel(inner, identity)
+    return PausableKernel(inner, identity, history)
 
 
 def _inner(plan: StreamPlan, history: History | None) -> Kernel:

@@ -202,7 +202,9 @@ class Evictor:
         self.store.add(rows)
         taken = self.store.take(numbers)
         kept = pl.concat([windows.select(taken.columns), taken], rechunk=True)
-        self.store.put(kept.unique(["_g", "_wstart", "_stop", "_sseq"], keep="last", maintain_order=True), self.timeline.all_t())
+        # a window of the grid is known by its start; rows read again have new arrival numbers
+        same = ["_g", "_wstart"] if self.regions.by_window else ["_g", "_wstart", "_stop", "_sseq"]
+        self.store.put(kept.unique(same, keep="last", maintain_order=True), self.timeline.all_t())
 
     # -- state ---------------------------------------------------------------------------------------------------
 

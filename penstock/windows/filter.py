@@ -14,14 +14,12 @@ import polars as pl
 
 from penstock.sql.plan import StreamPlan
 from penstock.windows.groups import TABLES, Groups, OneChild
-from penstock.windows.kernel import DELETE, UPSERT, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
-
-_EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
 
 class FilterKernel:
@@ -128,10 +126,10 @@ class FilterKernel:
         made = made.filter(pl.col("_pass")).with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
         return self._publish(made, failed)
 
-    def load_history(self) -> Emission:
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
             return Emission()
-        stored = self._history.fetch(_EARLIEST, _LATEST)
+        stored = self._history.fetch(low, high)
         if self._retracts and stored.height:
             self._tables.advance(TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy())
         return self._stored(stored, UPSERT)

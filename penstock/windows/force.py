@@ -20,7 +20,7 @@ from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
-from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.output import Output
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
@@ -163,7 +163,7 @@ class ForceKernel:
             out.rows.append(self.filler.after(gaps, known))
         self.latest = known.group_by("_g", maintain_order=True).last().select(known.columns).drop("_i")
 
-    def load_history(self) -> Emission:
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         """Nothing: the planner refuses FILL_HISTORY with this trigger."""
         return Emission()
 

@@ -21,7 +21,7 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -29,7 +29,7 @@ from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
 from penstock.windows.scope import Scope
 from penstock.windows.store import Numbers
-from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
+from penstock.windows.timeline import NEVER, Ticks, Timeline
 
 
 class GeneralKernel:
@@ -391,19 +391,21 @@ class GeneralKernel:
         points = pl.concat([self._points(gone, pl.lit(False)), self._points(fresh, pl.lit(False))])
         self._settle(points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out)
 
-    def load_history(self) -> Emission:
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         out = Output()
         self.stamp = Stamp(0, self.now)
-        stored = self.history.fetch(NEVER, ALWAYS) if self.history is not None else None
+        stored = self.history.fetch(low, high) if self.history is not None else None
         if stored is not None and stored.height:
             made, failed = self.ingest.prepare(stored)
             if failed is not None:
                 out.failed.append(failed)
             self._reserve()
             live = made.filter(pl.col("_pass")).with_columns(pl.lit(False).alias("_late"))
+            self.evictor.load_for(live)
             fresh, points = self._change(live, live)
             self._raise(live)
             self._settle(points, live.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out, fresh, at_once=True)
+            self.evictor.trim()
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:

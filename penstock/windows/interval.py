@@ -24,14 +24,13 @@ from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
-from penstock.windows.kernel import DELETE, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import FAILURES, Scope, evaluate
 from penstock.windows.slots import Slots
 from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
 
-_EARLIEST, _LATEST = -(1 << 62), 1 << 62
 Mask = npt.NDArray[np.bool_]
 
 
@@ -76,7 +75,7 @@ class IntervalKernel:
         self._clock = GroupClock(plan.watermark.ticks(plan.source.precision))
         self._tables = TableClock()
         self._now = 0
-        self._earliest = _LATEST  # of all rows
+        self._earliest = LATEST  # of all rows
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -396,10 +395,10 @@ class IntervalKernel:
             rows = rows.unique(["tbname", self._results.time], keep="last", maintain_order=True)
         return Emission(rows, late=_stack(first.late, second.late), failed=_stack(first.failed, second.failed))
 
-    def load_history(self) -> Emission:
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
             return Emission()
-        stored = self._history.fetch(_EARLIEST, _LATEST)
+        stored = self._history.fetch(low, high)
         made, tables, failed = self._prepare(stored)
         if not made.height:
             return Emission(failed=failed)

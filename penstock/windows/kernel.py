@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import polars as pl
 
 UPSERT, DELETE, MERGE = 0, 1, 2
+#: before and after every time
+EARLIEST, LATEST = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Control:
     flush   : close every open window now
     pause / resume / resume_skip : PAUSE STREAM, RESUME STREAM, RESUME STREAM … IGNORE UNTREATED
     recalculate : recompute windows that touch low..high
+    fill / filled : history is being computed, and what comes meanwhile waits; it has been, and what waits is worked on
     """
 
     kind: str
@@ -86,6 +89,19 @@ class History(Protocol):
         ...
 
 
+@runtime_checkable
+class Rewindable(Protocol):
+    """A history that can be asked as it was at an earlier time of the kernel's input."""
+
+    def mark(self) -> str:
+        """The present time, as text that can be saved."""
+        ...
+
+    def at(self, mark: str) -> None:
+        """From now on everything is as it was at *mark*; empty: as it is."""
+        ...
+
+
 class Kernel(Protocol):
     def apply(self, rows: pl.DataFrame) -> Emission: ...
 
@@ -101,6 +117,9 @@ class Kernel(Protocol):
         """Result rows of the windows not closed yet, in the layout of `Emission.rows` without `_op`."""
         ...
 
-    def load_history(self) -> Emission:
-        """FILL_HISTORY: process everything `History` holds as AT_ONCE with nothing expired."""
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
+        """FILL_HISTORY: process what `History` holds from *low* to *high* as AT_ONCE with nothing expired.
+
+        All of it in one call, or in stretches from the earliest to the latest: the results come out the same.
+        """
         ...

@@ -1,7 +1,8 @@
 """PAUSE STREAM around any kernel: what arrives meanwhile is kept in order and worked off by RESUME.
 
-RESUME … IGNORE UNTREATED drops it instead (the rows stay in the source table). Of the clock's ticks only the last counts.
-Refuses to look into rows.
+RESUME … IGNORE UNTREATED drops it instead (the rows stay in the source table). Of the clock's ticks only the last counts. While history
+is filled (`fill` to `filled`) rows wait in the same way. What waited is worked off with the history of the time when it came, so a
+DELETE finds the rows that it took. Refuses to look into rows.
 """
 
 from __future__ import annotations
@@ -10,61 +11,83 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from penstock.windows.kernel import Control, Delta, Emission, Kernel
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel, Rewindable
 
 _STATE = "pause"
 _ROWS = "pause.rows"
 _SCHEMA = {
     "at": pl.Int64(), "kind": pl.String(), "time": pl.Int64(), "tables": pl.List(pl.String()), "low": pl.Int64(), "high": pl.Int64(),
+    "mark": pl.String(), "filling": pl.Boolean(), "since": pl.Int64(),
 }  # fmt: skip
 
 
 class PausableKernel:
-    """Passes everything on to *inner* unless the stream is paused."""
+    """Passes everything on to *inner* unless the stream is paused, or its history is being filled."""
 
-    def __init__(self, inner: Kernel, identity: list[str]) -> None:
+    def __init__(self, inner: Kernel, identity: list[str], history: History | None = None) -> None:
         self.inner = inner
         self._identity = identity
-        self._paused = False
-        self._kept: list[pl.DataFrame | Control] = []
+        self._history = history if isinstance(history, Rewindable) else None
+        self._paused = self._filling = False
+        #: how many of those kept came before the pause
+        self._since = 0
+        #: what waits, each with the mark of the history when it came
+        self._kept: list[tuple[pl.DataFrame | Control, str]] = []
         self._tick: Control | None = None
         self._changed = False
 
     def apply(self, rows: pl.DataFrame) -> Emission:
-        if not self._paused:
+        if not self._holds:
             return self.inner.apply(rows)
         if rows.height:
-            self._kept.append(rows)
+            self._keep(rows)
             self._changed = True
         return Emission()
 
+    @property
+    def _holds(self) -> bool:
+        return self._paused or self._filling
+
+    def _keep(self, item: pl.DataFrame | Control) -> None:
+        self._kept.append((item, self._history.mark() if self._history is not None else ""))
+
     def control(self, control: Control) -> Emission:
         if control.kind == "pause":
-            self._changed = self._changed or not self._paused
-            self._paused = True
+            if not self._paused:
+                self._paused, self._since, self._changed = True, len(self._kept), True
             return Emission()
         if control.kind in ("resume", "resume_skip"):
-            return self._resume(skip=control.kind == "resume_skip")
-        if not self._paused:
+            if self._paused and control.kind == "resume_skip":
+                # rows deleted from the source are gone from the stream too, whatever became of those written
+                self._kept[self._since :] = [k for k in self._kept[self._since :] if isinstance(k[0], Control)]
+            self._changed = self._changed or self._paused
+            self._paused = False
+            return Emission() if self._filling else self._release()
+        if control.kind in ("fill", "filled"):
+            self._filling, self._changed = control.kind == "fill", True
+            return Emission() if self._holds else self._release()
+        if not self._holds:
             return self.inner.control(control)
         self._changed = True
         if control.kind == "tick":
             self._tick = control
         else:
-            self._kept.append(control)
+            self._keep(control)
         return Emission()
 
-    def _resume(self, skip: bool) -> Emission:
+    def _release(self) -> Emission:
+        """Work off what waited."""
         kept, tick = self._kept, self._tick
-        self._changed = self._changed or self._paused
-        self._paused, self._kept, self._tick = False, [], None
+        self._kept, self._tick = [], None
         made: list[Emission] = []
-        for item in kept:
-            if isinstance(item, Control):
-                # rows deleted from the source are gone from the stream too, whatever became of those written
-                made.append(self.inner.control(item))
-            elif not skip:
-                made.append(self.inner.apply(item))
+        try:
+            for item, mark in kept:
+                if self._history is not None:
+                    self._history.at(mark)
+                made.append(self.inner.control(item) if isinstance(item, Control) else self.inner.apply(item))
+        finally:
+            if self._history is not None:
+                self._history.at("")
         if tick is not None:
             made.append(self.inner.control(tick))
         return self._joined(made)
@@ -80,8 +103,8 @@ class PausableKernel:
         events = [event for m in made for event in m.events]
         return Emission(rows=rows, events=events, late=one([m.late for m in made]), failed=one([m.failed for m in made]))
 
-    def load_history(self) -> Emission:
-        return self.inner.load_history()
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
+        return self.inner.load_history(low, high)
 
     def open_windows(self) -> pl.DataFrame:
         return self.inner.open_windows()
@@ -92,11 +115,11 @@ class PausableKernel:
             return inner
         self._changed = False
         frames = dict(inner.frames)
-        kept = [*self._kept, *([self._tick] if self._tick else [])]
-        lines = [self._line(i, k if isinstance(k, Control) else Control("")) for i, k in enumerate(kept)]
-        state = self._line(-1, Control("paused" if self._paused else "running"))
+        kept = [*self._kept, *([(self._tick, "")] if self._tick else [])]
+        lines = [self._line(i, k if isinstance(k, Control) else Control("")) | {"mark": mark} for i, (k, mark) in enumerate(kept)]
+        state = self._line(-1, Control("paused" if self._paused else "running")) | {"filling": self._filling, "since": self._since}
         frames[_STATE] = pl.DataFrame([state, *lines], schema=_SCHEMA)
-        rows = [k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at")) for i, k in enumerate(self._kept) if isinstance(k, pl.DataFrame)]
+        rows = [k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at")) for i, (k, _) in enumerate(self._kept) if isinstance(k, pl.DataFrame)]
         if rows:
             frames[_ROWS] = pl.concat(rows)
         return Delta(frames, inner.full)
@@ -117,14 +140,17 @@ class PausableKernel:
     def _take(self, state: pl.DataFrame, rows: pl.DataFrame | None) -> None:
         self._kept, self._tick = [], None
         for line in state.iter_rows(named=True):
+            mark = line.get("mark") or ""
             if line["at"] < 0:
                 self._paused = line["kind"] == "paused"
+                # states of earlier versions know of no filling
+                self._filling, self._since = bool(line.get("filling")), line.get("since") or 0
             elif line["kind"]:
                 tables = tuple(line["tables"]) if line["tables"] is not None else None
                 control = Control(line["kind"], line["time"], tables, line["low"], line["high"])
                 if control.kind == "tick":
                     self._tick = control
                 else:
-                    self._kept.append(control)
+                    self._kept.append((control, mark))
             elif rows is not None:
-                self._kept.append(rows.filter(pl.col("_at") == line["at"]).drop("_at"))
+                self._kept.append((rows.filter(pl.col("_at") == line["at"]).drop("_at"), mark))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import Origin, Source, StreamPlan
-from penstock.windows.kernel import DELETE, MERGE, UPSERT, Control, Delta, Emission, History, Kernel
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, UPSERT, Control, Delta, Emission, History, Kernel
 
 #: joined rows kept for the columns that other origins may still bring
 ROOM = 100_000
@@ -163,8 +163,8 @@ class JoinKernel:
     def control(self, control: Control) -> Emission:
         return Emission() if control.kind == "delete" else self.inner.control(control)
 
-    def load_history(self) -> Emission:
-        return self.inner.load_history()
+    def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
+        return self.inner.load_history(low, high)
 
     def open_windows(self) -> pl.DataFrame:
         return self.inner.open_windows()

@@ -20,8 +20,8 @@ from penstock.errors import SchemaError
 from penstock.partition import partition
 from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode, encode
 from penstock.sql.plan import StreamPlan
-from penstock.windows.kernel import History
-from spark_jobs.history import TableHistory, VirtualHistory
+from penstock.windows.kernel import LATEST
+from spark_jobs.history import StoredHistory, TableHistory, VirtualHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.route import PARTITIONS, Route
@@ -119,6 +119,18 @@ class _OwnGroups:
         """See `penstock.windows.kernel.History`."""
         return self._route.finished_at(self._partition, self._stored.fetch(low, high, tables))
 
+    def mark(self) -> str:
+        """See `penstock.windows.kernel.Rewindable`."""
+        return self._stored.mark()
+
+    def at(self, mark: str) -> None:
+        """See `penstock.windows.kernel.Rewindable`."""
+        self._stored.at(mark)
+
+    def stretches(self, most: int) -> list[int]:
+        """See `TableHistory`; no history of a virtual table is filled."""
+        return [LATEST] if isinstance(self._stored, VirtualHistory) else self._stored.stretches(most)
+
 
 class ExchangeLane(Lane):
     """All exchange streams, on one partition of the exchange."""
@@ -126,8 +138,6 @@ class ExchangeLane(Lane):
     reader = "exchange"
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
-        #: while history is filled: stream → source partition → offset up to which
-        self._bounds: dict[int, dict[int, int]] = {}
         #: while a unit is worked on: what had been seen before it of the producers in it
         self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
@@ -165,7 +175,7 @@ class ExchangeLane(Lane):
         if control.kind == "stream_on" and control.stream in self.streams and control.producer is not None:
             self._note_begin(control.stream, control.producer.split(":", 2)[2], control.offset)
         if control.kind == "stream_on" and control.stream in self.streams and _announced(control.stream) in self._waiting:
-            self._fill(self.streams[control.stream], control, offset)
+            self._hear(self.streams[control.stream], control, offset)
 
     def _note_begin(self, stream_id: int, where: str, offset: int) -> None:
         known = self._waiting.setdefault(_begun(stream_id), [])
@@ -211,24 +221,23 @@ class ExchangeLane(Lane):
         """Whether there is history to fill is known when every source partition has announced the stream."""
         if stream.plan.fill_history:
             self._waiting[_announced(stream.id)] = []
+            self.hold(stream, offset)
 
     def tables(self, table_id: int) -> set[str]:
         return set()
 
-    def _fill(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
-        """Fill history up to the announcements, once they have come from all source partitions."""
+    def _hear(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
+        """History is what lies before the announcements, once they have come from all source partitions."""
         heard = self._waiting[_announced(stream.id)]
         heard.append(f"{(control.producer or '').rpartition(':')[2]}:{control.offset}")
         table = self.worker.catalog.catalog.table_by_id(stream.plan.source.table_id)
         if table is not None and len(heard) >= table.partitions:
-            self._bounds[stream.id] = {int(p): int(o) for p, _, o in (h.partition(":") for h in heard)}
-            stream.fill_history(offset)
-            del self._waiting[_announced(stream.id)], self._bounds[stream.id]
+            until = json.dumps({p: int(o) for p, _, o in (h.partition(":") for h in heard)})
+            self.begin_history(stream, until, offset)
+            del self._waiting[_announced(stream.id)]
 
-    def history(self, plan: StreamPlan) -> History | None:
+    def history(self, plan: StreamPlan) -> StoredHistory | None:
         def bounds(topic: str, partitions: int) -> dict[int, int]:
-            if plan.stream_id in self._bounds:
-                return self._bounds[plan.stream_id]
             producers = {p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)}
             stamps = {p: self._before.get(name) or self._seen.get(name, (-1, -1)) for p, name in producers.items()}
             return {p: offset + 1 for p, (offset, _) in stamps.items()}
@@ -249,7 +258,7 @@ class ExchangeLane(Lane):
         stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
         return _OwnGroups(stored, route, self.partition)
 
-    def stored(self, plan: StreamPlan) -> History | None:
+    def stored(self, plan: StreamPlan) -> StoredHistory | None:
         return None
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:

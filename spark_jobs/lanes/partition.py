@@ -21,7 +21,9 @@ from penstock.codec import schema_ids
 from penstock.errors import PenstockError, SchemaError, StateError
 from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
 from penstock.sql.plan import StreamPlan
-from penstock.windows.kernel import Control, History
+from penstock.windows.kernel import LATEST, Control
+from spark_jobs.filling import Filling
+from spark_jobs.history import StoredHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.output import Ends, Outbox, Stamp, published
@@ -35,6 +37,10 @@ _PATIENCE = 30.0
 #: how long a stream's catalog entry may be behind the control record that points at it
 _CATALOG_PATIENCE = 20.0
 _KERNEL_CONTROLS = ("pause", "resume", "resume_skip", "flush", "recalculate")
+
+
+def _filling(stream_id: int) -> str:
+    return f"filling {stream_id}"
 
 
 class Lane(ABC):
@@ -101,7 +107,7 @@ class Lane(ABC):
         """Topics that the lane writes for a stream, and how many partitions each has."""
 
     @abstractmethod
-    def history(self, plan: StreamPlan) -> History | None:
+    def history(self, plan: StreamPlan) -> StoredHistory | None:
         """What the stream's kernel may read again; None when it has no kernel in this lane."""
 
     @abstractmethod
@@ -113,7 +119,7 @@ class Lane(ABC):
         """A stream has begun here."""
 
     @abstractmethod
-    def stored(self, plan: StreamPlan) -> History | None:
+    def stored(self, plan: StreamPlan) -> StoredHistory | None:
         """Rows of the source as this lane has them, for a stream that it passes on."""
 
     @abstractmethod
@@ -165,6 +171,8 @@ class Lane(ABC):
         unit, last = records.slice(start, end), int(records.offsets[end - 1])
         if self._poison.given_up(first):
             self.bury(first, "E_POISON", "the operator died three times at this record", unit.values[0], int(unit.times[0]))
+            if ids[start] == names.CONTROL_SCHEMA_ID:
+                self._abandon(unit)
             self._advance(unit)
             self.snapshot()
             return end
@@ -245,9 +253,13 @@ class Lane(ABC):
             return
         if control.kind == "stream_on" and control.stream is not None:
             self._stream_on(control.stream, control.body, offset)
+        elif control.kind in ("fill", "filled"):
+            self._fill(control, offset)
+            return
         elif control.kind == "stream_off" and control.stream is not None:
             if self.streams.pop(control.stream, None) is not None:
                 self._touched[control.stream] = None
+                self._waiting.pop(_filling(control.stream), None)
                 self.ended(control.stream)
         elif control.kind == "alter" and control.stream in self.streams:
             self._alter(self.streams[control.stream], control.body)
@@ -281,6 +293,10 @@ class Lane(ABC):
             known = self._open(stream_id, text, "running", Snapshot(0))
             self.touch(known)
             self.begun(known, offset)
+        if _filling(stream_id) not in self._waiting:
+            self._report_live(stream_id, offset)
+
+    def _report_live(self, stream_id: int, offset: int | str) -> None:
         self.worker.report_stream(stream_id, f"{self.topic}:{self.partition}", offset)
 
     def _open(self, stream_id: int, text: str, status: str, state: Snapshot) -> LiveStream:
@@ -304,11 +320,82 @@ class Lane(ABC):
         if stream is not None and (stream.route is None or self.reader == "exchange"):
             self.worker.report_open(control.id, f"{self.topic}:{self.partition}", stream.open_windows())
 
+    # -- history --------------------------------------------------------------------------------------------------------
+
+    def hold(self, stream: LiveStream, offset: int) -> None:
+        """The stream is live when its history is filled; until then what comes for it waits."""
+        self._waiting[_filling(stream.id)] = [str(offset)]
+        self._report_filling(stream.id, 0)
+        stream.control(Control("fill"), offset)
+
+    def begin_history(self, stream: LiveStream, until: str, offset: int) -> None:
+        """Have computed what the source held at the mark *until*, stretch by stretch."""
+        history = stream.history
+        assert history is not None
+
+        def begin() -> None:
+            history.at(until)
+            try:
+                # events of a window are told once: they can't be told of a part of it
+                whole = stream.plan.notify is not None and stream.plan.notify.history
+                ends = [LATEST] if whole else history.stretches(self.settings.history_rows)
+            finally:
+                history.at("")
+            self._step(stream.id, Filling(until, tuple(ends), len(ends)), offset)
+
+        stream.guard(begin, offset, offset)
+        if stream.status == "failed":
+            self._end_filling(stream.id)
+
+    def _step(self, stream_id: int, task: Filling, offset: int) -> None:
+        """Have the next stretch computed at a place of its own in the log."""
+        control = encode(task.control(stream_id, self.forwarder, offset))
+        self.outbox.send(self.forwarder, self.topic, self.partition, offset, 0, control)
+
+    def _fill(self, control: ControlRecord, offset: int) -> None:
+        """Compute a stretch, or end the filling."""
+        stream = self.streams.get(control.stream or 0)
+        if stream is None:
+            return
+        task = Filling.read(control)
+        if task.ends:
+            stream.fill_history(task.until, task.low, task.ends[0], offset)
+        else:
+            stream.control(Control("filled"), offset)
+        self.touch(stream)
+        if not task.ends or stream.status == "failed":
+            self._end_filling(stream.id)
+            return
+        self._report_filling(stream.id, task.rest.percent)
+        self._step(stream.id, task.rest, offset)
+        # what is published must not pile up while the next stretch is read
+        self.outbox.wait()
+
+    def _report_filling(self, stream_id: int, percent: int) -> None:
+        self.worker.report_stream(stream_id, names.filling(self.topic, self.partition), percent)
+
+    def _end_filling(self, stream_id: int) -> None:
+        """History is filled, or never will be."""
+        begun = self._waiting.pop(_filling(stream_id), None)
+        key, field = names.stream_status(stream_id), names.filling(self.topic, self.partition)
+        self.worker.report(lambda r: r.hdel(key, field))
+        if begun:
+            self._report_live(stream_id, begun[0])
+
+    def _abandon(self, unit: Records) -> None:
+        """A stretch of history that kills the operator is given up, and the stream with it."""
+        control = decode(ControlRecord, unit.values[0])
+        stream = self.streams.get(control.stream or 0)
+        if control.kind == "fill" and stream is not None:
+            stream.fail("the operator died three times while it filled the stream's history")
+            self.touch(stream)
+            self._end_filling(stream.id)
+
+    # -- state ----------------------------------------------------------------------------------------------------------
+
     def touch(self, stream: LiveStream) -> None:
         """The next snapshot has to hold this stream's entry."""
         self._touched[stream.id] = stream
-
-    # -- state ----------------------------------------------------------------------------------------------------------
 
     @property
     def due(self) -> float | None:

@@ -19,8 +19,7 @@ from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
-from penstock.windows.kernel import History
-from spark_jobs.history import TableHistory
+from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.exchange import Sender
 from spark_jobs.lanes.partition import Lane
@@ -179,8 +178,9 @@ class ScanLane(Lane):
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
     def begun(self, stream: LiveStream, offset: int) -> None:
-        if stream.plan.fill_history:
-            stream.fill_history(offset)
+        if stream.plan.fill_history and stream.history is not None:
+            self.hold(stream, offset)
+            self.begin_history(stream, stream.history.mark(), offset)
 
     def tables(self, table_id: int) -> set[str]:
         """Tables of a supertable that this partition is known to hold rows of."""
@@ -192,10 +192,10 @@ class ScanLane(Lane):
     def ended(self, stream_id: int) -> None:
         """Histories are of tables, not of streams: they stay."""
 
-    def history(self, plan: StreamPlan) -> History | None:
+    def history(self, plan: StreamPlan) -> StoredHistory | None:
         return None if plan.path == "exchange" else self.stored(plan)
 
-    def stored(self, plan: StreamPlan) -> History | None:
+    def stored(self, plan: StreamPlan) -> StoredHistory | None:
         table_id = plan.source.table_id
         if plan.source.kind == "virtual":
             return None

@@ -18,7 +18,8 @@ from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import StreamPlan
 from penstock.windows import make_kernel
-from penstock.windows.kernel import Control, Delta, Emission, History, Kernel
+from penstock.windows.kernel import Control, Delta, Emission, Kernel
+from spark_jobs.history import StoredHistory
 from spark_jobs.lanes.route import Route
 from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox
@@ -40,7 +41,7 @@ class LiveStream:
 
     def __init__(
         self, worker: Worker, outbox: Outbox, topic: str, partition: int, text: str, status: str,
-        history: History | None, saved: Iterable[Delta] = (),
+        history: StoredHistory | None, saved: Iterable[Delta] = (),
     ) -> None:  # fmt: skip
         """*history* None: this lane only passes the stream's rows on and computes nothing."""
         self._worker, self._outbox = worker, outbox
@@ -52,6 +53,7 @@ class LiveStream:
         self.timed = needs_ticks(self.plan)
         self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
         self.changed = False
+        self.history = history
         self._kernel: Kernel | None = None
         #: where the stream's rows go, when this lane passes them on
         self.route: Route | None = None
@@ -59,7 +61,7 @@ class LiveStream:
         if status != "failed":
             self.guard(lambda: self._start(history, [self.stats.take(d) for d in saved]), -1, -1)
 
-    def _start(self, history: History | None, saved: Iterable[Delta]) -> None:
+    def _start(self, history: StoredHistory | None, saved: Iterable[Delta]) -> None:
         if history is None:
             self.route = Route(self.plan)
             self.route.restore(saved)
@@ -93,10 +95,16 @@ class LiveStream:
         if (kernel := self._kernel) is not None:
             self.guard(lambda: self._publish(kernel.control(control), offset, offset), offset, offset)
 
-    def fill_history(self, offset: int) -> None:
-        """Process what the source held before the stream."""
-        if (kernel := self._kernel) is not None:
-            self.guard(lambda: self._publish(kernel.load_history(), offset, offset), offset, offset)
+    def fill_history(self, until: str, low: int, high: int, offset: int) -> None:
+        """Process what the source held from *low* to *high* when it was at the mark *until*."""
+        kernel, history = self._kernel, self.history
+        if kernel is None or history is None:
+            return
+        history.at(until)
+        try:
+            self.guard(lambda: self._publish(kernel.load_history(low, high), offset, offset), offset, offset)
+        finally:
+            history.at("")
 
     def delta(self, full: bool) -> Delta | None:
         """State changed since the last call; None when there is none to keep."""
@@ -104,7 +112,7 @@ class LiveStream:
         keeper = self.route if self._kernel is None else self._kernel
         return self.stats.into(keeper.delta(full)) if keeper is not None else None
 
-    def alter(self, text: str, history: History | None) -> None:
+    def alter(self, text: str, history: StoredHistory | None) -> None:
         """Go on with another plan that means the same of the state there is."""
         self.text, self.plan = text, self._worker.plan(text)
         self.timed = needs_ticks(self.plan)

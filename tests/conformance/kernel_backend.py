@@ -1,7 +1,7 @@
 """Cases on the windows package alone: real parser, planner and kernel, the source table and the clock in memory.
 
-With a seed the writes between two other events are cut into calls at random, and the kernel is now and then saved and
-restored from what it saved: neither may change a result.
+With a seed the writes between two other events are cut into calls at random, history is filled in stretches of time, and the kernel is
+now and then saved and restored from what it saved: nothing of that may change a result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.windows import Control, Delta, Emission, Kernel, make_kernel
-from penstock.windows.kernel import DELETE, MERGE, UPSERT
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, UPSERT
 from tests.conformance.case import Case, Outcome, Row
 from tests.conformance.memory import MemoryHistory
 from tests.conformance.schema import Schema
@@ -130,7 +130,18 @@ class _Run:
         self.kernel = self._fresh()
         self._control(Control("tick", time=self._ticks()))
         if self.plan.fill_history:
-            self._take(self.kernel.load_history())
+            for low, high in self._stretches():
+                self._restart()
+                self._take(self.kernel.load_history(low, high))
+
+    def _stretches(self) -> list[tuple[int, int]]:
+        """All time, in pieces; events of a window that is in two of them would be told twice."""
+        if self.chance is None or (self.plan.notify is not None and self.plan.notify.history):
+            return [(EARLIEST, LATEST)]
+        stored = self.history.fetch(EARLIEST, LATEST)
+        times = stored.get_column(self.plan.source.time_column).to_list() if stored.height else []
+        ends = sorted(set(self.chance.sample(times, self.chance.randint(0, min(len(times), 4)))))
+        return list(zip([EARLIEST, *(e + 1 for e in ends)], [*ends, LATEST], strict=True))
 
     def _fresh(self) -> Kernel:
         kernel = make_kernel(self.plan, self.history)

@@ -77,6 +77,16 @@ def test_cuts_restarts_and_forgetting_change_nothing(
     assert cut.notify == straight.notify
 
 
+@quick
+@given(settings(), events(), events(), TRIGGERS, st.integers(0, 999))
+def test_history_in_stretches_is_history(
+    setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
+) -> None:
+    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), [*before, ["CREATE_STREAM"], *after])
+    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    assert _sorted(cut.rows) == _sorted(straight.rows)
+
+
 INTERVAL_ONLY = st.sampled_from([
     ("CONTINUOUS_WINDOW_CLOSE RECALCULATE 10m", ""), ("AT_ONCE", "FILL(PREV)"), ("WINDOW_CLOSE", "FILL(LINEAR)"), ("AT_ONCE", "FILL(NULL)"),
     ("MAX_DELAY 5s", "FILL(NEXT)"),
