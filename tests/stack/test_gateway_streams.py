@@ -10,6 +10,7 @@ import pytest
 import penstock
 from penstock.errors import SqlSemanticError
 from penstock.mesh.running import RunningMesh
+from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
 T0 = 1_700_000_000_000
@@ -89,3 +90,17 @@ def test_create_stream_is_fast(db: penstock.Connection) -> None:
     times.sort()
     print(f"create stream: median {times[5] * 1000:.0f} ms, slowest {times[-1] * 1000:.0f} ms")
     assert times[5] < 3
+
+
+@pytest.mark.parametrize("asynchronous", ["", "ASYNC"])
+def test_history_is_there_when_the_statement_returns_or_when_the_stream_is_ready(db: penstock.Connection, asynchronous: str) -> None:
+    db.write("m", [{"tbname": f"t{i % 5}", "ts": T0 + i * 1000, "v": 1.0, "g": i % 5} for i in range(100)])
+    window = "SELECT _wstart, count(*) AS n FROM m PARTITION BY g INTERVAL(10s)"
+    db.execute(f"CREATE STREAM s TRIGGER AT_ONCE FILL_HISTORY 1 {asynchronous} INTO r AS {window}")
+    status = f"SELECT status FROM information_schema.ins_streams WHERE source_db = '{db.database}'"
+    if asynchronous:
+        eventually(lambda: db.query(status).rows == [("ready",)], 60)
+    assert db.query(status).rows == [("ready",)]
+    db.write("m", [{"tbname": "t0", "ts": T0 + 99_500, "v": 1.0, "g": 0}])
+    db.drain()
+    assert db.query("SELECT sum(n), count(*) FROM r").rows == [(101, 50)]
