@@ -54,6 +54,7 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
             break
         pause.wait(0.1)
     seconds = time.monotonic() - begin
+    stage.client.drain(database)
     windows, counted = stage.client.query(f"SELECT count(*), sum(n) FROM {database}.w").rows[0]
     if counted != total:
         record.problem(f"fill_history: {counted} of {total} rows are in windows")

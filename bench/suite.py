@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, federation, gateway, history, latency, tables, throughput, windows
+from bench import cost, federation, gateway, history, kinds, latency, tables, throughput, windows
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -46,6 +46,12 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
     _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
 
 
+def _windows(profile: Profile, record: Recorder, chosen: str) -> None:
+    windows.measure(profile, record)
+    through: dict[str, Part] = {"windows_stack": kinds.measure}
+    _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, through, profile, record, chosen))
+
+
 def _tables(profile: Profile, record: Recorder, _: str) -> None:
     def run() -> None:
         with stage(("kafka", "redis", "gateway"), {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}, nodes=3) as on:
@@ -55,7 +61,7 @@ def _tables(profile: Profile, record: Recorder, _: str) -> None:
 
 
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
-    "windows": lambda profile, record, _: windows.measure(profile, record),
+    "windows": _windows,
     "spine": _spine,
     "federation": federation.measure,
     "tables": _tables,

@@ -26,7 +26,10 @@ from penstock.types import ColumnType
 from penstock.windows import make_kernel
 
 _BASE = 1_700_006_400_000
-_UNIT, _TABLES, _WRITE = 16_000, 10_000, 250
+UNIT, _TABLES, _WRITE = 16_000, 10_000, 250
+#: rows after which every table has some
+WARM = -(-2 * _TABLES // UNIT) * UNIT
+COLUMNS = "(ts TIMESTAMP, current DOUBLE, voltage INT, state INT) TAGS (site INT)"
 _AGGREGATES = "_wstart, count(*), avg(current), max(voltage)"
 _KINDS = {
     "interval_window_close": ("WINDOW_CLOSE", _AGGREGATES, "INTERVAL(10s)"),
@@ -60,25 +63,29 @@ class _View:
         return []
 
 
-def plan(kind: str) -> StreamPlan:
-    """The plan of one kind's statement."""
+def statement(kind: str) -> str:
+    """The statement of one kind."""
     trigger, selected, window = _KINDS[kind]
     where = "WHERE voltage >= 236 " if not window else ""
-    sql = f"CREATE STREAM s TRIGGER {trigger} INTO w AS SELECT {selected} FROM meters {where}PARTITION BY tbname {window}"
-    statement = parse_one(sql)
-    assert isinstance(statement, CreateStream)
-    return plan_stream(statement, _View(), database="bench", stream_id=1, target_id=2).plan
+    return f"CREATE STREAM s TRIGGER {trigger} INTO w AS SELECT {selected} FROM meters {where}PARTITION BY tbname {window}"
+
+
+def plan(kind: str) -> StreamPlan:
+    """The plan of one kind's statement."""
+    parsed = parse_one(statement(kind))
+    assert isinstance(parsed, CreateStream)
+    return plan_stream(parsed, _View(), database="bench", stream_id=1, target_id=2).plan
 
 
 def units(rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
     """Kernel input of *rows* rows from the *first* on."""
     names = pl.Series([f"d{k:06d}" for k in range(_TABLES)])
-    for start in range(first, first + rows, _UNIT):
-        at = np.arange(start, start + _UNIT)
+    for start in range(first, first + rows, UNIT):
+        at = np.arange(start, start + UNIT)
         sweep = at // _TABLES
         yield pl.DataFrame({
             "_step": ((at - start) // _WRITE).astype(np.uint32), "_offset": at // _WRITE, "_now": _BASE + sweep * 100,
-            "_op": np.zeros(_UNIT, np.int8), "tbname": names.gather(at % _TABLES),
+            "_op": np.zeros(UNIT, np.int8), "tbname": names.gather(at % _TABLES),
             # a pause of 5 s after every 20th row of a table ends its session
             "ts": _BASE + sweep * 100 + sweep // 20 * 5_000, "current": (at * 7919 % 4096) * 0.125,
             "voltage": (200 + at * 31 % 40).astype(np.int32), "state": (sweep // 10 % 2).astype(np.int32),
@@ -105,15 +112,14 @@ def measure(profile: Profile, record: Recorder) -> None:
 
 
 def _kind(kind: str, rows: int, rounds: int) -> Line:
-    each = max(rows // rounds // _UNIT, 4) * _UNIT
-    warm = -(-2 * _TABLES // _UNIT) * _UNIT
+    each = max(rows // rounds // UNIT, 4) * UNIT
     kernel = make_kernel(plan(kind))
-    for unit in units(warm):
+    for unit in units(WARM):
         kernel.apply(unit)
     rates, slowest, results = [], 0.0, 0
     for i in range(rounds):
         spent = 0.0
-        for unit in units(each, warm + i * each):
+        for unit in units(each, WARM + i * each):
             begin = time.perf_counter()
             emission = kernel.apply(unit)
             took = time.perf_counter() - begin
