@@ -331,7 +331,9 @@ class Lane(ABC):
     def begin_history(self, stream: LiveStream, until: str, offset: int) -> None:
         """Have computed what the source held at the mark *until*, stretch by stretch."""
         history = stream.history
-        assert history is not None
+        if history is None:
+            self._end_filling(stream.id)
+            return
 
         def begin() -> None:
             history.at(until)
@@ -355,7 +357,7 @@ class Lane(ABC):
     def _fill(self, control: ControlRecord, offset: int) -> None:
         """Compute a stretch, or end the filling."""
         stream = self.streams.get(control.stream or 0)
-        if stream is None:
+        if stream is None or _filling(stream.id) not in self._waiting:
             return
         task = Filling.read(control)
         if task.ends:

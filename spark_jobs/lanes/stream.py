@@ -53,7 +53,8 @@ class LiveStream:
         self.timed = needs_ticks(self.plan)
         self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
         self.changed = False
-        self.history = history
+        #: what the kernel reads again
+        self.history: StoredHistory | None = None
         self._kernel: Kernel | None = None
         #: where the stream's rows go, when this lane passes them on
         self.route: Route | None = None
@@ -66,6 +67,7 @@ class LiveStream:
             self.route = Route(self.plan)
             self.route.restore(saved)
             return
+        self.history = history
         self._kernel = make_kernel(self.plan, history)
         self._kernel.restore(saved)
 

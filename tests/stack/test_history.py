@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 from penstock import names
 from penstock.catalog.model import StreamEntry, Table
 from penstock.records import ControlRecord
+from penstock.windows.kernel import EARLIEST
 from tests.stack.conftest import NIGHTLY, eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
@@ -63,3 +64,22 @@ def test_history_is_filled_over_kills_while_new_rows_flow(tmp_path: Path, key: s
         gone = pl.col("tbname").is_in(doomed) & pl.col("ts").is_between(low, high)
         for table, by in ((target, key), (beside, "tbname")):
             check(kit, table, rows.filter(~gone), by)
+
+
+def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) -> None:
+    # what the first stretch's record says, and no other
+    with operator_kit(tmp_path / "mesh", failpoints=f'value:exit:"low": {EARLIEST}') as kit:
+        kit.database("h", partitions=1)
+        source = kit.stable("h")
+        windows = f"SELECT {_WINDOWS} FROM h.meters PARTITION BY tbname INTERVAL(10s)"
+        _, beside = kit.stream(f"CREATE STREAM beside TRIGGER AT_ONCE INTO h.beside AS {windows}", "h")
+        rows = meter_rows(_TABLES, 2000)
+        kit.write(source, rows[:1000])
+        stream, _ = kit.stream(f"CREATE STREAM past TRIGGER AT_ONCE FILL_HISTORY 1 INTO h.past AS {windows}", "h", wait=False)
+        failed = f"failed:{source.topic}:0"
+        eventually(lambda: kit.redis.hexists(names.stream_status(stream.id), failed), 120)
+        eventually(lambda: not progress(kit, stream), 60)
+        kit.write(source, rows[1000:])
+        kit.drain("h")
+        check(kit, beside, rows, "tbname")
+        assert [letter.code for letter in kit.dead_letters(source.topic)] == ["E_POISON"]

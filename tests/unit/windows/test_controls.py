@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
 from penstock.sql import parse_one
 from penstock.sql.plan import Duration, StreamPlan
@@ -152,3 +153,57 @@ def test_an_invalidated_window_ends_where_it_was_published() -> None:
     k.apply(frame(("d1", 0, 1), ("d1", 5, 1), ("d1", 23, 1)))
     events = k.apply(frame(("d1", 14, 1))).events
     assert [(e["eventType"], e["windowStart"], e["windowEnd"]) for e in events] == [("WINDOW_INVALIDATION", T0, T0 + 5)]  # type: ignore[index]
+
+
+class Past(MemoryHistory):
+    """One that can be asked as it was at a mark."""
+
+    def __init__(self) -> None:
+        super().__init__("ts")
+        self._held: list[pl.DataFrame | None] = []
+        self._now: list[pl.DataFrame | None] = []
+
+    def mark(self) -> str:
+        self._held.append(self._rows)
+        return str(len(self._held) - 1)
+
+    def at(self, mark: str) -> None:
+        if self._now:
+            self._rows = self._now.pop()
+        if mark:
+            self._now.append(self._rows)
+            self._rows = self._held[int(mark)]
+
+
+@pytest.mark.parametrize(("begin", "end"), [("pause", "resume"), ("fill", "filled")])
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_delete_that_waited_finds_the_rows_it_took(begin: str, end: str, saved: bool) -> None:
+    made = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname INTERVAL(10a)")
+    history = Past()
+    k = make_kernel(made, history)
+    first, second = frame(("d1", 0, 1), ("d1", 1, 1), ("d1", 11, 1)), frame(("d1", 12, 1), ("d1", 2, 1), ("d1", 21, 1))
+    k.apply(first)
+    history.add(first)
+    assert shown(k.control(Control(begin))) == []
+    low, high = T0 + 1, T0 + 11
+    assert shown(k.control(Control("delete", low=low, high=high))) == []
+    history.delete(None, low, high)
+    assert shown(k.apply(second)) == []
+    history.add(second)
+    if saved:
+        delta = k.delta(True)
+        k = make_kernel(made, history)
+        k.restore([delta])
+    found = {start: (op, n) for op, start, n in shown(k.control(Control(end)))}
+    assert found == {0: (0, 1), 10: (0, 1), 20: (0, 1)}
+
+
+def test_a_pause_while_history_is_filled_goes_on_behind_it() -> None:
+    k = kernel("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)")
+    k.control(Control("fill"))
+    k.apply(frame(("d1", 0, 1)))
+    k.control(Control("pause"))
+    k.apply(frame(("d1", 5, 1)))
+    assert shown(k.control(Control("filled"))) == []
+    k.apply(frame(("d1", 6, 1)))
+    assert shown(k.control(Control("resume_skip"))) == [(0, 0, 1)]
