@@ -434,5 +434,5 @@ class GeneralKernel:
             self.timeline.restore(frames)
             self.store.restore(frames, self.timeline.all_t())
             self.evictor.restore(frames)
-            self.ghosts = frames["ghosts"]
+            self.ghosts = frames["ghosts"].cast(dict(self.ghosts.schema))  # type: ignore[arg-type]
             self.clock, self.clock_start, self.now = frames["clock"].row(0)

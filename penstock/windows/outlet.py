@@ -47,7 +47,8 @@ class Outlet:
         self.may_repeat = rows_tie or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
         self.target_key = plan.target.key_column
         self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
-        self.key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Null())
+        # never a column of type Null: each concatenation multiplies its chunks, which no rechunk puts together
+        self.key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Boolean())
 
     def publish(self, change: Change, stamp: Stamp, out: Output) -> pl.DataFrame:
         """Rows and events of the windows put and of those taken back. Returns the windows as they are to be remembered."""

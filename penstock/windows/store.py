@@ -174,6 +174,6 @@ class Store:
         if "windows.gone" in frames:
             self.take(frames["windows.gone"].get_column("_g").to_numpy())
         if "windows" in frames:
-            self.put(frames["windows"], t)
+            self.put(frames["windows"].cast(dict(self.heads.schema)), t)  # type: ignore[arg-type]
         self._added, self._removed = [], []
         self._touched[:] = False

@@ -28,8 +28,9 @@ _CONTROLS = {"PAUSE": "pause", "RESUME": "resume"}
 class KernelBackend:
     """Runs each case on a kernel of its own."""
 
-    def __init__(self, split: int | None = None) -> None:
-        self._split = split
+    def __init__(self, split: int | None = None, stretches: int | None = None) -> None:
+        """*split*: the seed. *stretches*: the seed of a run in which history comes in stretches and all else as it is written."""
+        self._split, self._stretches = split, stretches
 
     def run(self, case: Case) -> Outcome:
         """See `Backend`."""
@@ -46,7 +47,9 @@ class KernelBackend:
             return outcome
         chance = random.Random(f"{self._split}/{case.id}") if self._split is not None else None
         try:
-            _Run(case, plan, schema, chance).play(outcome)
+            run = _Run(case, plan, schema, chance)
+            run.cutting = random.Random(self._stretches) if self._stretches is not None else chance
+            run.play(outcome)
         except Exception as error:
             outcome.crash = f"{type(error).__name__}: {error}"
             if chance is None and __debug__:
@@ -72,6 +75,8 @@ class _Run:
     def __init__(self, case: Case, plan: StreamPlan, schema: Schema, chance: random.Random | None) -> None:
         self.case, self.plan, self.schema, self.chance = case, plan, schema, chance
         self.history = MemoryHistory(plan.source.time_column, plan.source.key_column)
+        #: what history is cut by
+        self.cutting: random.Random | None = None
         self.kernel: Kernel | None = None
         self.saved: list[Delta] = []
         self.forgets = chance is not None and chance.random() < 0.5
@@ -136,11 +141,11 @@ class _Run:
 
     def _stretches(self) -> list[tuple[int, int]]:
         """All time, in pieces; events of a window that is in two of them would be told twice."""
-        if self.chance is None or (self.plan.notify is not None and self.plan.notify.history):
+        if self.cutting is None or (self.plan.notify is not None and self.plan.notify.history):
             return [(EARLIEST, LATEST)]
         stored = self.history.fetch(EARLIEST, LATEST)
         times = stored.get_column(self.plan.source.time_column).to_list() if stored.height else []
-        ends = sorted(set(self.chance.sample(times, self.chance.randint(0, min(len(times), 4)))))
+        ends = sorted(set(self.cutting.sample(times, self.cutting.randint(0, min(len(times), 4)))))
         return list(zip([EARLIEST, *(e + 1 for e in ends)], [*ends, LATEST], strict=True))
 
     def _fresh(self) -> Kernel:

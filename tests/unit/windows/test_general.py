@@ -82,8 +82,11 @@ def test_cuts_restarts_and_forgetting_change_nothing(
 def test_history_in_stretches_is_history(
     setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
 ) -> None:
-    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), [*before, ["CREATE_STREAM"], *after])
-    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    happened = [*before, ["CREATE_STREAM"], *after]
+    if setting.ignore_update:
+        happened = _without_repeats(happened)
+    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), happened)
+    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(stretches=seed).run(one))
     assert _sorted(cut.rows) == _sorted(straight.rows)
 
 
