@@ -134,8 +134,13 @@ class Nodes:
                 failed = error
         raise failed
 
-    def leader(self, group: int, *, avoid: str = "") -> Leader | None:
-        """Who leads, as most recently known by any node but that at *avoid*; None: nobody, as far as they know."""
+    def leader(self, group: int, *, avoid: str = "", of_all: bool = False) -> Leader | None:
+        """Who leads, as the first node knows that names one; None: nobody, as far as they know.
+
+        Args:
+            avoid: where nobody is asked, and who is not believed to lead while another is named.
+            of_all: ask every node and take the newest epoch. A node that has not heard of a change yet names who led before.
+        """
         urls = self.members(group)
         if not urls:
             self.refresh()
@@ -154,7 +159,7 @@ class Nodes:
                     self._urls |= {n: u for n, u in found["urls" if self._among_nodes else "client_urls"].items() if u}
                 if found["id"] == group and found["leader"] and (best is None or found["epoch"] > best.epoch):
                     best = Leader(found["leader"], self._urls.get(found["leader"], ""), found["epoch"])
-            if best is not None and best.url != avoid:
+            if best is not None and best.url != avoid and not of_all:
                 return best
         return best
 

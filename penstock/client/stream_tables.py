@@ -280,7 +280,7 @@ class StreamTables(ABC):
     def get_streaming_leader(self, group_id: int | str) -> str:
         """Alias of the node that leads. Raises RemoteError: nobody does at the moment (`E_NO_LEADER`)."""
         group = self._nodes.group(group_id)
-        leader = self._nodes.leader(group["id"])
+        leader = self._nodes.leader(group["id"], of_all=True)
         if leader is None:
             raise RemoteError(f"group {group['id']} has no leader at the moment", code="E_NO_LEADER", hint="try again in a second")
         return leader.node
