@@ -17,7 +17,7 @@ from typing import TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from gateway import deleting, insert, times
+from gateway import deleting, describing, insert, times
 from gateway.answers import Affected, Answer, table_of
 from gateway.ddl import Definer, Elsewhere
 from gateway.definitions import Definitions
@@ -110,7 +110,7 @@ class Executor:
         if isinstance(statement, st.Show):
             return await asyncio.to_thread(self._information.seen_by(session.user).show, statement, session.database)
         if isinstance(statement, st.ShowCreate):
-            return await asyncio.to_thread(self._information.seen_by(session.user).show_create, statement, session.database)
+            return describing.show_create(self._information.seen_by(session.user).catalog, statement, session.database)
         if isinstance(statement, st.Describe):
             return await self._describe(statement, session)
         raise statement.error("this statement is not available", code="E_UNSUPPORTED_STATEMENT")
@@ -207,11 +207,11 @@ class Executor:
         home = self._home(statement, statement.table, session)
         entry = self._catalog().external(home.name, statement.table.name)
         if entry is not None:
-            return self._information.describe_external(entry)
-        layout, child = await self._find(home, statement, statement.table)
+            return describing.describe(entry)
+        layout, _ = await self._find(home, statement, statement.table)
         table = self._catalog().table_by_id(layout.table_id)
         assert table is not None
-        return self._information.describe(statement, home.name, table, child)
+        return describing.describe(table)
 
     async def _explain(self, statement: st.Explain, session: Session) -> pa.Table:
         inner = statement.statement

@@ -1,4 +1,4 @@
-"""What there is: SHOW, DESCRIBE and the tables of `information_schema`.
+"""What there is: SHOW and the tables of `information_schema`.
 
 Owns the columns of each list and the small queries over them (DuckDB over lists made on the spot). Refuses tables it does not
 have. Blocks on Redis: called from worker threads.
@@ -19,19 +19,16 @@ import redis
 from sqlglot import exp
 
 from gateway.answers import table_of
+from gateway.describing import name_of
 from penstock import foreign, names, nodes
 from penstock.access import Access, visible
-from penstock.catalog.model import ROW_ID, Child, Database, External, Principal, Replicated, StreamEntry, Table, User, VirtualColumn
+from penstock.catalog.model import Child, Database, Principal, StreamEntry, Table, User
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
-from penstock.link import external
 from penstock.records import DeadLetter
-from penstock.sql import render
-from penstock.sql import statements as st
-from penstock.sql.plan import Column, Duration
-from penstock.sql.render import value as sql_value
-from penstock.sql.statements import Describe, Show, ShowCreate
+from penstock.sql.plan import Duration
+from penstock.sql.statements import Show
 from penstock.types import ColumnType
 
 SCHEMA = "information_schema"
@@ -167,7 +164,6 @@ _FUNCTIONS: Columns = (
     ("streams", _INT),
     ("func_body", _LONG),
 )
-_DESCRIBE: Columns = (("field", _TEXT), ("type", _TEXT), ("length", _INT), ("note", _TEXT))
 
 
 class Information:
@@ -204,7 +200,9 @@ class Information:
         """The same, as *user* may see it."""
         return Information(self._all, self._redis, self._version, self._access, user, self._letters)
 
-    def _catalog(self) -> Catalog:
+    @property
+    def catalog(self) -> Catalog:
+        """As far as the user sees it."""
         return visible(self._all(), self._access, self._user)
 
     # ---------------------------------------------------------------- statements
@@ -290,65 +288,10 @@ class Information:
         pattern = re.compile(_like(statement.like), re.IGNORECASE | re.DOTALL)
         return answer.filter(pa.array([bool(pattern.fullmatch(str(v or ""))) for v in answer.column(0).to_pylist()], pa.bool_()))
 
-    def describe(self, statement: Describe, database: str, table: Table, child: str | None) -> pa.Table:
-        """DESCRIBE table."""
-        rows = [(c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == table.key_column else "") for c in table.columns]
-        rows += [(t.name, t.type.kind, t.type.bytes(), "TAG") for t in table.tags]
-        return table_of(_DESCRIBE, rows)
-
-    def show_create(self, statement: ShowCreate, database: str | None) -> pa.Table:
-        """SHOW CREATE DATABASE | STABLE | TABLE | STREAM."""
-        catalog = self._catalog()
-        name = statement.name
-        home = name.database or database
-        if statement.kind == "database":
-            found = catalog.database(name.name)
-            if found is None:
-                raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
-            text = f"CREATE DATABASE {_quote(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
-            text += f" KEEP {found.keep}" if found.keep else ""
-            text += f" REPLICA {found.replica}" if found.replica > 1 else ""
-            return table_of((("Database", _TEXT), ("Create Database", _LONG)), [(found.name, f"{text} MAX_AHEAD {found.max_ahead}")])
-        if home is None:
-            raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
-        entry = catalog.external(home, name.name)
-        named = catalog.table(home, name.name)
-        is_foreign = named is not None and named.foreign
-        if statement.kind == "external stream" or (statement.kind == "stream" and (entry is not None or is_foreign)):
-            if named is not None and (topic := foreign.of(named)) is not None:
-                return table_of((("Stream", _TEXT), ("Create External Stream", _LONG)), [(named.name, foreign.shown(named, topic))])
-            if entry is None:
-                raise statement.error(f'there is no external stream "{name.name}"', name, code="E_NO_STREAM")
-            return table_of((("Stream", _TEXT), ("Create External Stream", _LONG)), [(entry.name, external.shown(entry))])
-        if statement.kind == "materialized view":
-            view = catalog.view(home, name.name)
-            if view is None:
-                raise statement.error(f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW")
-            into = "" if view.owns_target else f" INTO {self._named(view.target_id)}"
-            text = f"CREATE MATERIALIZED VIEW {_quote(view.name)}{into} AS {view.sql}"
-            return table_of((("View", _TEXT), ("Create Materialized View", _LONG)), [(view.name, text)])
-        if statement.kind == "stream":
-            stream = catalog.stream(home, name.name)
-            if stream is None:
-                raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
-            return table_of((("Stream", _TEXT), ("Create Stream", _LONG)), [(stream.name, stream.plan.sql)])
-        table, child = catalog.table(home, name.name), catalog.child(home, name.name)
-        if table is not None:
-            return table_of((("Table", _TEXT), ("Create Table", _LONG)), [(table.name, _create_table(table))])
-        stable = catalog.table_by_id(child.stable_id) if child is not None else None
-        if child is None or stable is None:
-            raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
-        tags = ", ".join(sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'" for v in child.tags)  # type: ignore[arg-type]
-        word = "VTABLE" if stable.kind == "virtual" else "TABLE"
-        origins = ", ".join(f"{_quote(o.column)} {_from(o)}" for o in child.origins)
-        origins = f" ({origins})" if origins else ""
-        text = f"CREATE {word} {_quote(child.name)}{origins} USING {_quote(stable.name)} TAGS ({tags})"
-        return table_of((("Table", _TEXT), ("Create Table", _LONG)), [(child.name, text)])
-
     # ---------------------------------------------------------------- lists
 
     def _databases(self) -> pa.Table:
-        catalog = self._catalog()
+        catalog = self.catalog
         rows: list[tuple[Any, ...]] = []
         for d in catalog.databases():
             count = sum(len(self._children(t)) if t.tags else 1 for t in catalog.tables(d.name))
@@ -370,12 +313,12 @@ class Information:
         return table_of(_DATABASES, rows)
 
     def _stables(self, database: str | None = None) -> pa.Table:
-        stables = [t for t in self._catalog().tables(database) if t.tags]
+        stables = [t for t in self.catalog.tables(database) if t.tags]
         return table_of(_STABLES, [(t.name, t.database, len(t.columns), len(t.tags), t.options.get("comment"), t.topic) for t in stables])
 
     def _tables(self, database: str | None = None) -> pa.Table:
         rows: list[tuple[Any, ...]] = []
-        for table in self._catalog().tables(database):
+        for table in self.catalog.tables(database):
             virtual = "VIRTUAL_" if table.kind == "virtual" else ""
             if table.tags:
                 kind = f"{virtual}CHILD_TABLE"
@@ -386,7 +329,7 @@ class Information:
 
     def _columns(self) -> pa.Table:
         rows = []
-        for t in self._catalog().tables():
+        for t in self.catalog.tables():
             kind = ("VIRTUAL_" if t.kind == "virtual" else "") + ("SUPER_TABLE" if t.tags else "NORMAL_TABLE")
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "") for c in t.columns]
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "TAG") for c in t.tags]
@@ -394,7 +337,7 @@ class Information:
 
     def _tags(self) -> pa.Table:
         rows = []
-        catalog = self._catalog()
+        catalog = self.catalog
         for table in catalog.tables():
             for child in catalog.children(table.id):
                 values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
@@ -406,7 +349,7 @@ class Information:
 
     def _streams(self, database: str | None = None) -> pa.Table:
         rows = []
-        for s in self._catalog().streams(database):
+        for s in self.catalog.streams(database):
             status, message = self._status(s)
             p = s.plan
             trigger = p.trigger.kind.upper() + (f" {p.trigger.every}" if p.trigger.every else "")
@@ -441,7 +384,7 @@ class Information:
 
     def _late(self) -> pa.Table:
         """Rows that streams have dropped as late, out of the newest dead letters, for who may read the streams' sources."""
-        catalog, rows, seen = self._catalog(), [], set()
+        catalog, rows, seen = self.catalog, [], set()
         for letter in self._letters():
             stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
             key = (letter.topic, letter.partition, letter.offset, letter.stream, letter.value)
@@ -465,7 +408,7 @@ class Information:
 
     def _dead_letters(self) -> pa.Table:
         """The newest records and rows that could not be used; those of streams whose sources one may read, and for root all."""
-        catalog, rows = self._catalog(), []
+        catalog, rows = self.catalog, []
         for letter in self._letters():
             stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
             if not (self._reads_source(stream) if stream is not None else self._user == self._access.root):
@@ -474,12 +417,6 @@ class Information:
             about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))
             rows.append((letter.topic, letter.partition, letter.offset, letter.reader, name, home, *about))
         return table_of(_LETTERS, rows)
-
-    def describe_external(self, entry: External) -> pa.Table:
-        """DESCRIBE of an external stream: as the other side had it when it was looked at."""
-        rows = [(c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == entry.key_column else "") for c in entry.columns]
-        rows += [(t.name, t.type.kind, t.type.bytes(), "TAG") for t in entry.tags]
-        return table_of(_DESCRIBE, rows)
 
     def _externals(self, database: str | None = None) -> pa.Table:
         rows: list[tuple[Any, ...]] = [
@@ -498,9 +435,9 @@ class Information:
                 None,
                 None,
             )
-            for e in self._catalog().externals(database)
+            for e in self.catalog.externals(database)
         ]
-        for table in self._catalog().tables(database):
+        for table in self.catalog.tables(database):
             if (topic := foreign.of(table)) is not None:
                 said = self._pumped(table.id)
                 rows.append(
@@ -520,24 +457,21 @@ class Information:
 
     def _views(self, database: str | None = None) -> pa.Table:
         rows = []
-        for v in self._catalog().views(database):
+        for v in self.catalog.views(database):
             said = self._pumped(v.id)
             status = "paused" if v.status == "paused" else said.get("state", "starting")
             rows.append(
                 (
-                    v.name, v.database, status, self._named(v.source_id), self._named(v.target_id), int(said.get("rows", 0)),
+                    v.name, v.database, status, name_of(self.catalog, v.source_id), name_of(self.catalog, v.target_id),
+                    int(said.get("rows", 0)),
                     int(said["lag"]) if "lag" in said else None, float(said["behind"]) if "behind" in said else None,
                     said.get("error") or None, v.created, v.sql,
                 )
             )  # fmt: skip
         return table_of(_VIEWS, rows)
 
-    def _named(self, entry_id: int) -> str:
-        entry = self._catalog().by_id(entry_id)
-        return f"{_quote(entry.database)}.{_quote(entry.name)}" if isinstance(entry, Table | External) else "?"
-
     def _functions(self) -> pa.Table:
-        catalog = self._catalog()
+        catalog = self.catalog
         rows = []
         for f in catalog.functions():
             users = sum(any(used.id == f.id for used in s.plan.functions) for s in catalog.streams())
@@ -546,7 +480,7 @@ class Information:
 
     def _tasks(self) -> pa.Table:
         rows = []
-        for s in self._catalog().streams():
+        for s in self.catalog.streams():
             progress = self._progress(s)
             for field, value in sorted(progress.items()):
                 if ":" not in field or field.startswith(names.STATS):
@@ -615,7 +549,7 @@ class Information:
     def _snodes(self) -> pa.Table:
         online = {n.id for n in self._ask(lambda: nodes.read(self._redis, time.time())) if "snode" in n.rooms}
         rows = []
-        for snode in self._catalog().snodes():
+        for snode in self.catalog.snodes():
             held = self._ask(functools.partial(self._redis.get, names.snode_report(snode.dnode)))
             said: dict[str, Any] = json.loads(held) if held else {}
             note = said.get("note", "") if snode.dnode in online else "its room does not run"
@@ -651,7 +585,7 @@ class Information:
     def _children(self, table: Table) -> dict[str, int]:
         """Child tables from the catalog and from rows: name → id (0 where there is none)."""
         held = self._ask(lambda: self._redis.hkeys(names.children(table.id)))
-        made: list[Child] = self._catalog().children(table.id)
+        made: list[Child] = self.catalog.children(table.id)
         return {**{k.decode(): 0 for k in held}, **{c.name: c.id for c in made}}
 
     @staticmethod
@@ -676,45 +610,6 @@ def _ago(seen: float) -> str:
 
 def _or(value: Duration | None, otherwise: str) -> str:
     return otherwise if value is None else str(value)
-
-
-def _quote(name: str) -> str:
-    return f"`{name}`"
-
-
-def _from(origin: VirtualColumn) -> str:
-    return f"FROM {_quote(origin.database)}.{_quote(origin.table)}.{_quote(origin.source)}"
-
-
-def _create_table(table: Table) -> str:
-    if table.replicated is not None:
-        return _create_stream_table(table, table.replicated)
-    origins = {o.column: f" {_from(o)}" for o in table.origins}
-
-    def listed(columns: Sequence[Column]) -> str:
-        return ", ".join(
-            f"{_quote(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") + origins.get(c.name, "")
-            for c in columns
-        )
-
-    word = "STABLE" if table.tags else "TABLE"
-    if table.kind == "virtual":
-        word = "VIRTUAL STABLE" if table.tags else "VTABLE"
-    text = f"CREATE {word} {_quote(table.name)} ({listed(table.columns)})"
-    if table.tags:
-        text += f" TAGS ({listed(table.tags)})"
-    if table.topic != names.ingest_topic(table.database):
-        text += f" WITH (topic='own', partitions={table.partitions})"
-    return text
-
-
-def _create_stream_table(table: Table, replicated: Replicated) -> str:
-    columns = tuple(st.ColumnDef(c.name, c.type) for c in table.columns if c.name != ROW_ID)
-    options = st.StreamTableOptions(
-        replicated.group, replicated.asked_limit, replicated.key_columns, replicated.retention_minutes, replicated.pre_cache,
-        replicated.filter_column, replicated.timestamp_column,
-    )  # fmt: skip
-    return render(st.CreateStreamTable(table=st.Name(table.name), columns=columns, options=options))
 
 
 def _like(pattern: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import redis
 
+from gateway.describing import describe, show_create
 from gateway.information import Information
 from penstock.access import Access
 from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User
@@ -33,9 +34,9 @@ def ask(text: str, database: str | None = "db") -> list[tuple[Any, ...]]:
     if isinstance(statement, Show):
         answer = INFORMATION.show(statement, database)
     elif isinstance(statement, ShowCreate):
-        answer = INFORMATION.show_create(statement, database)
+        answer = show_create(INFORMATION.catalog, statement, database)
     elif isinstance(statement, Describe):
-        answer = INFORMATION.describe(statement, "Db", STABLE if statement.table.name == "m" else PLAIN, None)
+        answer = describe(STABLE if statement.table.name == "m" else PLAIN)
     else:
         assert isinstance(statement, Query)
         found = INFORMATION.query(statement.query)
