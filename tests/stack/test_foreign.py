@@ -108,11 +108,13 @@ def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, db: penstock.Co
 def test_a_killed_reader_repeats_and_loses_nothing(mesh: RunningMesh, db: penstock.Connection) -> None:
     topic = Foreign(mesh)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {topic.clause()}")
-    total = 3000
+    total, pid = 3000, None
     for first in range(0, total, 300):
         topic.produce(*(order(i) for i in range(first, first + 300)), partition=first // 300 % 2)
         if first in (600, 1500, 2400):
-            mesh.kill("federation")
+            if pid is not None:
+                mesh.wait_ready("federation", not_pid=pid)
+            pid = mesh.kill("federation")
     eventually(lambda: db.query("SELECT count(*) FROM orders").rows == [(total,)])
     assert db.query("SELECT count(DISTINCT id), sum(id) FROM orders").rows == [(total, sum(range(total)))]
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=db.database) as other:
