@@ -33,6 +33,7 @@ from penstock.catalog.writer import CatalogWriter
 from penstock.errors import BusError, CatalogError, LeaseLost, RemoteError
 from penstock.partition import partition
 from penstock.records import DROPPED, ControlRecord, encode
+from penstock.redis_link import ask
 from penstock.sql.plan import Column
 
 _log = log.get("gateway.ddl")
@@ -118,7 +119,7 @@ class Definer:
         other = [t for t, partitions in topics.items() if there.get(t, partitions) != partitions]
         if not other:
             return
-        old = self.ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
+        old = ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
         if old:
             store, beats, revision = self.runs("store"), [names.query_heartbeat(t) for t in old], self.catalog.revision
 
@@ -168,15 +169,7 @@ class Definer:
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
     def _nodes(self) -> list[nodes.Node]:
-        return self.ask(lambda: nodes.read(self._redis, time.time()))
-
-    @staticmethod
-    def ask(question: Callable[[], T]) -> T:
-        """What *question* finds in Redis."""
-        try:
-            return question()
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        return ask(lambda: nodes.read(self._redis, time.time()))
 
     def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
         """Apply one of the rules of `penstock.catalog.changes` and write what it says."""
@@ -197,7 +190,7 @@ class Definer:
 
     def forget_pause(self, view_id: int) -> None:
         """What the federation room said of the view holds no longer: a PAUSE to come waits for an answer of its own."""
-        self.ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
+        ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
 
     def wait_paused(self, view_id: int) -> None:
         """Return when no row of the view comes any more. Any thread."""
@@ -208,17 +201,14 @@ class Definer:
 
     def wait(self, done: Callable[[], bool], message: str, hint: str) -> None:
         """Ask Redis until *done*, less often as time goes by. Raises BusError (`E_NOT_LIVE`)."""
-        try:
-            waited, pause = 0.0, 0.002
-            never = threading.Event()
-            while not done():
-                if waited > self._live_timeout:
-                    raise BusError(message, code="E_NOT_LIVE", detail=f"waited {self._live_timeout:g} s", hint=hint, retryable=True)
-                never.wait(pause)
-                waited += pause
-                pause = min(pause * 1.3, 0.1)
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        waited, pause = 0.0, 0.002
+        never = threading.Event()
+        while not ask(done):
+            if waited > self._live_timeout:
+                raise BusError(message, code="E_NOT_LIVE", detail=f"waited {self._live_timeout:g} s", hint=hint, retryable=True)
+            never.wait(pause)
+            waited += pause
+            pause = min(pause * 1.3, 0.1)
 
     # ---------------------------------------------------------------- controls
 

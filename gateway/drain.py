@@ -26,6 +26,7 @@ from penstock import names
 from penstock.access import Access
 from penstock.errors import BusError, SchemaError
 from penstock.records import ControlRecord
+from penstock.redis_link import ask
 
 _MAX_DEPTH = 32
 
@@ -94,10 +95,7 @@ class Drain:
         self._wait({barrier: {f"notifier:{names.EVENTS}:{p}" for p in partitions}})
 
     def _alive(self, key: str) -> bool:
-        try:
-            return bool(self._redis.exists(key))
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        return bool(ask(lambda: self._redis.exists(key)))
 
     def _wait(self, waiting: dict[str, set[str]]) -> None:
         """Until every barrier has all its fields."""

@@ -19,14 +19,16 @@ import redis
 from sqlglot import exp
 
 from gateway.answers import table_of
+from gateway.children import text
 from gateway.describing import name_of
 from penstock import foreign, names, nodes
 from penstock.access import Access, visible
 from penstock.catalog.model import Child, Database, Principal, StreamEntry, Table, User
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
-from penstock.errors import BusError, SqlSemanticError
+from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
+from penstock.redis_link import ask
 from penstock.sql.plan import Duration
 from penstock.sql.statements import Show
 from penstock.types import ColumnType
@@ -378,7 +380,7 @@ class Information:
         found = [json.loads(v) for f, v in self._progress(stream).items() if f.startswith(names.STATS)]
         rows_in, rows_out, late, failed, size = (sum(s[k] for s in found) for k in _COUNTED)
         topics = [*self._all().source_topics(stream.plan), *([names.EXCHANGE] if stream.plan.path == "exchange" else [])]
-        beats = self._ask(lambda: self._redis.mget([names.query_heartbeat(t) for t in topics])) if topics else []
+        beats = ask(lambda: self._redis.mget([names.query_heartbeat(t) for t in topics])) if topics else []
         lag = sum(int(json.loads(b)["lag"]) for b in beats if b is not None)
         return rows_in, rows_out, late, failed, size, lag, next((s["error"] for s in found if s["error"]), None)
 
@@ -452,8 +454,8 @@ class Information:
 
     def _pumped(self, entry_id: int) -> dict[str, str]:
         """What the federation room says of a view, or of the reader of a foreign topic."""
-        held = self._ask(lambda: self._redis.hgetall(names.view_status(entry_id)))
-        return {k.decode(): t.decode(errors="replace") for k, t in held.items()}
+        held = ask(lambda: self._redis.hgetall(names.view_status(entry_id)))
+        return {text(k): text(v) for k, v in held.items()}
 
     def _views(self, database: str | None = None) -> pa.Table:
         rows = []
@@ -539,7 +541,7 @@ class Information:
         return name == self._user or self._access.may(self._user, "ADMIN", None)
 
     def _dnodes(self) -> pa.Table:
-        found = self._ask(lambda: nodes.read(self._redis, time.time()))
+        found = ask(lambda: nodes.read(self._redis, time.time()))
         rows = [
             (n.id, n.host, "ready" if n.online else "offline", int(n.started * 1000), " ".join(n.rooms), None if n.online else _ago(n.seen))
             for n in found
@@ -547,10 +549,10 @@ class Information:
         return table_of(_DNODES, rows)
 
     def _snodes(self) -> pa.Table:
-        online = {n.id for n in self._ask(lambda: nodes.read(self._redis, time.time())) if "snode" in n.rooms}
+        online = {n.id for n in ask(lambda: nodes.read(self._redis, time.time())) if "snode" in n.rooms}
         rows = []
         for snode in self.catalog.snodes():
-            held = self._ask(functools.partial(self._redis.get, names.snode_report(snode.dnode)))
+            held = ask(functools.partial(self._redis.get, names.snode_report(snode.dnode)))
             said: dict[str, Any] = json.loads(held) if held else {}
             note = said.get("note", "") if snode.dnode in online else "its room does not run"
             status = "offline" if snode.dnode not in online else "failing" if note else "ready"
@@ -569,7 +571,7 @@ class Information:
             return stream.status, stream.reason
         if held := progress.get("notifier"):
             return "paused", held
-        if self._ask(lambda: self._redis.exists(names.safe_mode())):
+        if ask(lambda: self._redis.exists(names.safe_mode())):
             return "stopped", "safe mode: DROP what must not run, then start without --safe"
         filling = [int(v) for k, v in progress.items() if k.startswith(names.FILLING)]
         if filling:
@@ -579,21 +581,14 @@ class Information:
         return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:
-        held = self._ask(lambda: self._redis.hgetall(names.stream_status(stream.id)))
-        return {k.decode(): v.decode(errors="replace") for k, v in held.items()}
+        held = ask(lambda: self._redis.hgetall(names.stream_status(stream.id)))
+        return {text(k): text(v) for k, v in held.items()}
 
     def _children(self, table: Table) -> dict[str, int]:
         """Child tables from the catalog and from rows: name → id (0 where there is none)."""
-        held = self._ask(lambda: self._redis.hkeys(names.children(table.id)))
+        held = ask(lambda: self._redis.hkeys(names.children(table.id)))
         made: list[Child] = self.catalog.children(table.id)
-        return {**{k.decode(): 0 for k in held}, **{c.name: c.id for c in made}}
-
-    @staticmethod
-    def _ask(question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        return {**{text(k): 0 for k in held}, **{c.name: c.id for c in made}}
 
 
 def expected_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:

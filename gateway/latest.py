@@ -18,7 +18,8 @@ from gateway.children import text
 from gateway.door import Door, user_of
 from gateway.intake import Intake
 from penstock import names
-from penstock.errors import BusError, SchemaError
+from penstock.errors import SchemaError
+from penstock.redis_link import ask
 
 _MOST = 10_000
 
@@ -36,16 +37,13 @@ class Latest:
         layout, child = await self._intake.locate_for(user_of(request), "READ", request.match_info["db"], request.match_info["table"])
         wanted = [child] if child is not None else request.query.getall("tbname", [layout.table] if layout.plain else [])
         key = names.last_row(layout.database, layout.table)
-        found = await asyncio.to_thread(self._ask, key, wanted)
+        found = await asyncio.to_thread(ask, lambda: self._found(key, wanted))
         rows = [{"tbname": name, **json.loads(row)} for name, row in found.items() if row is not None]
         return http.json_response({"precision": layout.precision, "rows": rows})
 
-    def _ask(self, key: str, wanted: list[str]) -> dict[str, Any]:
-        try:
-            if wanted:
-                return dict(zip(wanted, self._redis.hmget(key, wanted), strict=True))
-            if self._redis.hlen(key) > _MOST:
-                raise SchemaError(f"there are more than {_MOST} child tables", code="E_TOO_LARGE", hint="name some: ?tbname=a&tbname=b")
-            return {text(name): row for name, row in self._redis.hgetall(key).items()}
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+    def _found(self, key: str, wanted: list[str]) -> dict[str, Any]:
+        if wanted:
+            return dict(zip(wanted, self._redis.hmget(key, wanted), strict=True))
+        if self._redis.hlen(key) > _MOST:
+            raise SchemaError(f"there are more than {_MOST} child tables", code="E_TOO_LARGE", hint="name some: ?tbname=a&tbname=b")
+        return {text(name): row for name, row in self._redis.hgetall(key).items()}

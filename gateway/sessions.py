@@ -17,8 +17,9 @@ from gateway.door import COOKIE, Door, body, user_of
 from gateway.execute import Executor, Session
 from gateway.ingest import parse_json
 from penstock import audit, names
-from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+from penstock.errors import AuthError, PenstockError, SchemaError
 from penstock.login import Login
+from penstock.redis_link import ask
 from penstock.sql.words import quote_name
 from penstock.tokens import DAY_S, LOGIN_S, SESSION_S
 
@@ -78,7 +79,4 @@ class Sessions:
         return answer
 
     def _first(self, link: str) -> bool:
-        try:
-            return bool(self._redis.set(names.used_link(link), 1, nx=True, ex=LOGIN_S))
-        except redis.RedisError as down:
-            raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        return bool(ask(lambda: self._redis.set(names.used_link(link), 1, nx=True, ex=LOGIN_S)))

@@ -31,6 +31,7 @@ from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, CatalogError
 from penstock.records import ControlRecord
+from penstock.redis_link import ask
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream, plan_stream
 from penstock.sql.planning.view import SchemaView
@@ -156,7 +157,7 @@ class Streams:
 
     def _failed(self, stream: StreamEntry) -> bool:
         """Whether it has stopped in a lane, where its state went with it."""
-        fields = self._definer.ask(lambda: self._redis.hkeys(names.stream_status(stream.id)))
+        fields = ask(lambda: self._redis.hkeys(names.stream_status(stream.id)))
         return any(text(field).startswith(names.FAILED) for field in fields)
 
     def _alter(self, stream: StreamEntry, plan: StreamPlan) -> None:
@@ -200,7 +201,7 @@ class Streams:
         self._definer.wait(lambda: all(v is not None for v in self._redis.hmget(key, wanted)), message, "is spark_jobs running?")
         target = stream.plan.target
         layout = {"tbname": pl.String(), **{c.name: c.type.polars() for c in (*target.columns, *target.tags)}}
-        found = [base64.b64decode(v or b"") for v in self._definer.ask(lambda: self._redis.hmget(key, wanted))]
+        found = [base64.b64decode(v or b"") for v in ask(lambda: self._redis.hmget(key, wanted))]
         frames = [pl.read_ipc_stream(io.BytesIO(f)).select(list(layout)) for f in found if f]
         times = [c.name for c in (*target.columns, *target.tags) if c.type.kind == "TIMESTAMP"]
         rows = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame(schema=layout)

@@ -7,8 +7,9 @@ bear that, because their epochs are also read from the log. Refused: Redis Clust
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import redis
@@ -16,9 +17,10 @@ import redis.asyncio
 import redis.asyncio.sentinel
 import redis.sentinel
 
-from penstock.errors import ConfigError
+from penstock.errors import BusError, ConfigError
 from penstock.settings import Settings
 
+T = TypeVar("T")
 _SCHEME = "redis+sentinel"
 #: how long one Sentinel may take to answer before the next is asked
 _SENTINEL_SECONDS = 1.0
@@ -95,3 +97,11 @@ def _to_sentinel(settings: Settings) -> dict[str, Any]:
 
 def _password(settings: Settings) -> str | None:
     return settings.redis_password.get_secret_value() if settings.redis_password else None
+
+
+def ask(question: Callable[[], T]) -> T:
+    """What *question* finds in Redis, for somebody who waits for the answer. Raises BusError (`E_REDIS_DOWN`)."""
+    try:
+        return question()
+    except redis.RedisError as down:
+        raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import fastavro
@@ -19,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 import penstock
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
+from tests.answering import answering
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
@@ -171,22 +170,12 @@ SCHEMA = fastavro.parse_schema(
 def registry() -> Iterator[str]:
     """The two answers of a Schema Registry that readers and writers ask for."""
 
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = self.path == "/schemas/ids/5" or self.path.endswith("-value/versions/latest")
-            body = json.dumps({"id": 5, "schema": json.dumps(SCHEMA, default=str)} if known else {"error_code": 40403}).encode()
-            self.send_response(200 if known else 404)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path: str) -> tuple[int, Any]:
+        known = path == "/schemas/ids/5" or path.endswith("-value/versions/latest")
+        return (200, {"id": 5, "schema": json.dumps(SCHEMA, default=str)}) if known else (404, {"error_code": 40403})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with answering(answer) as url:
+        yield url
 
 
 def test_avro_with_a_schema_registry(mesh: RunningMesh, db: penstock.Connection, registry: str) -> None:

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from json import dumps
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
 from penstock.client.nodes import Nodes
+from tests.answering import answering
 
 MEMBERS = ("NODE1", "NODE2", "NODE3")
 
 
-@contextmanager
-def node(leader: str, epoch: int) -> Iterator[str]:
+def node(leader: str, epoch: int) -> AbstractContextManager[str]:
     """A node that names this leader of group 11."""
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = dumps({"groups": [{"id": 11, "leader": leader, "epoch": epoch, "urls": {}, "client_urls": {}}]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    found = {"id": 11, "leader": leader, "epoch": epoch, "urls": {}, "client_urls": {}}
+    return answering(lambda _: (200, {"groups": [found]}))
 
 
 @pytest.fixture
