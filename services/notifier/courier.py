@@ -85,6 +85,8 @@ class Courier:
     def leave(self, partition: int) -> None:
         """The partition is another notifier's now."""
         self.tracks.pop(partition, None)
+        # if it comes back, it is read from another place
+        self._close_history(partition)
 
     def offer(self, parcel: Parcel) -> None:
         """A parcel from the live reader."""

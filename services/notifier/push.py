@@ -1,8 +1,9 @@
 """The NOTIFY clause: a Faust app that reads `penstock.events` and hands each record's message to the couriers of its targets.
 
-Faust gives the group protocol (several notifiers share the partitions), the commits of the live reader and the table of delivery cursors
-with its changelog. A cursor is written before the first record of a target is acknowledged, so after kill -9 the couriers read again
-from Kafka whatever had not been confirmed. Refused here: sockets (`courier.py`), and what is in a message (`parcel.py`).
+Faust gives the group protocol (several notifiers share the partitions), the live reader and a table with its changelog. In the table are
+the cursors of targets and, a second late, how far each partition was taken (`intake.py`). A target's first cursor is written before that
+place moves on, so after kill -9 the couriers read again from Kafka whatever had not been confirmed. Refused here: sockets (`courier.py`),
+and what is in a message (`parcel.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +33,14 @@ from penstock.records import ControlRecord, EventsRecord, decode
 from penstock.targets import AllowList
 from services.notifier.brake import Brake
 from services.notifier.courier import Courier, Surroundings, behind
+from services.notifier.intake import Intake
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings
 from services.notifier.track import Mark
 
 _PARTITIONS = names.BUILT_IN_TOPICS[names.EVENTS]
-_CATALOG_PATIENCE = 2.0
+_CATALOG_PATIENCE = 10.0
 _BARRIER_SECONDS = 3600
 _HEARTBEAT_SECONDS = 5
 _REST_EVERY = 30
@@ -78,15 +81,19 @@ class Push:
         self._admin = Admin(settings.kafka_bootstrap, client_id="notifier-push")
         self._couriers: dict[Target, Courier] = {}
         self._live: dict[int, int] = {}
-        self._gone: set[int] = set()
+        #: places of partitions as the table has them
+        self._saved: dict[int, int] = {}
         self._barriers: list[_Barrier] = []
         self._jobs: set[asyncio.Task[None]] = set()
         self._around = Surroundings(
             settings, AllowList(settings.notify_allow), metrics, self._parcels,
-            lambda partition, offset: History(settings.kafka_bootstrap, names.EVENTS, partition, offset),
-            lambda partition: self._live.get(partition, 0), self._save, self._settled,
+            self._history, lambda partition: self._live.get(partition, 0), self._save, self._settled,
         )  # fmt: skip
+        self._intake = Intake(self._route, lambda partitions: self._offsets(self._admin.end_offsets, partitions), self._history)
         self._app = self._make_app()
+
+    def _history(self, partition: int, offset: int) -> History:
+        return History(self._settings.kafka_bootstrap, names.EVENTS, partition, offset)
 
     def _make_app(self) -> Any:
         settings = self._settings
@@ -109,7 +116,7 @@ class Push:
         @app.agent(events)
         async def route(stream: Any) -> None:
             async for event in stream.events():
-                await self._route(event.message.partition, event.message.offset, event.value)
+                await self._intake.live(event.message.partition, event.message.offset, event.value)
 
         return app
 
@@ -122,15 +129,16 @@ class Push:
         loop = asyncio.get_running_loop()
         topics = {names.EVENTS: _PARTITIONS, names.NOTIFIER_CURSORS: _PARTITIONS}
         await loop.run_in_executor(None, self._admin.ensure_topics, topics)
-        keeping = asyncio.create_task(self._keep())
+        working = [asyncio.create_task(self._keep()), asyncio.create_task(self._intake.run())]
         try:
             await self._app.start()
             await self._app.wait()
             raise BusError("the Faust app broke", detail=str(self._app.crash_reason))
         finally:
             self._health.ready("push", False, "not delivering")
-            keeping.cancel()
-            await asyncio.gather(keeping, *(c.stop() for c in self._couriers.values()), return_exceptions=True)
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, *(c.stop() for c in self._couriers.values()), return_exceptions=True)
             self._metrics.forget()
             await self._app.stop()
 
@@ -139,24 +147,38 @@ class Push:
     async def _recovered(self) -> None:
         """Cursors are complete for the partitions that are ours: begin where the targets are."""
         mine = sorted(tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == names.EVENTS)
-        ends = await asyncio.get_running_loop().run_in_executor(None, self._admin.end_offsets, [(names.EVENTS, p) for p in mine])
-        self._live = {p: max(self._live.get(p, 0), ends[names.EVENTS, p]) for p in mine}
+        ends, starts = await self._offsets(self._admin.end_offsets, mine), await self._offsets(self._admin.start_offsets, mine)
+        self._live = {p: max(self._live.get(p, 0), ends[p]) for p in mine}
+        places = {_place_key(p): p for p in range(_PARTITIONS)}
         wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
         with contextlib.suppress(RedisError):
             await self._brake.recall(s for s in self._catalog.catalog.streams() if targets_of(s))
         for key, body in sorted(self._cursors.items()):
+            if key in places:
+                continue
             partition, target = Target.of_key(key)
             if target not in wanted:
                 self._cursors.pop(key)
             elif partition in self._live and not self._follows(target, partition):
                 self._courier(target).follow(partition, Mark.from_json(body), behind=True)
+        for key, partition in places.items():
+            if partition in self._live:
+                self._saved[partition] = max(int(self._cursors.get(key, {"o": 0})["o"]), starts[partition])
+                self._intake.begin(partition, self._saved[partition], ends[partition])
         self._health.ready("push")
         log.info("delivering", partitions=mine, targets=len(self._couriers))
+
+    async def _offsets(self, ask: Callable[[list[tuple[str, int]]], dict[tuple[str, int], int]], partitions: list[int]) -> dict[int, int]:
+        if not partitions:
+            return {}
+        found = await asyncio.get_running_loop().run_in_executor(None, ask, [(names.EVENTS, p) for p in partitions])
+        return {p: offset for (_, p), offset in found.items()}
 
     async def _revoked(self, *found: Any, **_: Any) -> None:
         for tp in found[1]:
             if tp.topic == names.EVENTS:
                 self._live.pop(tp.partition, None)
+                self._intake.leave(tp.partition)
                 for courier in self._couriers.values():
                     courier.leave(tp.partition)
 
@@ -174,39 +196,42 @@ class Push:
     # -- records ----------------------------------------------------------------------------------------------------------
 
     async def _route(self, partition: int, offset: int, value: bytes | None) -> None:
+        if partition not in self._live:
+            return  # it went to another notifier meanwhile
+        parcel: Parcel | None = None
         try:
             parcel = self._parcel(partition, offset, value, await self._entry(value))
-            for target in parcel.targets if parcel is not None else ():
-                assert parcel is not None
-                if not self._follows(target, partition):
-                    mark = Mark(offset)
-                    # in the changelog before this record is acknowledged: nothing is forgotten in a crash between the two
-                    await self._cursors.send_changelog(partition, target.key(partition), mark.to_json())
-                    self._cursors[target.key(partition)] = mark.to_json()
-                    self._courier(target).follow(partition, mark, behind=False)
-                self._couriers[target].offer(parcel)
-            if parcel is not None:
-                await self._hold_back(parcel)
         except (SchemaError, ValueError, TypeError, AttributeError) as error:
             log.error("a record of events cannot be used", partition=partition, offset=offset, error=str(error))
+        # before anybody gets it: who is told to read it from the log again must not believe meanwhile that the log ends before it
         self._live[partition] = max(self._live.get(partition, 0), offset + 1)
+        if parcel is not None:
+            for target in parcel.targets:
+                if not self._follows(target, partition):
+                    await self._begin(target, partition, offset)
+                self._couriers[target].offer(parcel)
+            await self._hold_back(parcel)
         self._barrier(partition, offset, value)
 
+    async def _begin(self, target: Target, partition: int, offset: int) -> None:
+        """Follow from *offset* on for a target that had nothing here yet."""
+        mark = Mark(offset)
+        # in the changelog before the partition's place moves on: nothing is forgotten in a crash between the two
+        await self._cursors.send_changelog(partition, target.key(partition), mark.to_json())
+        self._cursors[target.key(partition)] = mark.to_json()
+        self._courier(target).follow(partition, mark, behind=False)
+
     async def _entry(self, value: bytes | None) -> StreamEntry | None:
-        """The stream of a record; its catalog entry may be a moment behind its events."""
+        """The stream of a record; None when it was dropped. The catalog may be a moment behind a stream's first events."""
         try:
             stream_id = decode(EventsRecord, value).stream
         except SchemaError:
             return None
-        entry = self._catalog.catalog.stream_by_id(stream_id)
-        if entry is None and stream_id not in self._gone:
+        if self._catalog.catalog.next_id <= stream_id:
             loop = asyncio.get_running_loop()
             with contextlib.suppress(BusError):
-                await loop.run_in_executor(None, self._catalog.wait_for, lambda c: c.stream_by_id(stream_id) is not None, _CATALOG_PATIENCE)
-            entry = self._catalog.catalog.stream_by_id(stream_id)
-            if entry is None:
-                self._gone.add(stream_id)
-        return entry
+                await loop.run_in_executor(None, self._catalog.wait_for, lambda c: c.next_id > stream_id, _CATALOG_PATIENCE)
+        return self._catalog.catalog.stream_by_id(stream_id)
 
     def _parcel(self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None) -> Parcel | None:
         return None if entry is None else pack(entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock))
@@ -297,8 +322,15 @@ class Push:
             self._metrics.state(down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held))
             for stream_id in list(self._brake.held):
                 self._release_if_due(stream_id)
+            self._keep_places()
             if second % _REST_EVERY == 0:
                 await self._tidy()
+
+    def _keep_places(self) -> None:
+        for partition, offset in self._intake.positions().items():
+            if self._saved.get(partition) != offset:
+                self._saved[partition] = offset
+                self._cursors[_place_key(partition)] = {"o": offset}
 
     async def _tidy(self) -> None:
         wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
@@ -311,6 +343,11 @@ class Push:
             for partition in courier.tracks:
                 self._cursors.pop(target.key(partition), None)
         self._check_barriers()
+
+
+def _place_key(partition: int) -> str:
+    """Of a partition in the table of cursors; no target has such a key."""
+    return f"{partition}|place|"
 
 
 def _credentials(settings: NotifierSettings) -> Any:
