@@ -21,8 +21,6 @@ from penstock.mesh.running import RunningMesh, running_mesh
 
 T = TypeVar("T")
 MeshFactory = Callable[..., RunningMesh]
-#: `make nightly`: the long and the strict forms of tests
-NIGHTLY = os.environ.get("PENSTOCK_NIGHTLY") == "1"
 #: a busy machine is slow, not wrong
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 

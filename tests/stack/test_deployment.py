@@ -17,7 +17,8 @@ from penstock.errors import OverloadError
 from penstock.mesh.process import proportional_memory
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.vault import Vault
-from tests.stack.conftest import NIGHTLY, PATIENT, eventually
+from tests.nightly import NIGHTLY
+from tests.stack.conftest import PATIENT, eventually
 
 pytestmark = pytest.mark.long
 

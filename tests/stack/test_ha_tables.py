@@ -15,7 +15,8 @@ from penstock.client.connection import Connection
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.documents import ROOT, Reader, blocks
-from tests.stack.conftest import NIGHTLY, PATIENT, MeshFactory, eventually
+from tests.nightly import NIGHTLY
+from tests.stack.conftest import PATIENT, MeshFactory, eventually
 from tests.stack.names import unique
 
 ROOMS = ("kafka", "redis", "gateway", "store")

@@ -12,7 +12,8 @@ from penstock import names
 from penstock.catalog.model import StreamEntry, Table
 from penstock.records import ControlRecord
 from penstock.windows.kernel import EARLIEST
-from tests.stack.conftest import NIGHTLY, eventually
+from tests.nightly import NIGHTLY
+from tests.stack.conftest import eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
 _WINDOWS = "_wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v"

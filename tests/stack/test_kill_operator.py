@@ -16,7 +16,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table
-from tests.stack.conftest import NIGHTLY, eventually
+from tests.nightly import NIGHTLY
+from tests.stack.conftest import eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
 TABLES = 40

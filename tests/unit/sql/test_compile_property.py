@@ -20,6 +20,7 @@ from penstock.errors import SqlError
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions import REGISTRY
 from penstock.types import ColumnType
+from tests.nightly import drawn
 from tests.unit.sql import test_compile as examples
 
 COLUMNS = {
@@ -243,7 +244,7 @@ def _same(found: Any, wanted: Any) -> bool:
     return math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(100), deadline=None)
 @given(made=_expressions, rows=_rows)
 def test_as_row_by_row(made: Made, rows: list[Row]) -> None:
     frame = pl.DataFrame(rows, schema={name: kind.polars() for name, kind in COLUMNS.items()})

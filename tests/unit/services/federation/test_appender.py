@@ -19,6 +19,7 @@ from penstock.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation.appender import Appender, conform
+from tests.nightly import drawn
 
 COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("note", ColumnType("VARCHAR", 4)))
 TABLE = Table(7, "d", "t", "stable", "in.d", 3, "ms", (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),))
@@ -69,7 +70,7 @@ def _appender(log: Log) -> Appender:
     return Appender(lambda: TABLE, "f:x", bus, log.places())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=drawn(25))
 @given(
     st.integers(1, 300), st.integers(1, 40),
     st.lists(st.tuples(st.integers(0, 300), st.integers(1, 120), st.integers(0, 4), st.booleans()), max_size=8),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from penstock.errors import PenstockError
+from tests.nightly import drawn
 from tests.unit.services.tables.kit import Log, Node, rows, stream_table
 
 Nodes = Callable[..., list[Node]]
@@ -204,7 +205,7 @@ _kinds = ["write"] * 4 + ["work"] * 3 + ["pass"] * 3 + ["report"] * 3 + ["read"]
 steps = some.lists(some.tuples(some.sampled_from(_kinds), some.integers(0, 2)), min_size=20, max_size=80)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(steps)
 async def test_whatever_happens_acked_rows_are_there_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int]]
