@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
+from gateway.abroad import Producers
 from gateway.ddl import Definer
 from gateway.foreign import ForeignTopics
 from gateway.rows import Layout
@@ -49,6 +50,7 @@ class Federation:
         self._definer, self._admin, self._clock, self._data_dir, self._topics = definer, admin, clock, data_dir, topics
         self._allowed = allowed
         self._links = Links(timeout=_CONNECT_S)
+        self._producers = Producers(self._links)
 
     def close(self) -> None:
         self._links.close()
@@ -72,7 +74,7 @@ class Federation:
         entry = External(
             entry_id, home.name if home is not None else database, name, settings.type, settings.shards, first.database, first.name,
             first.columns, first.tags, first.precision, first.key_column, settings.user, settings.secure, settings.ca_file,
-            first.partitions, tuple(d.id for d in described), milliseconds(self._clock),
+            first.partitions, tuple(d.id for d in described), milliseconds(self._clock), first.numbered,
         )  # fmt: skip
         changes.create_external(self._definer.catalog, entry)
         external.keep_secret(self._data_dir, entry_id, settings.password)
@@ -132,10 +134,9 @@ class Federation:
     @staticmethod
     def layout(entry: External) -> Layout:
         """What rows of an external stream look like to INSERT."""
-        return Layout(
-            entry.id, 0, entry.database, entry.name, "", 1, entry.columns, entry.tags, entry.precision, 1 << 62, not entry.tags,
-            entry.key_column,
-        )  # fmt: skip
+        columns = tuple(c for c in external.description_of(entry).given if c not in entry.tags)
+        key = None if entry.numbered else entry.key_column
+        return Layout(entry.id, 0, entry.database, entry.name, "", 1, columns, entry.tags, entry.precision, 1 << 62, not entry.tags, key)
 
     def write(self, entry: External, frame: pl.DataFrame) -> int:
         """Append rows over there; rows of one child table (or time) always go to the same shard. Raises PenstockError."""
@@ -146,7 +147,7 @@ class Federation:
         for number, replicas in enumerate(shards):
             part = frame.filter(numbers == number)
             if part.height:
-                written += self._links.get(replicas).write(entry.remote_name, entry.remote_database, _arrow(part, entry))
+                written += self._producers.write(replicas, entry, _arrow(part, entry))
         return written
 
     # ---------------------------------------------------------------- views
@@ -330,20 +331,21 @@ def _description(entry: Table | External) -> Description:
 
 def _check_target(statement: st.CreateView, source: Description, selection: Selection, target: Description) -> None:
     """Every selected column has its place, and rows have a time and (for a supertable) a child table."""
-    known = {c.name.lower(): c for c in target.fields}
+    known = {c.name.lower(): c for c in target.given}
     for column in selection.outputs:
         place = known.get(column.name.lower())
         if place is None:
             raise statement.error(
                 f"{target.shown} has no column {column.name}",
                 code="E_TARGET_COLUMNS",
-                hint="it has " + ", ".join(c.name for c in target.fields),
+                hint="it takes " + ", ".join(c.name for c in target.given),
             )
         fits = place.type.kind == column.type.kind or (place.type.numeric and column.type.numeric) or (place.type.text and column.type.text)
         if not fits:
             raise statement.error(f"{column.name} is {column.type} here and {place.type} in {target.shown}", code="E_TARGET_COLUMNS")
-    if target.key_column is not None and target.key_column.lower() not in {c.name.lower() for c in selection.outputs}:
-        raise statement.error(f"the key column {target.key_column} of {target.shown} is not selected", code="E_TARGET_COLUMNS")
+    key = None if target.numbered else target.key_column
+    if key is not None and key.lower() not in {c.name.lower() for c in selection.outputs}:
+        raise statement.error(f"the key column {key} of {target.shown} is not selected", code="E_TARGET_COLUMNS")
     if source.is_stable and not target.is_stable:
         raise statement.error(
             f"{source.shown} has child tables and {target.shown} has none", code="E_TARGET_NOT_STABLE",

@@ -50,7 +50,7 @@ class StreamTables:
         self.groups, self._catalog, self._clock, self._loop, self._timeout = groups, catalog, clock, loop, timeout
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: self.described(self._registry.urls), f"Basic {basic}", among_nodes=True)
+        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", among_nodes=True)
         self._appenders: dict[int, Appender] = {}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(4, "stream-tables")
@@ -133,21 +133,12 @@ class StreamTables:
                 raise CatalogError(f"cannot drop {', '.join(t.name for t in tables)}: there are subscriptions", code="E_IN_USE",
                                    detail=", ".join(sorted(users)), hint="unsubscribe them first")  # fmt: skip
 
-    def described(self, urls: dict[str, str]) -> dict[str, Any]:
-        """Groups, where nodes are by *urls* (the registry's, which are brought up to date), and which tables the groups keep."""
-        nodes: dict[str, str | None] = dict.fromkeys(self.groups.nodes)
-        try:
-            alive: dict[str, Presence] = self._alive(self.groups.nodes)
-        except RemoteError:
-            alive = {}
-        nodes |= urls
-        tables = {f"{t.database}.{t.name}": t.replicated.group for t in self._catalog().tables() if t.replicated is not None}
-        groups = [{"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners} for g in self.groups.groups]
-        return {"groups": groups, "nodes": nodes, "alive": sorted(alive), "tables": tables}
+    def _described(self, urls: dict[str, str]) -> dict[str, Any]:
+        return self._registry.described(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(_: web.Request) -> web.Response:
-            return http.json_response(await asyncio.to_thread(self.described, self._registry.client_urls))
+            return http.json_response(await asyncio.to_thread(self._described, self._registry.client_urls))
 
         return [web.get("/v1/groups", door.guard(groups))]
 

@@ -13,7 +13,9 @@ from typing import Any
 import redis
 
 from penstock import names
+from penstock.catalog.view import Catalog
 from penstock.errors import RemoteError
+from penstock.raft import Groups
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,18 @@ class Registry:
         self.urls |= {n: p.url for n, p in alive.items()}
         self.client_urls |= {n: p.client_url or p.url for n, p in alive.items()}
         return alive
+
+    def described(self, groups: Groups, catalog: Catalog, urls: dict[str, str]) -> dict[str, Any]:
+        """Groups, where nodes are by *urls* (one of ours, which are brought up to date), and which tables the groups keep."""
+        nodes: dict[str, str | None] = dict.fromkeys(groups.nodes)
+        try:
+            alive: dict[str, Presence] = self.alive(groups.nodes)
+        except RemoteError:
+            alive = {}
+        nodes |= urls
+        tables = {f"{t.database}.{t.name}": t.replicated.group for t in catalog.tables() if t.replicated is not None}
+        known = [{"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners} for g in groups.groups]
+        return {"groups": known, "nodes": nodes, "alive": sorted(alive), "tables": tables}
 
     def leave(self, node: str) -> None:
         """Say good-bye; nobody need wait for the key to run out."""

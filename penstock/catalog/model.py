@@ -212,6 +212,8 @@ class External:
     remote_ids: tuple[int, ...] = ()
     #: epoch milliseconds
     created: int = 0
+    #: a stream table over there: its leader fills ROW_ID
+    numbered: bool = False
 
     @property
     def time_column(self) -> str:

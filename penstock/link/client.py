@@ -218,9 +218,9 @@ class Link:
         """
         return self.open({"op": "append", "table": table, "database": database, "producer": producer})
 
-    def write(self, table: str, database: str, rows: pa.Table) -> int:
-        """Append rows once and wait until they are on all replicas. Raises PenstockError."""
-        channel = self.append(table, database)
+    def write(self, table: str, database: str, rows: pa.Table, *, producer: str | None = None) -> int:
+        """Append rows once and wait until they are on all replicas; *producer* as for `append`. Raises PenstockError."""
+        channel = self.append(table, database, producer=producer)
         try:
             channel.expect("opened", self.timeout)
             channel.send({"seq": 1}, rows)

@@ -8,25 +8,20 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from penstock.catalog.model import Table
+from penstock.catalog.model import ROW_ID, Table
 from penstock.errors import CatalogError, RemoteError
 from penstock.sql.plan import Column, Precision, build
 from penstock.sql.planning.view import TableDef
 
 
 def require_log(table: Table, *, writing: bool = False) -> None:
-    """Refuse tables that nobody can follow over a link, or write into: a virtual table has no topic, and only the leader of its raft group
-    writes a stream table's log (anybody follows it: `penstock.cursor` drops what a former leader wrote). Raises CatalogError (`E_NO_LOG`).
-    """
+    """Refuse tables that nobody can follow over a link (a virtual table has no topic), or write into. Raises CatalogError (`E_NO_LOG`)."""
     shown = f"{table.database}.{table.name}"
     if table.kind == "virtual":
         hint = "a snapshot or a SELECT reads it; a stream over it has a result that can be followed"
         raise CatalogError(f"{shown} is a virtual table and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
     if writing and table.foreign:
         raise CatalogError(f"{shown} is a topic of another Kafka", code="E_NO_LOG", hint="INSERT writes to it, on its own deployment")
-    if writing and table.replicated is not None:
-        hint = "write into a table there, and let a stream over that write into the stream table"
-        raise CatalogError(f"the log of {shown} is written by the leader of its raft group only", code="E_NO_LOG", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -45,6 +40,8 @@ class Description:
     child: str | None = None
     #: ids of the definitions its records may have; a new one means ALTER
     versions: tuple[int, ...] = ()
+    #: a stream table: rows are written without ROW_ID, which its leader fills, and none replaces another
+    numbered: bool = False
 
     @property
     def time_column(self) -> str:
@@ -53,6 +50,11 @@ class Description:
     @property
     def fields(self) -> tuple[Column, ...]:
         return (*self.columns, *self.tags)
+
+    @property
+    def given(self) -> tuple[Column, ...]:
+        """What a row is written with."""
+        return tuple(c for c in self.fields if not (self.numbered and c.name == ROW_ID))
 
     @property
     def is_stable(self) -> bool:
@@ -82,7 +84,7 @@ class Description:
     def of(cls, table: Table, child: str | None = None) -> Description:
         return cls(
             table.id, table.database, table.name, table.columns, table.tags, table.precision, table.key_column, table.partitions, child,
-            table.schema_ids,
+            table.schema_ids, table.replicated is not None,
         )  # fmt: skip
 
     def definition(self, table_id: int, database: str, name: str) -> TableDef:

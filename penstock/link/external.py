@@ -146,7 +146,9 @@ def forget_secret(data_dir: Path, entry_id: int) -> None:
 
 def description_of(entry: External) -> Description:
     """What was known of the table when it was looked at."""
-    return Description(entry.id, entry.database, entry.name, entry.columns, entry.tags, entry.precision, entry.key_column)
+    return Description(
+        entry.id, entry.database, entry.name, entry.columns, entry.tags, entry.precision, entry.key_column, numbered=entry.numbered
+    )
 
 
 def shown(entry: External) -> str:

@@ -18,7 +18,8 @@ from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.log import configure, get
 from penstock.nodes import Presence
-from services.federation.appender import Appenders
+from services.federation.appenders import Appenders
+from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader
 from services.federation.server import Doorway
 from services.federation.settings import FederationSettings
@@ -52,7 +53,10 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca)
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
-        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin)
+        leaders = Leaders(
+            settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds
+        )
+        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders)
         views = Views(settings, catalog, client, appenders, bus)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
         port, context = _listener(settings)
@@ -66,6 +70,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             await stop.wait()
             await asyncio.to_thread(views.stop)
         door.close()
+        leaders.close()
     store.close()
     client.close()
 

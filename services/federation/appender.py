@@ -4,7 +4,6 @@ A producer's rows carry their place in its own log (`_offset`, `_row`). Every re
 row; what a partition of ours holds already is learnt from the store's positions and the log behind them, so a row that is sent again,
 after whatever crash of whichever side, is recognised and left out. The stamps are those of every producer, so readers drop repeats as well.
 
-Owns: one `Appender` for each (table, producer) of this process. A newer connection of a producer fences the older one.
 Refused: rows that do not fit the table, whole (`E_ROW`).
 """
 
@@ -280,29 +279,3 @@ def _check_length(values: pl.Series, name: str, kind: str, length: int) -> None:
     longest = sizes.max()
     if longest is not None and int(longest) > length:  # type: ignore[arg-type]
         raise SchemaError(f'a value of column "{name}" is longer than {kind}({length})', code="E_ROW", detail=str(longest))
-
-
-class Appenders:
-    """The appenders of this process, by table and producer. `open` blocks."""
-
-    def __init__(self, bootstrap: str, segments_dir: str, bus: Publisher, admin: Admin) -> None:
-        self._bootstrap, self._segments, self._bus, self._admin = bootstrap, segments_dir, bus, admin
-        self._lock = threading.Lock()
-        self._known: dict[tuple[int, str], Appender] = {}
-
-    def open(
-        self, table: Table, producer: str | None, owner: int, present: Callable[[], Table | None]
-    ) -> tuple[Appender, dict[int, Place]]:
-        """An appender that knows what is there; fences the producer's earlier one. Raises BusError, StateError."""
-        if producer is None:
-            return Appender(present, None, self._bus, {}), {}
-        key = (table.id, producer)
-        with self._lock:
-            before = self._known.pop(key, None)
-        places = before.close(30.0) if before is not None else None
-        if places is None:
-            places = held(self._bootstrap, self._admin, self._segments, owner, table, producer)
-        made = Appender(present, producer, self._bus, dict(places))
-        with self._lock:
-            self._known[key] = made
-        return made, places

@@ -24,7 +24,7 @@ from penstock.link import external
 from penstock.log import get
 from penstock.records import DeadLetter, encode
 from penstock.sql.plan import TICKS_PER_SECOND
-from services.federation.appender import Appender, Appenders
+from services.federation.appenders import AnyAppender, Appenders
 from services.federation.pump import Report
 from services.federation.settings import FederationSettings
 
@@ -52,7 +52,7 @@ class Inflow(threading.Thread):
         self._halt = threading.Event()
         self.report = Report()
         # of one connection
-        self._appenders: dict[int, Appender] = {}
+        self._appenders: dict[int, AnyAppender] = {}
         self._next: dict[int, int] = {}
         self._under_way: deque[Future[int]] = deque()
         self._messages: tuple[int, Messages] | None = None

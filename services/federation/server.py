@@ -46,7 +46,7 @@ from penstock.login import Login
 from penstock.sql import parse
 from penstock.sql.statements import Query
 from services.federation import relay, stored
-from services.federation.appender import Appender, Appenders
+from services.federation.appenders import AnyAppender, Appenders
 from services.federation.reading import StoreReader
 from services.federation.scope import Scope
 from services.federation.settings import FederationSettings
@@ -71,7 +71,7 @@ class _Channel:
     task: asyncio.Task[None] | None = None
     credit: int = CREDIT
     more: asyncio.Event = field(default_factory=asyncio.Event)
-    appender: Appender | None = None
+    appender: AnyAppender | None = None
     frames: asyncio.Queue[tuple[dict[str, Any], Any]] = field(default_factory=asyncio.Queue)
 
     async def take_credit(self) -> None:

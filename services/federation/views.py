@@ -25,7 +25,7 @@ from penstock.link import external
 from penstock.link.client import Address
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
-from services.federation.appender import Appenders
+from services.federation.appenders import Appenders
 from services.federation.inflow import Inflow
 from services.federation.pump import Job, Place, Pump, Report
 from services.federation.settings import FederationSettings

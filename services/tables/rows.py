@@ -116,11 +116,15 @@ class Rows:
         return pl.DataFrame([name, ids, *frame.get_columns()])
 
     @staticmethod
-    def records(frame: pl.DataFrame) -> list[pl.DataFrame]:
-        """The frame in pieces that each make one record."""
+    def step(frame: pl.DataFrame) -> int:
+        """Rows of the frame that make one record."""
         pieces = max(-(-int(frame.estimated_size()) // (RECORD_BYTES // 2)), 1)
-        step = -(-frame.height // pieces)
-        return [frame.slice(at, step) for at in range(0, frame.height, step)]
+        return max(-(-frame.height // pieces), 1)
+
+    @staticmethod
+    def fits(frame: pl.DataFrame) -> bool:
+        """Whether the frame may be one record."""
+        return int(frame.estimated_size()) <= RECORD_BYTES
 
     # ---------------------------------------------------------------- from the log
 

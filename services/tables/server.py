@@ -68,7 +68,7 @@ class Server:
                 web.post("/v1/unsubscribe", self._unsubscribe),
                 web.get("/v1/tables/{db}/{table}", self._describe), web.get("/v1/tables/{db}/{table}/rows", self._rows),
                 web.post("/v1/tables/{db}/{table}/rows", self._write), web.get("/v1/tables/{db}/{table}/offset", self._offset),
-                web.post("/v1/tables/{db}/{table}/offset", self._set_offset),
+                web.post("/v1/tables/{db}/{table}/offset", self._set_offset), web.get("/v1/tables/{db}/{table}/producer", self._producer),
             ]
         )  # fmt: skip
         return app
@@ -301,6 +301,14 @@ class Server:
             return await self._forward(request, replica, data, error)
         return web.json_response({"rows": rows, "node": self._settings.alias})
 
+    async def _producer(self, request: web.Request) -> web.Response:
+        """The last write of a producer that is certain, as the leader knows it; 0: none."""
+        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        if not self._session(replica).serving:
+            raise not_leader(replica.name, "it is about to")
+        known = replica.copy.producers.get(request.query.get("id", ""))
+        return web.json_response({"sequence": known.sequence if known is not None else 0})
+
     async def _forward(self, request: web.Request, replica: Replica, data: bytes, error: PenstockError) -> web.Response:
         standing = self._standing(replica)
         if not standing.leader or standing.leader == self._settings.alias:
@@ -460,9 +468,10 @@ def _write_of(data: bytes) -> Write:
         meta = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
         producer, sequence = meta["penstock.producer"], int(meta["penstock.seq"])
         settled = int(meta.get("penstock.settled", sequence))
+        after = int(meta["penstock.after"]) if "penstock.after" in meta else None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, ValueError) as wrong:
         raise SchemaError("this is no write", code="E_BODY", detail=str(wrong)[:200]) from None
     if not 0 < len(producer) <= 128 or sequence < 1:
         raise SchemaError("a write has a producer of at most 128 characters and a sequence number from 1 on", code="E_BODY")
     done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    return Write(producer, sequence, settled, table.replace_schema_metadata(None), len(data), done)
+    return Write(producer, sequence, settled, table.replace_schema_metadata(None), len(data), done, after)

@@ -28,7 +28,7 @@ from services.tables.copy import keys_of
 from services.tables.replica import Content, Replica
 from services.tables.rows import Rows
 from services.tables.stamp import Part, Producers, Trace, pack
-from services.tables.writes import Cut, Entry, Offset, Write, cuts, judge
+from services.tables.writes import Cut, Entry, Offset, Write, cuts, ends, judge
 
 log = get(__name__)
 #: writes that share records, at most: bytes
@@ -246,7 +246,11 @@ class Session:
             key = (write.producer, write.sequence)
             self._under_way.discard(key)
             waiting = self._repeats.pop(key, [])
-            self._refused[key] = error
+            if write.after is not None:
+                # its rows may come again in other writes: none of them is there
+                self._producers.note(Part(write.producer, write.after, 0, 0 if write.after else -1))
+            else:
+                self._refused[key] = error
             while len(self._refused) > _REFUSED:
                 self._refused.popitem(last=False)
         self._answer([write, *waiting], error)
@@ -261,9 +265,10 @@ class Session:
         if keys and frame.height:
             taken = self._new_keys(frame.select(keys))
             self._accepted = frame[taken]
-        sizes = [piece.height for piece in Rows.records(self._accepted)] if self._accepted.height else []
-        ends = np.cumsum(sizes).tolist() or [0]
-        return cuts(writes, taken, ends)
+        begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
+        borders = np.searchsorted(taken, begins).tolist()
+        accepted = self._accepted
+        return cuts(writes, taken, ends(borders, Rows.step(accepted), lambda low, high: Rows.fits(accepted[low:high])))
 
     def _new_keys(self, keys: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Places of the rows whose key is not there yet; they count as there from now on. The one loop over rows: a key is an object."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +18,11 @@ from services.tables.stamp import Part
 
 @dataclass(eq=False)
 class Write:
-    """Rows of one producer. `settled`: it has an answer for every write before this sequence number."""
+    """Rows of one producer. `settled`: it has an answer for every write before this sequence number.
+
+    `after`: for a producer whose numbers have gaps, and who may cut the same rows into other writes when it begins anew. The write counts
+    only if the producer's last one has exactly this number (0: there is none).
+    """
 
     producer: str
     sequence: int
@@ -25,6 +30,7 @@ class Write:
     data: pa.Table
     size: int
     done: asyncio.Future[int]
+    after: int | None = None
     #: rows that are in the log already, from a leader that died in the middle of it
     skip: int = 0
 
@@ -59,8 +65,16 @@ def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
     """What a write is: new, all there already, or there in part (then `skip` says how far).
 
     Raises:
-        SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived.
+        SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived, or its last one is not the one that this one follows.
     """
+    reached = last.sequence if last is not None else 0
+    if write.after is not None and reached != write.sequence:
+        if reached == write.after:
+            return "new"
+        raise SchemaError(
+            f"write {write.sequence} of a producer does not follow its last one", code="E_SEQUENCE", detail=f"that is {reached}",
+            hint="ask how far the producer is, and send what lies behind that",
+        )  # fmt: skip
     if last is not None and write.sequence < last.sequence:
         return "repeat"
     if last is not None and write.sequence == last.sequence:
@@ -88,6 +102,26 @@ class Cut:
     complete: list[Entry] = field(default_factory=list)
     #: accepted rows of each write in it
     counts: list[int] = field(default_factory=list)
+
+
+def ends(borders: Sequence[int], step: int, small: Callable[[int, int], bool]) -> list[int]:
+    """Where records end that hold about *step* rows. A small write is never cut: it is in the log or it is not.
+
+    Args:
+        borders: where writes begin, and where the last one ends.
+        small: whether the rows between two places fit into one record.
+    """
+    found: list[int] = []
+    low, total = 0, borders[-1]
+    while low < total:
+        high = min(low + step, total)
+        after = bisect_left(borders, high)
+        begin, end = borders[after - 1], borders[after]
+        if end > high and small(begin, end):
+            high = begin if begin > low else end
+        found.append(high)
+        low = high
+    return found or [0]
 
 
 def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[int]) -> list[Cut]:

@@ -138,10 +138,12 @@ class Node:
             self.bus.report()
             self.read()
 
-    def write(self, producer: str, sequence: int, data: pa.Table, settled: int | None = None) -> asyncio.Future[int]:
+    def write(
+        self, producer: str, sequence: int, data: pa.Table, settled: int | None = None, *, after: int | None = None
+    ) -> asyncio.Future[int]:
         done: asyncio.Future[int] = self.loop.create_future()
         assert self.session is not None
-        self.session.submit(Write(producer, sequence, settled if settled is not None else sequence, data, data.nbytes, done))
+        self.session.submit(Write(producer, sequence, settled if settled is not None else sequence, data, data.nbytes, done, after))
         return done
 
     def numbers(self) -> list[Any]:

@@ -123,6 +123,60 @@ async def test_of_a_write_in_several_records_only_the_rest_is_written_by_the_nex
     assert b.numbers() == list(range(40_000))
 
 
+async def test_a_small_write_is_in_one_record_beside_whatever_else_is_sent(nodes: Nodes) -> None:
+    a, b = nodes(limit=100_000)
+    a.lead(1)
+    a.settle()
+    for i in range(20):
+        a.write(f"p{i}", 1, rows(*range(5_000 * i, 5_000 * (i + 1)), sym="x" * 8))
+    assert a.session is not None
+    a.session.work()
+    records = len(a.bus.queue)
+    assert records > 2
+    a.bus.pass_on(records // 2)
+    b.lead(2)
+    b.settle()
+    there = b.numbers()
+    assert 0 < len(there) < 100_000
+    assert len(there) % 5_000 == 0, "each of them is there or not"
+
+
+async def test_a_write_that_says_what_it_follows_counts_behind_that_only(nodes: Nodes) -> None:
+    a, b = nodes()
+    a.lead(1)
+    a.settle()
+    first = a.write("p", 30, rows(1, 2, 3), after=0)
+    assert a.session is not None
+    a.session.work()
+    # the producer has begun anew, and cuts its rows differently: what is under way must neither be doubled nor called certain
+    other, same = a.write("p", 20, rows(1, 2), after=0), a.write("p", 30, rows(1, 2, 3), after=0)
+    a.session.work()
+    assert [await settled(f) for f in (first, other, same)] == ["waits", "E_SEQUENCE", "waits"]
+    a.settle()
+    assert [await settled(f) for f in (first, same)] == [3, 3]
+    ahead, bad = a.write("p", 50, rows(5), after=40), a.write("p", 40, rows(4, sym="x" * 9), after=30)
+    a.settle()
+    assert [await settled(f) for f in (ahead, bad)] == ["E_SEQUENCE", "E_ROW"]
+    b.lead(2)
+    b.settle()
+    more = b.write("p", 40, rows(4), after=30)
+    b.settle()
+    assert await settled(more) == 1
+    assert b.numbers() == [1, 2, 3, 4]
+
+
+async def test_rows_that_were_refused_may_come_in_another_write(nodes: Nodes) -> None:
+    a, _ = nodes()
+    a.lead(1)
+    a.settle()
+    bad = a.write("p", 20, rows(1, 2, sym="x" * 9), after=0)
+    a.settle()
+    good = a.write("p", 10, rows(1), after=0)
+    a.settle()
+    assert [await settled(f) for f in (bad, good)] == ["E_ROW", 1]
+    assert a.numbers() == [1]
+
+
 async def test_writes_out_of_order_are_refused_so_that_nothing_is_skipped(nodes: Nodes) -> None:
     a, _ = nodes()
     a.lead(1)

@@ -1,0 +1,47 @@
+"""The appenders of this process: one for each table and producer. A newer connection of a producer fences the older one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+from penstock.bus import Admin, Publisher
+from penstock.catalog.model import Table
+from services.federation.appender import Appender, Place, held
+from services.federation.leaders import LeaderAppender, Leaders
+
+AnyAppender: TypeAlias = Appender | LeaderAppender
+
+
+class Appenders:
+    """Thread-safe; `open` blocks."""
+
+    def __init__(self, bootstrap: str, segments_dir: str, bus: Publisher, admin: Admin, leaders: Leaders) -> None:
+        self._bootstrap, self._segments, self._bus, self._admin, self._leaders = bootstrap, segments_dir, bus, admin, leaders
+        self._lock = threading.Lock()
+        self._known: dict[tuple[int, str], AnyAppender] = {}
+
+    def open(
+        self, table: Table, producer: str | None, owner: int, present: Callable[[], Table | None]
+    ) -> tuple[AnyAppender, dict[int, Place]]:
+        """An appender that knows what is there; fences the producer's earlier one. Raises BusError, StateError."""
+        if producer is None:
+            return self._made(table, None, {}, present), {}
+        key = (table.id, producer)
+        with self._lock:
+            before = self._known.pop(key, None)
+        places = before.close(30.0) if before is not None else None
+        if places is None:
+            places = {} if table.replicated is not None else held(
+                self._bootstrap, self._admin, self._segments, owner, table, producer
+            )  # fmt: skip
+        made = self._made(table, producer, places, present)
+        with self._lock:
+            self._known[key] = made
+        return made, places
+
+    def _made(self, table: Table, producer: str | None, places: dict[int, Place], present: Callable[[], Table | None]) -> AnyAppender:
+        if table.replicated is not None:
+            return LeaderAppender(present, producer, self._leaders)
+        return Appender(present, producer, self._bus, dict(places))
