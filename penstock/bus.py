@@ -299,8 +299,8 @@ class Reader:
             "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _log,
         }  # fmt: skip
         self._fatal: BusError | None = None
-        #: partitions read to the end they had when their last record was read
-        self.at_end: set[tuple[str, int]] = set()
+        #: partitions read to the end they had when their last record was read, and that end
+        self.at_end: dict[tuple[str, int], int] = {}
         self._consumer = Consumer(config)
         self.add(offsets)
 
@@ -343,7 +343,7 @@ class Reader:
                 self._refuse(error, message)
                 continue
             where = _where(message)
-            self.at_end.discard(where)
+            self.at_end.pop(where, None)
             found.setdefault(where, []).append(message)
         return [
             Batch(
@@ -358,7 +358,7 @@ class Reader:
     def _refuse(self, error: KafkaError, message: Message) -> None:
         topic, partition = _where(message)
         if error.name() == "_PARTITION_EOF":
-            self.at_end.add((topic, partition))
+            self.at_end[topic, partition] = int(message.offset() or 0)
             return
         if error.retriable() or error.name() in _TRANSIENT:
             return  # librdkafka tries again by itself

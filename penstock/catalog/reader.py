@@ -40,6 +40,8 @@ class CatalogReader:
         self._changed = threading.Condition()
         self._listeners: list[Callable[[list[Changed]], None]] = []
         self._caught_up = False
+        #: offset up to which the log was read, with the marks of transactions, which make no revision
+        self._read = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"catalog-{client_id}", daemon=True)
 
@@ -73,6 +75,10 @@ class CatalogReader:
             raise BusError("the catalog does not get there in time", detail=f"at revision {self.catalog.revision}", retryable=True)
         return self.catalog
 
+    def catch_up(self, end: int, timeout: float = 10.0) -> Catalog:
+        """Wait until the log is applied up to *end*, the offset at which it ended for somebody. Raises BusError: not in time."""
+        return self.wait_for(lambda _: self._read >= end, timeout)
+
     def close(self) -> None:
         self._stop.set()
         if self._thread.is_alive():
@@ -90,15 +96,16 @@ class CatalogReader:
             try:
                 with Reader(self._bootstrap, start, client_id=self._client_id, committed=True, ends=True) as reader:
                     while not self._stop.is_set():
-                        self._take(reader.read(timeout=0.5), _PARTITION in reader.at_end)
+                        self._take(reader.read(timeout=0.5), reader.at_end.get(_PARTITION))
             except BusError as error:
                 _log.warning("catalog cannot be read for now", error=str(error))
                 self._stop.wait(0.3)
 
-    def _take(self, batches: list[Batch], at_end: bool) -> None:
+    def _take(self, batches: list[Batch], end: int | None) -> None:
         changes = [change for batch in batches for change in self._apply(batch)]
         with self._changed:
-            self._caught_up = self._caught_up or at_end
+            self._caught_up = self._caught_up or end is not None
+            self._read = max(self._read, self.catalog.revision, end or 0)
             self._changed.notify_all()
         for listener in self._listeners if changes else ():
             try:

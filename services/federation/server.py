@@ -19,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from prometheus_client import Counter, Gauge
@@ -52,6 +52,7 @@ from services.federation.scope import Scope
 from services.federation.settings import FederationSettings
 from services.federation.subscription import Out, Subscription, begin
 
+T = TypeVar("T")
 log = get(__name__)
 #: frames of an append that may wait to be written
 _FRAMES = 64
@@ -220,15 +221,22 @@ class Doorway:
         await self._say(connection, channel, {"type": "answer", **found})
 
     async def _describe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
-        scope = Scope.of(request)
+        scope, user = Scope.of(request), self._users[connection]
+        database, name = str(request.get("database") or ""), str(request.get("table", ""))
         if scope is not None:
-            table, child = scope.table(self._catalog.catalog, str(request.get("table", "")), self._find)
+            table, child = await self._known(lambda: scope.table(self._catalog.catalog, name, self._find))
         else:
-            table, child = self._find_for(
-                self._users[connection], "READ", str(request.get("database") or ""), str(request.get("table", ""))
-            )
+            table, child = await self._known(lambda: self._find_for(user, "READ", database, name))
         self._access.require(self._users[connection], "READ", table)
         await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
+
+    async def _known(self, look: Callable[[], T]) -> T:
+        """What *look* finds, also when it was made just now and has not come here yet. Raises PenstockError."""
+        try:
+            return look()
+        except CatalogError:
+            await asyncio.to_thread(self._store.catch_up)
+            return look()
 
     def _may_read(self, user: str, sql: str, database: str) -> None:
         """READ on every table of a query; of what is not there nothing is said. Raises AuthError, SqlError."""
@@ -282,6 +290,7 @@ class Doorway:
     async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
+        await asyncio.to_thread(self._store.catch_up)
         self._may_read(self._users[connection], sql, database)
         pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
 
@@ -306,7 +315,7 @@ class Doorway:
             await self._relay(connection, channel, request, entry, select)
             return
         user = self._users[connection]
-        table, child = self._find_for(user, "READ", node.db or str(request.get("database", "")), node.name)
+        table, child = await self._known(lambda: self._find_for(user, "READ", node.db or str(request.get("database", "")), node.name))
         require_log(table)
         feed = await self._feeds.of(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
@@ -431,7 +440,9 @@ class Doorway:
 
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         user = self._users[connection]
-        table, child = self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")))
+        table, child = await self._known(
+            lambda: self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")))
+        )
         require_log(table, writing=True)
         if child is not None:
             raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")

@@ -249,7 +249,7 @@ def read_topic(bootstrap: str, topic: str, *, committed: bool = False) -> dict[i
     left = {tp: starts[tp] for tp, e in ends.items() if e > starts[tp]}
     found: dict[int, list[bytes]] = {p: [] for _, p in ends}
     with Reader(bootstrap, left, client_id="faults", committed=committed, ends=True) as reader:
-        while not set(left) <= reader.at_end:
+        while not set(left) <= reader.at_end.keys():
             for batch in reader.read(50_000, 1.0):
                 found[batch.partition] += [v for v in batch.values if v is not None]
     return found

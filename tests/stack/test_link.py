@@ -246,6 +246,21 @@ def test_a_slow_reader_waits_for_itself_alone(serving: RunningMesh) -> None:
         assert sorted(_gather(slow, 4000)["v"].to_list()) == list(range(4000))
 
 
+def test_what_was_made_just_now_is_known_here_and_in_the_store(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE fresh PARTITIONS 1")
+        for i in range(40):
+            client.execute(f"CREATE TABLE fresh.t{i} (ts TIMESTAMP, v INT)")
+            assert link.query(f"SELECT v FROM fresh.t{i}").num_rows == 0
+            client.execute(f"CREATE TABLE fresh.u{i} (ts TIMESTAMP, v INT)")
+            if i % 3 == 0:
+                assert link.describe(f"u{i}", "fresh").name == f"u{i}"
+            elif i % 3 == 1:
+                link.subscribe(f"SELECT v FROM fresh.u{i}").expect("subscribed", 10)
+            else:
+                link.append(f"u{i}", "fresh").expect("opened", 10)
+
+
 def test_tables_without_a_log_are_read_and_not_followed(serving: RunningMesh) -> None:
     with client_of(serving) as client, link_to(serving) as link:
         client.execute("CREATE DATABASE nolog PARTITIONS 1")
