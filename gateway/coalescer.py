@@ -41,6 +41,8 @@ class Write:
     #: the right to write under an idempotency key; such a write leaves in records of its own
     claim: Claim | None = None
     digest: str = ""
+    #: id under which its rows are followed
+    trace: str | None = None
 
 
 @dataclass

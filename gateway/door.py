@@ -7,6 +7,7 @@ foreign pages, or that are too large; never lets an exception become a stack tra
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from gateway import http
-from penstock import audit, log
+from penstock import audit, log, traces
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.limits import Open, Rate
 from penstock.login import Login, query_credentials
 
 _log = log.get("gateway.door")
 _USER = "penstock.user"
+_UNTRACED = contextlib.nullcontext()
 #: holds a token, for the console
 COOKIE = "penstock_session"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,7 +44,8 @@ class Door:
         @functools.wraps(handler)
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
-                with self.open.entered(request.remote or ""):
+                trace = traces.given(request.headers)
+                with self.open.entered(request.remote or ""), traces.bound(trace) if trace is not None else _UNTRACED:
                     request[_USER] = user = await self.admit(request)
                     self.rate.spend(user)
                     return await handler(request)

@@ -160,7 +160,7 @@ class Ledger:
                     mine = [v for v in mine if key.encode() in v]
                     if mine:
                         records = codec.decode(mine).records
-                        count = records.filter(pl.col("trace") == _TRACE + key).height
+                        count = records.filter(pl.col("trace").str.split("\n").list.first() == _TRACE + key).height
                         found[batch.partition] = found.get(batch.partition, 0) + count
                     if batch.next_offset >= ends[at]:
                         open_.pop(at, None)

@@ -10,6 +10,7 @@ import asyncio
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, tzinfo
+from functools import partial
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -20,6 +21,7 @@ from gateway.coalescer import Write
 from gateway.idempotency import Ledger, Receipt
 from gateway.publisher import Publisher
 from gateway.rows import Layout
+from penstock import log, traces
 from penstock.access import Access
 from penstock.catalog.model import ROW_ID, Database, Right, Table
 from penstock.catalog.view import Catalog
@@ -27,6 +29,7 @@ from penstock.codec import TableCodec
 from penstock.errors import CatalogError
 from penstock.foreign import MESSAGE_ID
 
+_log = log.get("gateway.intake")
 Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
 
@@ -106,7 +109,10 @@ class Intake:
         refuse_virtual(layout)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
-        write = Write(layout, rows, count, size, loop.create_future(), child, tz)
+        trace = traces.current()
+        write = Write(layout, rows, count, size, loop.create_future(), child, tz, trace=trace)
+        if trace is not None:
+            write.done.add_done_callback(partial(_tell, layout, trace))
         if layout.replicated:
             return self._replicate(write, key)
         if layout.foreign:
@@ -206,3 +212,13 @@ class Intake:
             code="E_NO_TABLE",
             hint=f'did you mean "{close[0]}"?' if close else "",
         )
+
+
+def _tell(layout: Layout, trace: str, done: asyncio.Future[Receipt]) -> None:
+    """Log what became of rows that are followed."""
+    error = None if done.cancelled() else done.exception()
+    table = f"{layout.database}.{layout.table}"
+    if done.cancelled() or error is not None:
+        _log.info("rows were not written", table=table, trace=trace, reason=str(error or "cancelled"))
+    else:
+        _log.info("rows are in the log", table=table, trace=trace, rows=done.result().rows)

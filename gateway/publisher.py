@@ -20,7 +20,7 @@ from gateway.children import Children
 from gateway.coalescer import Coalescer, Write
 from gateway.idempotency import Ledger, Receipt
 from gateway.rows import Layout
-from penstock import log
+from penstock import log, traces
 from penstock.bus import Delivery
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
@@ -124,9 +124,11 @@ class Publisher:
         codec = self._codec(layout, catalog)
         counts = [f.height for _, f in prepared]
         claim = writes[0].claim
-        records = codec.encode_partitioned(
-            frame, layout.partitions, writes=counts, trace=claim.trace if claim else None, max_bytes=RECORD_BYTES
-        )
+        mark = claim.trace if claim else ""
+        trace = traces.stamp(next((w.trace for w in reversed(writes) if w.trace is not None), None), mark)
+        # records are cut as if nobody followed them: a retry may come without a trace
+        room = RECORD_BYTES + len(trace or "") - len(mark)
+        records = codec.encode_partitioned(frame, layout.partitions, writes=counts, trace=trace, max_bytes=room)
         self._send(layout.topic, claim.rest(records) if claim else records, writes, counts)
 
     def _prepare(

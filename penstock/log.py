@@ -1,6 +1,7 @@
 """Logs: one JSON object a line on standard error, from structlog and from the standard library alike.
 
-ERROR: something is lost, wrong or down. WARNING: unexpected, but recovered. INFO: a state changed. What happens per record is DEBUG.
+ERROR: something is lost, wrong or down. WARNING: unexpected, but recovered. INFO: a state changed. What happens per record is DEBUG,
+unless its writer wants to follow it (`penstock.traces`).
 Refused here: files and rotation, which belong to whoever started the process.
 """
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from penstock import log, names
+from penstock import log, names, traces
 from penstock.bus import Admin
 from penstock.cli import app
 from penstock.cli.display import rooms_table
@@ -105,13 +105,19 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
 
 @app.command()
 def logs(
-    room: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor")],
+    room: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor; with --trace none: all")] = "",
     data_dir: DataDir = DATA_DIR,
     lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as it grows")] = False,
+    trace: Annotated[str, typer.Option(help="only what is about rows that were written under this trace id, in the order of time")] = "",
 ) -> None:
-    """Show the log of one room."""
-    path = Layout(data_dir.expanduser().absolute()).log(room)
+    """Show the log of one room, or what all of them say about the rows of one trace."""
+    layout = Layout(data_dir.expanduser().absolute())
+    path = layout.log(room)
+    if trace:
+        for line in traces.logged(trace, [path] if room else sorted(path.parent.glob("*.log"))):
+            typer.echo(line)
+        return
     if not path.exists():
         raise ConfigError(f"no log of {room}", detail=str(path), hint=f"logs are kept for {', '.join(ALL_ROOMS)}, supervisor")
     command = ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]

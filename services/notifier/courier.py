@@ -221,6 +221,9 @@ class Courier:
             self._around.metrics.settled(parcel, delivered=delivered, waited=waited)
             if waited:
                 self.pending[parcel.stream] -= len(parcel.text)
+            if parcel.trace is not None:
+                said = "a target was told" if delivered else "a target was not told"
+                log.info(said, target=self._label, stream=parcel.name, trace=parcel.trace, events=parcel.events)
         self._around.settled(self.target)
 
     # -- while it is down -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from penstock.catalog.model import StreamEntry
 from penstock.records import EventsRecord
@@ -44,6 +44,7 @@ class Parcel:
     events: int
     text: str
     targets: tuple[Target, ...]
+    trace: str | None = None
 
 
 def targets_of(entry: StreamEntry) -> tuple[Target, ...]:
@@ -58,7 +59,7 @@ def pack(entry: StreamEntry, record: EventsRecord, partition: int, offset: int, 
     if notify is None or not targets or (record.history and not notify.history):
         return None
     wanted = {*notify.on, "WINDOW_INVALIDATION"}
-    events = [e for e in json.loads(record.events, parse_constant=_no_number) if e.get("eventType") in wanted]
+    events = [e for e in events_of(record) if e.get("eventType") in wanted]
     if not events:
         return None
     message = {
@@ -68,7 +69,14 @@ def pack(entry: StreamEntry, record: EventsRecord, partition: int, offset: int, 
     }
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
     name = f"{entry.database}.{entry.name}"
-    return Parcel(partition, offset, entry.id, name, record.producer, (record.offset, record.ordinal), len(events), text, targets)
+    position = (record.offset, record.ordinal)
+    return Parcel(partition, offset, entry.id, name, record.producer, position, len(events), text, targets, record.trace)
+
+
+def events_of(record: EventsRecord) -> list[dict[str, Any]]:
+    """A record's events as targets and subscribers get them. Raises ValueError when they are none."""
+    events: list[dict[str, Any]] = json.loads(record.events, parse_constant=_no_number)
+    return events if record.trace is None else [{**event, "traceId": record.trace} for event in events]
 
 
 def _no_number(_: str) -> None:

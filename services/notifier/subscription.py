@@ -20,6 +20,7 @@ from penstock.cursor import Cursor
 from penstock.errors import SchemaError
 from penstock.feed import Slice
 from penstock.records import EventsRecord, decode
+from services.notifier.parcel import events_of
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _events(piece: Slice) -> Iterator[tuple[int, EventsRecord, list[dict[str, An
     for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
         try:
             record = decode(EventsRecord, value)
-            yield offset, record, json.loads(record.events, parse_constant=lambda _: None)
+            yield offset, record, events_of(record)
         except (SchemaError, ValueError):
             continue
 

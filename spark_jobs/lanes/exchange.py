@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from penstock import names
+from penstock import names, traces
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 from penstock.partition import partition
@@ -38,14 +38,14 @@ class Sender:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
-    def rows(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
+    def rows(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
         """Send a unit's rows of one stream to the partitions of their groups."""
         if stream.child is not None:
             rows = rows.filter(pl.col("tbname").str.to_lowercase() == stream.child)
         if rows.height:
-            stream.guard(lambda: self._send(stream, table, rows, first, last), first, last)
+            stream.guard(lambda: self._send(stream, table, rows, first, last, trace), first, last)
 
-    def _send(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
+    def _send(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
         lane = self._lane
         assert stream.route is not None
         stream.count(rows)
@@ -53,6 +53,8 @@ class Sender:
         parts, failed = stream.route.split(table.id, table.time_column, rows, lane.stored(stream.plan))
         producer = names.exchange_producer(stream.id, lane.topic, lane.partition)
         for place, part in parts:
+            if trace is not None:
+                part = part.with_columns(pl.lit(trace).alias(traces.COLUMN))
             pieces = 1 + int(part.estimated_size()) // _MAX_BYTES
             size = -(-part.height // pieces)
             cuts = range(0, part.height, size)
@@ -144,6 +146,7 @@ class ExchangeLane(Lane):
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
+        followed: dict[int, str] = {}
         for i in range(len(records)):
             offset, value = int(records.offsets[i]), records.values[i]
             try:
@@ -153,6 +156,9 @@ class ExchangeLane(Lane):
                 self.bury(offset, "E_MALFORMED", str(error), value, int(records.times[i]))
                 continue
             self._before.setdefault(record.producer, self._seen.get(record.producer, (-1, -1)))
+            if traces.COLUMN in rows.columns:
+                followed[record.stream] = str(rows[traces.COLUMN][0])
+                rows = rows.drop(traces.COLUMN)
             if not self.repeated(record.producer, record.offset, record.ordinal):
                 frames.setdefault(record.stream, []).append(rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64)))
         first, last = int(records.offsets[0]), int(records.offsets[-1])
@@ -161,7 +167,7 @@ class ExchangeLane(Lane):
             if stream is not None:
                 rows = pl.concat(parts, how="diagonal")
                 steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
-                stream.apply(self._full(stream.plan, rows.with_columns(_step=steps).drop("_record")), first, last)
+                stream.apply(self._full(stream.plan, rows.with_columns(_step=steps).drop("_record")), first, last, followed.get(stream_id))
         self._before = {}
 
     @staticmethod

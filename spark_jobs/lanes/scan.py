@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from penstock import names
+from penstock import names, traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded
 from penstock.partition import partition as place
@@ -71,7 +71,7 @@ class ScanLane(Lane):
         for table_id, found in parts.items():
             rows = self._rows(tables[table_id], records, found)
             if rows.height:
-                self._to_streams(tables[table_id], rows, first, last)
+                self._to_streams(tables[table_id], rows, first, last, _newest_trace(found))
 
     def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
         """The unit's rows of one table in the kernels' input layout."""
@@ -147,15 +147,15 @@ class ScanLane(Lane):
             sample = part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
             self.bury(int(str(offset)), code, f"{part.height} rows: {reason}", sample, int(part["_now"][0]))
 
-    def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int) -> None:
+    def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
         for stream in list(self.streams.values()):
             plan = stream.plan
             if table.id not in plan.source.table_ids or stream.status == "failed":
                 continue
             if plan.path == "exchange":
-                self._sender.rows(stream, table, rows, first, last)
+                self._sender.rows(stream, table, rows, first, last, trace)
             else:
-                stream.apply(rows, first, last)
+                stream.apply(rows, first, last, trace)
 
     # -- the rest of a lane's answers -----------------------------------------------------------------------------------------
 
@@ -207,6 +207,16 @@ class ScanLane(Lane):
         if control.kind == "tick":
             return stream.timed and stream.plan.path == "scan"
         return control.table is None or control.table == stream.plan.source.table_id
+
+
+def _newest_trace(parts: Sequence[_Part]) -> str | None:
+    """Of the unit's records of one table, the trace id of the last that has one."""
+    found: list[tuple[int, str]] = []
+    for part in parts:
+        meta = part.decoded.records
+        if (newest := traces.newest(meta.get_column("trace"))) is not None:
+            found.append((part.index[int(meta["_record"][newest[0]])], newest[1]))
+    return max(found)[1] if found else None
 
 
 def _by_schema(ids: Sequence[int]) -> list[tuple[int, Sequence[int]]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from penstock import log, names
+from penstock import log, names, traces
 from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import StreamPlan
@@ -71,11 +71,11 @@ class LiveStream:
         self._kernel = make_kernel(self.plan, history)
         self._kernel.restore(saved)
 
-    def apply(self, rows: pl.DataFrame, first: int, last: int) -> None:
-        """Feed the rows of the unit first..last and publish what comes of them."""
+    def apply(self, rows: pl.DataFrame, first: int, last: int, trace: str | None = None) -> None:
+        """Feed the rows of the unit first..last and publish what comes of them, under the trace of the newest that has one."""
         if (kernel := self._kernel) is not None:
             self.count(rows)
-            self.guard(lambda: self._publish(kernel.apply(rows), first, last), first, last)
+            self.guard(lambda: self._publish(kernel.apply(rows), first, last, trace), first, last)
 
     def count(self, rows: pl.DataFrame) -> None:
         """Rows of the source have come; behind the exchange they were counted before it."""
@@ -163,7 +163,7 @@ class LiveStream:
             _log.exception("kernel failed", stream=self.plan.name, first=first, last=last)
             self.fail(f"{type(error).__name__}: {error}")
 
-    def _publish(self, emission: Emission, first: int, last: int) -> None:
+    def _publish(self, emission: Emission, first: int, last: int, trace: str | None = None) -> None:
         if emission.rows is not None and emission.rows.height:
             codec = self._worker.target(self.plan.target.table_id)
             if codec is None:
@@ -172,12 +172,15 @@ class LiveStream:
             ordinals: Counter[int] = Counter()
             self.stats.rows_out += emission.rows.height
             for partition, value in codec.encode_partitioned(
-                emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last
+                emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last, trace=traces.stamp(trace)
             ):
                 self._outbox.send(self.producer, table.topic, partition, last, ordinals[partition], value)
                 ordinals[partition] += 1
         if emission.events:
-            self._events(emission.events, first, last)
+            self._events(emission.events, first, last, trace)
+        if trace is not None:
+            results = emission.rows.height if emission.rows is not None else 0
+            _log.info("rows were computed", stream=self.plan.name, trace=trace, offset=last, results=results, events=len(emission.events))
         if emission.late is not None and emission.late.height:
             self._late(emission.late, last)
         if emission.failed is not None and emission.failed.height:
@@ -200,10 +203,10 @@ class LiveStream:
             self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
             lines = lines[taken:]
 
-    def _events(self, events: list[dict[str, object]], first: int, last: int) -> None:
+    def _events(self, events: list[dict[str, object]], first: int, last: int, trace: str | None) -> None:
         record = EventsRecord(
             stream=self.id, stream_name=f"{self.plan.database}.{self.plan.name}", producer=self.producer, from_offset=first, offset=last,
-            events=json.dumps(events, separators=(",", ":"), default=str),
+            events=json.dumps(events, separators=(",", ":"), default=str), trace=trace,
         )  # fmt: skip
         partition = self.id % names.BUILT_IN_TOPICS[names.EVENTS]
         self._outbox.send(self.producer, names.EVENTS, partition, last, 0, encode(record))

@@ -67,3 +67,9 @@ def test_targets_and_their_keys() -> None:
     assert targets_of(entry()) == (Target("ws://h:1/a", "pause"),)
     for target in (*targets_of(drop), *targets_of(entry())):
         assert Target.of_key(target.key(3)) == (3, target)
+
+
+def test_events_say_what_they_were_traced_by() -> None:
+    made = pack(entry(), replace(record([event(), event()]), trace="abc"), 0, 9, now=1)
+    assert made is not None and made.trace == "abc"
+    assert [e["traceId"] for e in json.loads(made.text)["streams"][0]["events"]] == ["abc", "abc"]
