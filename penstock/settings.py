@@ -66,7 +66,7 @@ class Settings(BaseSettings):
     #: operator state and segments may live in an object store: fsspec URLs are fine
     state_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "state"))
     segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
-    #: where snodes keep backups and standbys find them: a directory, or an fsspec URL of an object store
+    #: where snodes keep backups and standbys find them: a directory, host:path or rsync://… for rsync, or an fsspec URL of an object store
     checkpoint_backup_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "backup"))
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)

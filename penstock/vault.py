@@ -1,4 +1,4 @@
-"""Backups: whole or not there at all, every byte under a digest, in a directory or any object store that fsspec knows.
+"""Backups: whole or not there at all, every byte under a digest, in a directory, behind rsync, or in an object store that fsspec knows.
 
 A vault holds subjects (a query of the stream jobs, a deployment). A subject has `objects/`, files named by the digest of what they hold and
 shared by all its backups, and one sealed list of files per backup, `<time>-<number>.backup`, which is written last: that publishes it.
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
 
-from penstock import log
+from penstock import log, rsync
 from penstock.errors import StateError
 
 VERSION = 1
@@ -70,11 +70,15 @@ class Vault:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._fs: Any
+        self._root: str
         try:
-            self._fs, self._root = fsspec.core.url_to_fs(url)
+            self._fs, self._root = rsync.opened(url) or fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
             raise StateError(
-                f"no backups can be kept in {masked(url)}", detail=str(error), hint="a directory, or a URL of fsspec"
+                f"no backups can be kept in {masked(url)}",
+                detail=str(error),
+                hint="a directory, host:path or rsync://… for rsync, or a URL of fsspec",
             ) from None
         self._local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
 
@@ -115,7 +119,10 @@ class Vault:
 
     def sweep(self, subject: str, now: float) -> int:
         """Remove objects that no backup of *subject* names, when they are old enough; how many. *now*: wall time, seconds."""
-        used = {i.digest for b in self.backups(subject) for i in b.items}
+        backups = self.backups(subject)
+        if not backups:
+            return 0  # or they cannot be read just now
+        used = {i.digest for b in backups for i in b.items}
         gone = 0
         for path in self._files(f"{self._root}/{subject}/objects"):
             digest = path.rpartition("/")[2]
@@ -133,7 +140,7 @@ class Vault:
         """Published backups of *subject*, the newest first; a damaged list is reported and left out.
 
         Raises:
-            StateError: one is of a newer version.
+            StateError: one is of a newer version, or cannot be read just now.
         """
         found = []
         for path in self._ls(f"{self._root}/{subject}"):
@@ -227,8 +234,10 @@ class Vault:
     def _open(self, path: str) -> Backup | None:
         try:
             head, _, body = bytes(self._fs.cat_file(path)).partition(b"\n")
-        except OSError:
-            return None
+        except FileNotFoundError:
+            return None  # removed meanwhile
+        except OSError as down:
+            raise StateError("a list of a backup cannot be read", detail=f"{masked(path)}: {down}"[:300]) from None
         parts = head.split(b" ")
         if len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit() and int(parts[2]) > VERSION:
             raise StateError(f"backup {path} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")

@@ -31,7 +31,7 @@ BackupDir = Annotated[
     typer.Option(
         "--backup-dir",
         envvar=["PENSTOCK_CHECKPOINT_BACKUP_DIR", "checkpointBackupDir"],
-        help="directory or fsspec URL; default: backup/ in the data directory",
+        help="directory, rsync place or fsspec URL; default: backup/ in the data directory",
     ),
 ]
 StateDir = Annotated[str | None, typer.Option(envvar="PENSTOCK_STATE_DIR", help="default: state/ in the data directory")]

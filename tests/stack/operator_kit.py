@@ -220,8 +220,8 @@ class OperatorKit:
 
 @contextmanager
 def operator_kit(directory: Path, rooms: tuple[str, ...] = ROOMS, **environment: str) -> Iterator[OperatorKit]:
-    """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment* without `PENSTOCK_SPARK_`."""
-    own = {f"PENSTOCK_SPARK_{name.upper()}": value for name, value in environment.items()}
+    """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment*: the jobs' settings, others as variables."""
+    own = {name if name.startswith("PENSTOCK_") else f"PENSTOCK_SPARK_{name.upper()}": value for name, value in environment.items()}
     with running_mesh(directory, rooms=rooms, environment=own) as mesh:
         kit = OperatorKit(mesh)
         try:

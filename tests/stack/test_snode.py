@@ -18,6 +18,7 @@ from penstock.checkpoints import newest_verified
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.vault import Backup, Vault
+from tests.rsync_daemon import needs_rsync, rsync_daemon
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
 from tests.stack.operator_kit import OperatorKit, operator_kit
@@ -87,6 +88,28 @@ def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Pa
         kit.drain("k")
         check(kit, load.all(), targets)
         assert "state restored from a backup" in kit.mesh.layout.log("spark").read_text()
+
+
+@needs_rsync
+@pytest.mark.timeout(900)
+def test_backups_go_to_an_rsync_daemon_and_a_lost_disk_comes_back_from_there(tmp_path: Path) -> None:
+    with rsync_daemon(tmp_path / "daemon") as (url, there):
+        place = f"{url}/mesh"
+        with operator_kit(tmp_path / "mesh", ROOMS, PENSTOCK_CHECKPOINT_BACKUP_DIR=place, **QUICK) as kit:
+            kit.commit([Snode(kit.writer.new_id(), 1)])
+            source, targets = start(kit)
+            vault = Vault(str(there / "mesh"))
+            load = Load(kit, source)
+            with load.flowing():
+                first = backed_up(vault, subject(kit))
+                backed_up(vault, subject(kit), sum(first.facts["positions"].values()) + 200)
+                driver = kit.mesh.pid("spark")
+                lose_disk(kit.mesh)
+                kit.mesh.wait_ready("spark", not_pid=driver, seconds=400)
+            kit.drain("k")
+            check(kit, load.all(), targets)
+            assert "state restored from a backup" in kit.mesh.layout.log("spark").read_text()
+            assert newest_verified(Vault(place), subject(kit)) is not None
 
 
 @pytest.mark.timeout(900)

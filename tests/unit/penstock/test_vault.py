@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import StateError
 from penstock.vault import PART, Backup, Item, Vault, masked
+from tests.rsync_daemon import needs_rsync, rsync_daemon
 
 
 def made(vault: Vault, number: int, **files: bytes) -> Backup:
@@ -18,9 +20,13 @@ def made(vault: Vault, number: int, **files: bytes) -> Backup:
     return backup
 
 
-@pytest.fixture(params=["directory", "object store"])
-def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Vault:
-    return Vault(str(tmp_path / "v") if request.param == "directory" else f"memory://{tmp_path}")
+@pytest.fixture(params=["directory", "object store", pytest.param("rsync", marks=needs_rsync)])
+def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Vault]:
+    if request.param == "rsync":
+        with rsync_daemon(tmp_path / "daemon") as (url, _):
+            yield Vault(f"{url}/below/here")
+        return
+    yield Vault(str(tmp_path / "v") if request.param == "directory" else f"memory://{tmp_path}")
 
 
 def test_what_is_published_comes_back_newest_first(vault: Vault, tmp_path: Path) -> None:

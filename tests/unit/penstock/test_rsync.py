@@ -1,0 +1,70 @@
+"""A directory behind a real rsync daemon, file by file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import StateError
+from penstock.rsync import opened
+from penstock.vault import Backup, Vault, masked
+from tests.rsync_daemon import PASSWORD, needs_rsync, rsync_daemon
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("rsync://keeper:s%20e@host:8730/vault/a/", "rsync://keeper@host:8730/vault/a"),
+        ("rsync://host/vault", "rsync://host/vault"),
+        ("backup.example.com:/srv/penstock", "backup.example.com:/srv/penstock"),
+        ("keeper@host:penstock/", "keeper@host:penstock"),
+        ("host::vault/a", "host::vault/a"),
+        ("/srv/penstock", None),
+        ("relative/path:x", None),
+        ("s3://bucket/a", None),
+        ("memory://a", None),
+    ],
+)
+def test_what_is_meant_for_rsync(place: str, path: str | None) -> None:
+    found = opened(place)
+    assert (None if found is None else found[1]) == path
+
+
+@needs_rsync
+def test_files_are_written_listed_read_and_removed(tmp_path: Path) -> None:
+    with rsync_daemon(tmp_path) as (url, there):
+        assert PASSWORD not in masked(url)
+        fs, root = opened(url) or pytest.fail("not meant for rsync")
+        with pytest.raises(FileNotFoundError):
+            fs.info(f"{root}/a/b/one")
+        assert fs.ls(root, detail=False) == []
+        with fs.open(f"{root}/a/b/one", "wb") as out:
+            out.write(b"\0first\n")
+        fs.pipe_file(f"{root}/a/b/wo*[x]", b"x" * 3_000_000)
+        fs.pipe_file(f"{root}/a/b/wow", b"stays")
+        assert (there / "a" / "b" / "one").read_bytes() == fs.cat_file(f"{root}/a/b/one") == b"\0first\n"
+        assert (fs.info(f"{root}/a/b/wo*[x]")["size"], fs.isdir(f"{root}/a")) == (3_000_000, True)
+        assert abs(fs.modified(f"{root}/a/b/one").timestamp() - time.time()) < 60
+        assert (fs.ls(root, detail=False), sorted(fs.find(root))) == ([f"{root}/a"], [f"{root}/a/b/{n}" for n in ("one", "wo*[x]", "wow")])
+        fs.rm_file(f"{root}/a/b/wo*[x]")
+        assert sorted(p.name for p in (there / "a" / "b").iterdir()) == ["one", "wow"]
+        with pytest.raises(RuntimeError), fs.open(f"{root}/a/half", "wb") as out:
+            out.write(b"half of it")
+            raise RuntimeError
+        assert not (there / "a" / "half").exists()
+
+
+@needs_rsync
+def test_a_daemon_that_is_away_is_an_error_and_nothing_is_swept(tmp_path: Path) -> None:
+    with rsync_daemon(tmp_path) as (url, there):
+        vault = Vault(url)
+        backup = Backup("q.1", 1, 1, (vault.put("q.1", "a", b"x"),))
+        vault.publish(backup)
+    assert vault.sweep("q.1", time.time() + 10_000) == 0
+    with pytest.raises(OSError, match="rsync"):
+        vault.put("q.1", "b", b"y")
+    with pytest.raises(StateError, match="missing"):
+        vault.read(backup, backup.items[0])
+    assert len([p for p in there.rglob("*") if p.is_file()]) == 2
