@@ -13,8 +13,10 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import fastavro
@@ -27,8 +29,9 @@ import pyruhvro
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.errors import SchemaError
+from penstock.fewrows import FewRows
 from penstock.names import MAX_NAME_BYTES
-from penstock.partition import partition_of
+from penstock.partition import partition, partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
@@ -48,6 +51,8 @@ _PLAIN = {"BOOL": "boolean", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "s
 _SIZE = {"boolean": 2, "float": 5, "double": 9, "long": 11, "int": 11}
 
 _Ints = npt.NDArray[np.int64]
+#: a single row is all of its stretch
+_ONE: _Ints = np.array([0, 1])
 #: what did not fit: name, and which rows
 _Failed = list[tuple[str, npt.NDArray[np.bool_]]]
 
@@ -58,13 +63,19 @@ class Decoded:
 
     rows    : `_record` UInt32 (index into the input), `_write` UInt32 (running number of the client write), `_op` Int8,
               `tbname`, then the newest version's columns and tags under their own names, TIMESTAMP as Int64 ticks
-    records : one line per good record: `_record`, `rows` UInt32, `producer`, `from_offset`, `offset`, `ordinal`, `last`, `trace`
     bad     : (index, reason) of each record that cannot be used
+    stamps  : (index, producer, offset, ordinal) of each good record that has a producer
     """
 
     rows: pl.DataFrame
-    records: pl.DataFrame
     bad: list[tuple[int, str]]
+    stamps: list[tuple[int, str, int, int]]
+    _records: Callable[[], pl.DataFrame]
+
+    @cached_property
+    def records(self) -> pl.DataFrame:
+        """One line per good record: `_record`, `rows` UInt32, `producer`, `from_offset`, `offset`, `ordinal`, `last`, `trace`."""
+        return self._records()
 
 
 def schema_ids(values: Sequence[bytes | None]) -> _Ints:
@@ -145,12 +156,15 @@ class TableCodec:
         self._reference = fastavro.parse_schema({**self._wire, "fields": self._wire["fields"][2:]})
         self._rows_type, self._batch_schema = self._arrow_types()
         self._sources = _sources(table, self.version)
+        self._few = self._few_rows() if self._fast else None
 
     # ---------------------------------------------------------------- decode
 
     def decode(self, values: Sequence[bytes | None] | pa.Array | pa.ChunkedArray) -> Decoded:
         """Decode record values of this schema id. What is wrong with a record is told in `bad`; nothing raises."""
         items: list[bytes | None] = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else list(values)
+        if self._few is not None and (few := self._few.decode(items)) is not None:
+            return Decoded(few.rows, [], few.stamps, few.frame)
         bad: list[tuple[int, str]] = []
         batches: list[tuple[int, pa.RecordBatch]] = []
         self._read(items, 0, batches, bad)
@@ -167,7 +181,10 @@ class TableCodec:
             bad = sorted({index: reason for index, reason in reversed(bad)}.items())
             gone = pl.Series([index for index, _ in bad], dtype=pl.UInt32).implode()
             rows, records = rows.filter(~pl.col("_record").is_in(gone)), records.filter(~pl.col("_record").is_in(gone))
-        return Decoded(rows, records, bad)
+        stamps: list[tuple[int, str, int, int]] = []
+        if records["producer"].null_count() < records.height:
+            stamps = records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal").rows()
+        return Decoded(rows, bad, stamps, lambda: records)
 
     def _read(self, items: list[bytes | None], start: int, out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]) -> None:
         """Decode *items*, halving them around the ones that cannot be."""
@@ -253,6 +270,9 @@ class TableCodec:
         if not rows.height:
             return []
         meta = _Meta(producer, from_offset, offset, trace)
+        if rows.height == 1:
+            place = partition(rows.item(0, "tbname"), partitions)
+            return [(place, value) for value in self._encode(rows, _ONE, writes, meta, max_bytes)[0]]
         numbers = partition_of(rows["tbname"], partitions).to_numpy().astype(np.int64)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
@@ -277,6 +297,13 @@ class TableCodec:
         self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int
     ) -> tuple[list[bytes], list[int]]:
         """Values of each stretch ends[i]..ends[i+1] of *rows*, and the stretch each value is of."""
+        if writes is None and max_bytes >= MAX_RECORD_BYTES and self._few is not None and (bodies := self._few.bodies(rows)) is not None:
+            stamp: dict[str, Any] = {
+                "writes": [], "producer": meta.producer, "from_offset": meta.from_offset, "offset": meta.offset,
+                "ordinal": meta.ordinal, "last": True, "trace": meta.trace,
+            }  # fmt: skip
+            parts = [(i, bodies[low:high]) for i, (low, high) in enumerate(pairwise(ends)) if low < high]
+            return [self._few.encode({"rows": part, **stamp}) for _, part in parts], [i for i, _ in parts]
         struct, fixed, texts = self._struct(rows)
         write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
         if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != rows.height):
@@ -350,6 +377,15 @@ class TableCodec:
         if any(fields[i].null_count for i in (0, 1)):
             raise SchemaError(f"a row of table {self.table.name} has no table name or no time", code="E_NULL_TIME")
         return pa.StructArray.from_arrays(fields, fields=list(self._rows_type)), fixed, texts
+
+    def _few_rows(self) -> FewRows:
+        time, *others = self._columns
+        written: list[tuple[str, str, pl.DataType]] = [
+            ("tbname", "tbname", pl.String()), (wire_name(time.name), time.name, pl.Int64()), ("op", "_op", pl.Int8()),
+            *((wire_name(c.name), c.name, c.type.polars()) for c in others),
+        ]  # fmt: skip
+        sources = [(column, None if place is None else written[place][0]) for column, place, _ in self._sources]
+        return FewRows(self._reference, frame_of(self.schema_id), sources, written)
 
     def _arrow_types(self) -> tuple[pa.StructType, pa.Schema]:
         def wire(column: Column) -> pa.DataType:

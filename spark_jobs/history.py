@@ -88,8 +88,7 @@ class _Tail:
             if codec is None:
                 continue
             decoded = codec.decode(batch.values[low:high])
-            stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-            repeats = [r for r, producer, offset, ordinal in stamped.iter_rows() if self._repeated(producer, (offset, ordinal))]
+            repeats = [r for r, producer, offset, ordinal in decoded.stamps if self._repeated(producer, (offset, ordinal))]
             rows = decoded.rows.filter(~pl.col("_record").is_in(repeats)) if repeats else decoded.rows
             record = rows["_record"].to_numpy()
             factor = TICKS_PER_SECOND[codec.table.precision] // 1000

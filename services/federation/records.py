@@ -40,8 +40,7 @@ def _decode(piece: Slice, table: Table) -> Found:
         if not len(place):
             continue
         decoded = TableCodec(table, schema_id).decode([values[i] for i in place])
-        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in stamped.iter_rows()]
+        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in decoded.stamps]
         record = decoded.rows["_record"].to_numpy()
         starts = np.flatnonzero(np.diff(record.astype(np.int64), prepend=-1))
         row = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))

@@ -90,8 +90,7 @@ def _decode(piece: Slice, table: Table) -> _Rows:
     for schema_id, indexes in _runs(ids, np.flatnonzero(np.isin(ids, table.schema_ids))):
         decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])
         place = np.asarray(indexes, dtype=np.uint32)
-        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in stamped.iter_rows()]
+        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in decoded.stamps]
         at = pl.Series("_at", place[decoded.rows["_record"].to_numpy()], dtype=pl.UInt32)
         frames.append(decoded.rows.drop("_record", "_write").with_columns(at))
     if not frames:

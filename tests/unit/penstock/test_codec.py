@@ -106,6 +106,37 @@ def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
     assert_frame_equal(one.records, other.records)
 
 
+@settings(max_examples=100, deadline=None)
+@given(frames(FAST), st.booleans())
+def test_the_short_cut_for_few_rows_and_the_long_way_agree(rows: pl.DataFrame, stamped: bool) -> None:
+    short, long = TableCodec(table(FAST)), TableCodec(table(FAST))
+    long._few = None
+    stamp: dict[str, Any] = {"producer": "p", "from_offset": 1, "offset": 2, "trace": "t"} if stamped else {}
+    values = short.encode(rows, **stamp)
+    assert long.encode(rows, **stamp) == values
+    assert short.encode_partitioned(rows[:1], 4, **stamp) == long.encode_partitioned(rows[:1], 4, **stamp)
+    values += long.encode(rows, writes=[1, rows.height - 1], **stamp)
+    one, other = short.decode(values), long.decode(values)
+    assert_frame_equal(one.rows, other.rows, check_exact=True)
+    assert_frame_equal(one.records, other.records)
+    assert one.stamps == other.stamps
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_the_short_cut_judges_no_bytes_otherwise(data: st.DataObject) -> None:
+    kinds = {"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT"), "u": ColumnType("BIGINT UNSIGNED"), "b": ColumnType("BOOL")}
+    short, long = TableCodec(table(kinds)), TableCodec(table(kinds))
+    long._few = None
+    damaged = bytearray(short.encode(pl.DataFrame({"tbname": ["d1"], "ts": [5], "v": ["abc"], "n": [1], "u": [7], "b": [True]}))[0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    one, other = short.decode([bytes(damaged)]), long.decode([bytes(damaged)])
+    assert one.bad == other.bad
+    assert_frame_equal(one.rows, other.rows, check_exact=True)
+    assert_frame_equal(one.records, other.records)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_any_bytes_are_bad_or_good_and_the_rest_goes_on(data: st.DataObject) -> None:
