@@ -1,6 +1,6 @@
 """The way in: Spark's batches of a task, drained by a thread into a bounded queue, taken out as many as there are.
 
-Spark hands over one record at a time with a filler behind it; a kernel call costs the same for one record as for hundreds, so what has
+Spark hands over one record at a time and a filler with it; a kernel call costs the same for one record as for hundreds, so what has
 arrived while the last unit ran becomes the next unit. The queue is bounded in records and bytes: a full one stops the thread, and so Spark.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,16 @@ class Records:
 
     def slice(self, start: int, stop: int) -> Records:
         return Records(self.topic, self.partition, self.offsets[start:stop], self.times[start:stop], self.values[start:stop])
+
+    def chosen(self, places: Sequence[int]) -> Records:
+        at = np.asarray(places, np.int64)
+        return Records(self.topic, self.partition, self.offsets[at], self.times[at], [self.values[i] for i in places])
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """*parts*, of one topic-partition, as one."""
+    offsets, times = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "times"))
+    return Records(parts[0].topic, parts[0].partition, offsets, times, [value for p in parts for value in p.values])
 
 
 class Inbox:
@@ -73,8 +83,10 @@ class Inbox:
     def _drain(self) -> None:
         try:
             for batch in self._source:
-                if batch.num_rows == 1 and batch.column(2).null_count:
-                    continue  # the filler
+                if batch.column(2).null_count:
+                    batch = batch.filter(batch.column(2).is_valid())  # without the filler
+                    if not batch.num_rows:
+                        continue
                 with self._changed:
                     self._changed.wait_for(lambda: self._records < self._max_records and self._bytes < self._max_bytes)
                     self._queue.append(batch)

@@ -6,7 +6,9 @@ knowing which topics there are.
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,10 @@ from spark_jobs.settings import SparkSettings
 
 _JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 _RECORD = "struct(topic, partition, offset, timestamp, value)"
+#: of the 104 bytes that every system allows, what the name that Spark chooses leaves
+_LONGEST_DIRECTORY = 60
+#: the bits of Spark's row number that count within a task
+_ROW_OF_TASK = (1 << 33) - 1
 
 #: why each is set: docs/decisions/0010-real-time-mode.md
 _SESSION = {
@@ -35,11 +41,20 @@ _SESSION = {
     "spark.sql.session.timeZone": "UTC",
 }
 _PER_MODE: dict[Mode, dict[str, str]] = {
-    # one record at a time: a larger batch would wait until it is full; the operator coalesces by itself
-    "realtime": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"},
+    # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
+    "realtime": {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2",
+        # row numbers are not for streams, says Spark, because they start afresh with each epoch: here they have to
+        "spark.sql.streaming.unsupportedOperationCheck": "false",
+    },
     # a bound in bytes makes Spark add up its vectors after every row (only this number turns it off): the count has to do
     "microbatch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "500", "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"},
 }
+
+
+def socket_directory(own: str) -> str:
+    """Where Spark and its workers meet: in *own*, unless the paths of sockets there would be longer than a socket's may be. Pure."""
+    return own if len(os.fsencode(own)) <= _LONGEST_DIRECTORY else "/tmp"  # noqa: S108  only their owner can connect to them
 
 
 @dataclass
@@ -68,6 +83,9 @@ class SparkSessions:
             "spark.executor.extraJavaOptions": _JVM,
             "spark.python.daemon.module": "spark_jobs.daemon",
             "spark.python.worker.reuse": "true",
+            # on a TCP socket without TCP_NODELAY, as Spark's is, a record waits up to 40 ms for the one before it to be acknowledged
+            "spark.python.unix.domain.socket.enabled": "true",
+            **({"spark.python.unix.domain.socket.dir": socket_directory(tempfile.gettempdir())} if local else {}),
             "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
             # one worker per partition is the parallelism: threads below it would only fight over the cores
             "spark.executorEnv.POLARS_MAX_THREADS": "1",
@@ -141,5 +159,7 @@ class SparkSessions:
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()
         if mode == "microbatch":
             return loaded.select("topic", "partition", "offset", "timestamp", "value")
-        # a filler row behind every record: Spark hands a row over only when the next one has come
-        return loaded.selectExpr(f"inline(array({_RECORD}, null))")
+        # Spark hands two rows over when a third has come: the filler behind a record sends it off and goes with the next one, and the
+        # very first record of a task has one in front
+        numbered = loaded.selectExpr("*", f"monotonically_increasing_id() & {_ROW_OF_TASK} AS row")
+        return numbered.selectExpr(f"inline(if(row = 0, array(null, {_RECORD}, null), array({_RECORD}, null)))")

@@ -38,6 +38,15 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
     assert inbox.take(None) is None
 
 
+def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
+    inbox = Inbox(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)]), max_records=100, max_bytes=1 << 20)
+    inbox._thread.join()
+    records = inbox.take(None)
+    assert records is not None
+    assert records.offsets.tolist() == [0, 1, 2]
+    assert records.values == [b"v0", b"v1", b"v2"]
+
+
 def test_limits_cut() -> None:
     inbox = Inbox(iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
     sizes = []
