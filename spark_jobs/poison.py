@@ -31,7 +31,7 @@ class Poison:
         """Whether the record must run in a unit of its own. *bound*: outputs of the unit are published, so that cutting it
         otherwise would change their positions; that is done only after a second death.
         """
-        return self._suspect(offset) and (not bound or self._deaths >= LIMIT - 1)
+        return self.suspects(offset) and (not bound or self._deaths >= LIMIT - 1)
 
     def limit(self, first: int, last: int, *, bound: bool) -> int:
         """Where a unit that begins at *first* has to end: in front of a suspect, which must not hide in the unit of its neighbours."""
@@ -42,9 +42,13 @@ class Poison:
         """Whether the record has killed often enough."""
         return self._first == self._last == offset and self._deaths >= LIMIT
 
+    def suspects(self, offset: int) -> bool:
+        """Whether the record was at work in a death."""
+        return self._first <= offset <= self._last
+
     def begin(self, first: int, last: int) -> None:
         """A unit goes to work."""
-        os.pwrite(self._file, _MARK.pack(first, last, (self._deaths if self._suspect(first) else 0) + 1), 0)
+        os.pwrite(self._file, _MARK.pack(first, last, (self._deaths if self.suspects(first) else 0) + 1), 0)
 
     def clear(self) -> None:
         """The unit is done."""
@@ -52,6 +56,3 @@ class Poison:
 
     def close(self) -> None:
         os.close(self._file)
-
-    def _suspect(self, offset: int) -> bool:
-        return self._first <= offset <= self._last

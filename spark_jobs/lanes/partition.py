@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _PATIENCE = 30.0
+#: records put off that are worked on together at the latest
+_UNSETTLED = 64
 #: how long a stream's catalog entry may be behind the control record that points at it
 _CATALOG_PATIENCE = 20.0
 _KERNEL_CONTROLS = ("pause", "resume", "resume_skip", "flush", "recalculate")
@@ -176,18 +179,41 @@ class Lane(ABC):
             self._advance(unit)
             self.snapshot()
             return end
-        self._poison.begin(first, last)
-        self.worker.failpoints.scan(unit.values)
         if ids[start] == names.CONTROL_SCHEMA_ID:
-            self._control_unit(first, unit)
-        else:
-            self.data_unit(unit, ids[start:end])
-        if self._replay:
-            self.worker.failpoints.reach("mid_replay")
-        self._poison.clear()
+            self.settle()
+        with self.at_work(first, last):
+            self.worker.failpoints.scan(unit.values)
+            if ids[start] == names.CONTROL_SCHEMA_ID:
+                self._control_unit(first, unit)
+            else:
+                self.data_unit(unit, ids[start:end])
+            if self._replay:
+                self.worker.failpoints.reach("mid_replay")
         self._advance(unit)
+        if self.unsettled >= _UNSETTLED:
+            self.settle()
         self.worker.failpoints.reach("after_produce", self.outbox.wait)
         return end
+
+    @contextmanager
+    def at_work(self, first: int, last: int) -> Iterator[None]:
+        """What is done inside is done to the records first..last: a death there counts for them."""
+        self._poison.begin(first, last)
+        yield
+        self._poison.clear()
+
+    def suspicious(self, offset: int) -> bool:
+        """Whether the record is one of those of which one may have killed a predecessor."""
+        return self._poison.suspects(offset)
+
+    @property
+    def unsettled(self) -> int:
+        """How many records are put off."""
+        return 0
+
+    def settle(self) -> None:
+        """Work on the records that `data_unit` has put off."""
+        return
 
     def _advance(self, unit: Records) -> None:
         self.next = int(unit.offsets[-1]) + 1
@@ -417,6 +443,7 @@ class Lane(ABC):
 
     def snapshot(self) -> None:
         """Take the state as it is now; it is written once everything published up to here is in the log."""
+        self.settle()
         if self._saving is not None:
             self._saving.result(_PATIENCE)
         full = self._files.full_due

@@ -14,13 +14,13 @@ import polars as pl
 
 from penstock import names, traces
 from penstock.catalog.model import Table
-from penstock.codec import Decoded
+from penstock.codec import Decoded, schema_ids
 from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from spark_jobs.history import StoredHistory, TableHistory
-from spark_jobs.input import Records
+from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.stream import LiveStream
@@ -45,12 +45,43 @@ class ScanLane(Lane):
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         self._histories: dict[int, TableHistory] = {}
         self._right: dict[int, set[str]] = {}
+        self._unread: list[Records] = []
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
         self._sender = Sender(self)
 
     # -- data -------------------------------------------------------------------------------------------------------------
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+        read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
+        unread = [i for i, schema_id in enumerate(ids) if self._unasked(schema_id, read)]
+        if unread and not self.suspicious(int(records.offsets[0])):
+            self._unread.append(records if len(unread) == len(ids) else records.chosen(unread))
+            kept = sorted(set(range(len(ids))).difference(unread))
+            records, ids = records.chosen(kept), [ids[i] for i in kept]
+        if len(records):
+            self._work(records, ids)
+
+    def _unasked(self, schema_id: int, read: set[int]) -> bool:
+        """Whether records under *schema_id* are of a table that is known and none of *read*."""
+        found = self.worker.catalog.catalog.schema(schema_id)
+        return found is not None and found[0].id not in read
+
+    @property
+    def unsettled(self) -> int:
+        return sum(map(len, self._unread))
+
+    def settle(self) -> None:
+        """Look into the records that no stream reads, most of them the lane's own streams' results on their way to the store.
+
+        Alone a record costs as much as dozens do together, and for these nobody waits. But what is wrong with them has to be told, and
+        how far their producers are has to be known, before a control changes who reads and before a state says that they are done.
+        """
+        if self._unread:
+            records, self._unread = joined(self._unread), []
+            with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
+                self._work(records, schema_ids(records.values).tolist())
+
+    def _work(self, records: Records, ids: Sequence[int]) -> None:
         first, last = int(records.offsets[0]), int(records.offsets[-1])
         parts: dict[int, list[_Part]] = {}
         tables: dict[int, Table] = {}
@@ -78,12 +109,9 @@ class ScanLane(Lane):
         frames = []
         for part in parts:
             rows = part.decoded.rows
-            meta = part.decoded.records
-            if meta["producer"].null_count() < meta.height:
-                stamped = meta.select("_record", "producer", "offset", "ordinal").iter_rows()
-                repeats = [r for r, producer, offset, ordinal in stamped if self.repeated(producer, offset, ordinal)]
-                if repeats:
-                    rows = rows.filter(~pl.col("_record").is_in(repeats))
+            repeats = [r for r, producer, offset, ordinal in part.decoded.stamps if self.repeated(producer, offset, ordinal)]
+            if repeats:
+                rows = rows.filter(~pl.col("_record").is_in(repeats))
             if len(parts) > 1:  # records of two versions of the table: put them back in order
                 place = np.asarray(part.index, dtype=np.uint32)[rows["_record"].to_numpy()]
                 rows = rows.with_columns(_record=pl.Series(place, dtype=pl.UInt32))

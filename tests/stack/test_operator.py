@@ -121,6 +121,19 @@ def test_what_cannot_be_used_is_a_dead_letter_and_the_rest_goes_on(kit: Operator
     assert codes == ["E_MALFORMED", "E_SCHEMA", "E_TOO_FAR_AHEAD", "E_UNKNOWN_SCHEMA", "E_UNKNOWN_SCHEMA", "E_WRONG_PARTITION"]
 
 
+def test_records_that_no_stream_reads_are_looked_into_all_the_same(kit: OperatorKit) -> None:
+    source, _, target = counted(kit, "unread")
+    kit.write(source, meter_rows(8, 800))
+    kit.drain("unread", depth=2)
+    good = TableCodec(target).encode(kit.results(target).head(1).drop("_op", strict=False))[0]
+    child = kit.results(target)["tbname"][0]
+    wrong_place = next(p for p in range(4) if p != place_of(child))
+    kit.raw(target.topic, good[:12], 2)
+    kit.raw(target.topic, good, wrong_place)
+    kit.drain("unread")
+    assert sorted(letter.code for letter in kit.dead_letters(target.topic)) == ["E_MALFORMED", "E_WRONG_PARTITION"]
+
+
 def test_a_record_that_kills_is_given_up_while_the_rest_goes_on(kit: OperatorKit) -> None:
     source, _, target = counted(kit, "poison")
     rows = meter_rows(20, 4000)

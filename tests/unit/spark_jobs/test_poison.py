@@ -11,6 +11,7 @@ def test_a_record_that_kills_is_given_up_at_its_third_death(tmp_path: Path) -> N
     path = tmp_path / "mark"
     Poison(path).begin(100, 163)  # first death: somewhere in the unit
     second = Poison(path)
+    assert [second.suspects(o) for o in (99, 100, 163, 164)] == [False, True, True, False]
     assert second.alone(130, bound=False)
     assert not second.alone(164, bound=False)
     second.begin(100, 100)
