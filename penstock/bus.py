@@ -280,10 +280,12 @@ class Reader:
 
     def __init__(
         self, bootstrap: str, offsets: Offsets, *, client_id: str, committed: bool = False, ends: bool = False, max_wait_ms: int = 100,
-        queue_bytes: int = 64 << 20, max_bytes: int = MAX_MESSAGE_BYTES, options: Mapping[str, str] | None = None,
+        queue_bytes: int = 64 << 20, queue_records: int = 100_000, max_bytes: int = MAX_MESSAGE_BYTES,
+        options: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """
         Arguments that need a word:
+            queue_records: with that many of a partition waiting to be read it fetches no more of it.
             offsets: where to begin; `BEGINNING` and `END` are allowed.
             committed: skip records of transactions that were not committed.
             ends: keep `at_end` up to date; `read` then also returns, with nothing, when an end is reached.
@@ -294,6 +296,7 @@ class Reader:
             "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
             "enable.auto.offset.store": False, "auto.offset.reset": "error", "fetch.wait.max.ms": max_wait_ms, "fetch.min.bytes": 1,
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
+            "queued.min.messages": queue_records,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
             "fetch.queue.backoff.ms": 10, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "check.crcs": True,
             "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _log,

@@ -11,12 +11,14 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import redis
 
@@ -45,6 +47,12 @@ SCHEMA_PATIENCE = 5.0
 #: how often latest rows go to Redis
 LATEST_SECONDS = 0.5
 _READER = "store"
+#: after a read of fewer records than this it rests for that many times what they took, so that others gather: taken one by one, a
+#: thousand records a second cost a core
+_FEW, _REST, _LONGEST_REST = 1000, 4, 0.1
+
+
+Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -90,12 +98,17 @@ class Intake(threading.Thread):
 
     def run(self) -> None:
         try:
-            with Reader(self._settings.kafka_bootstrap, {}, client_id="store") as reader:
+            # while it rests it fetches nothing: else the broker would answer for every single record
+            with Reader(self._settings.kafka_bootstrap, {}, client_id="store", queue_records=1) as reader:
                 while not self._halt.is_set():
                     self._follow(reader)
-                    for batch in reader.read(20_000, 0.05):
+                    batches = reader.read(20_000, 0.05)
+                    begun = time.monotonic()
+                    for batch in batches:
                         self._take(batch)
                     self._housekeep()
+                    if 0 < sum(map(len, batches)) < _FEW:
+                        self._halt.wait(min((time.monotonic() - begun) * _REST, _LONGEST_REST))
                 self._flush_all()
         except BaseException as error:  # noqa: B036  the room must see it and end
             log.exception("intake ended")
@@ -147,22 +160,13 @@ class Intake(threading.Thread):
         frames: dict[int, list[pl.DataFrame]] = {}
         deletes: list[RangeDelete] = []
         after: list[Callable[[], None]] = []
-        cuts = np.flatnonzero(np.diff(ids)) + 1
-        for low, high in zip([0, *cuts], [*cuts, len(ids)], strict=True):
-            schema_id = int(ids[low])
-            if schema_id == names.CONTROL_SCHEMA_ID:
-                self._controls(batch, tail, range(low, high), deletes, after)
-                continue
-            codec = self._codec(schema_id)
-            if codec is None:
-                if not self._catalog.catalog.was_dropped(schema_id):
-                    for i in range(low, high):
-                        self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
-                continue
-            rows = self._rows(batch, tail, codec, low, high)
-            if rows.height:
-                frames.setdefault(codec.table.id, []).append(rows)
-                self._latest.note(codec.table, rows)
+        controls = np.flatnonzero(ids == names.CONTROL_SCHEMA_ID).tolist()
+        for low, high in pairwise([-1, *controls, len(ids)]):
+            for table, rows in self._stretch(batch, tail, ids, low + 1, high):
+                frames.setdefault(table.id, []).append(rows)
+                self._latest.note(table, rows)
+            if high < len(ids):
+                self._controls(batch, tail, (high,), deletes, after)
         joined = {table: pl.concat(parts, how="diagonal_relaxed") for table, parts in frames.items()}
         tail.append(batch.next_offset, joined, deletes, time.monotonic())
         at_once = not self._owed
@@ -171,10 +175,27 @@ class Intake(threading.Thread):
             self._pay()
         self._on_read(sum(f.height for f in joined.values()), float(batch.timestamps[-1]))
 
-    def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, low: int, high: int) -> pl.DataFrame:
-        decoded = codec.decode(batch.values[low:high])
+    def _stretch(self, batch: Batch, tail: Tail, ids: Ids, low: int, high: int) -> Iterator[tuple[Table, pl.DataFrame]]:
+        """The rows of each table in the records low..high, none of which is a control; in log order."""
+        found: dict[int, tuple[Table, list[pl.DataFrame]]] = {}
+        for schema_id in dict.fromkeys(ids[low:high].tolist()):
+            places = np.flatnonzero(ids[low:high] == schema_id) + low
+            codec = self._codec(schema_id)
+            if codec is not None:
+                rows = self._rows(batch, tail, codec, places)
+                if rows.height:
+                    found.setdefault(codec.table.id, (codec.table, []))[1].append(rows)
+            elif not self._catalog.catalog.was_dropped(schema_id):
+                for i in places.tolist():
+                    self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
+        for table, parts in found.values():
+            # of two versions of a table each was decoded apart
+            yield table, parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed").sort("_offset", "_row")
+
+    def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, places: Ids) -> pl.DataFrame:
+        decoded = codec.decode([batch.values[i] for i in places.tolist()])
         for index, reason in decoded.bad:
-            self._bury(batch, low + index, "E_MALFORMED", reason)
+            self._bury(batch, int(places[index]), "E_MALFORMED", reason)
         rows = decoded.rows
         repeated = self._repeats(tail, decoded)
         if repeated:
@@ -184,13 +205,12 @@ class Intake(threading.Thread):
         starts = np.flatnonzero(np.diff(record, prepend=-1))
         place = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))
         return rows.drop("_record", "_write").with_columns(
-            _offset=pl.Series(batch.offsets[low:high][record]), _row=pl.Series(place.astype(np.uint32))
+            _offset=pl.Series(batch.offsets[places][record]), _row=pl.Series(place.astype(np.uint32))
         )
 
     def _repeats(self, tail: Tail, decoded: Decoded) -> list[int]:
         """Records of producers (streams) that were had already: a restarted operator may publish them again."""
-        stamped = decoded.records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal")
-        return [r for r, producer, offset, ordinal in stamped.iter_rows() if tail.seen(producer, offset, ordinal)]
+        return [r for r, producer, offset, ordinal in decoded.stamps if tail.seen(producer, offset, ordinal)]
 
     def _codec(self, schema_id: int) -> TableCodec | None:
         found = self._catalog.catalog.schema(schema_id)
