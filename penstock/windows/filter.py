@@ -57,6 +57,8 @@ class FilterKernel:
         if not behind.any():
             made, failed = evaluate(rows, self._expressions)
             passed = made.get_column("_pass")
+            if not passed.any():
+                return Emission(failed=failed)
             return self._publish(made if passed.all() else made.filter(passed), failed)
         rows = rows.with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
