@@ -53,10 +53,10 @@ class ScanLane(Lane):
 
     def data_unit(self, records: Records, ids: Sequence[int]) -> None:
         read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
-        unread = [i for i, schema_id in enumerate(ids) if self._unasked(schema_id, read)]
-        if unread and not self.suspicious(int(records.offsets[0])):
-            self._unread.append(records if len(unread) == len(ids) else records.chosen(unread))
-            kept = sorted(set(range(len(ids))).difference(unread))
+        unasked = {schema_id for schema_id in set(ids) if self._unasked(schema_id, read)}
+        if unasked and not self.suspicious(int(records.offsets[0])):
+            self._unread.append(records.chosen([i for i, schema_id in enumerate(ids) if schema_id in unasked]))
+            kept = [i for i, schema_id in enumerate(ids) if schema_id not in unasked]
             records, ids = records.chosen(kept), [ids[i] for i in kept]
         if len(records):
             self._work(records, ids)
