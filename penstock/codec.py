@@ -65,11 +65,13 @@ class Decoded:
               `tbname`, then the newest version's columns and tags under their own names, TIMESTAMP as Int64 ticks
     bad     : (index, reason) of each record that cannot be used
     stamps  : (index, producer, offset, ordinal) of each good record that has a producer
+    traced  : whether a record has a trace id
     """
 
     rows: pl.DataFrame
     bad: list[tuple[int, str]]
     stamps: list[tuple[int, str, int, int]]
+    traced: bool
     _records: Callable[[], pl.DataFrame]
 
     @cached_property
@@ -164,7 +166,7 @@ class TableCodec:
         """Decode record values of this schema id. What is wrong with a record is told in `bad`; nothing raises."""
         items: list[bytes | None] = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else list(values)
         if self._few is not None and (few := self._few.decode(items)) is not None:
-            return Decoded(few.rows, [], few.stamps, few.frame)
+            return Decoded(few.rows, [], few.stamps, few.traced, few.frame)
         bad: list[tuple[int, str]] = []
         batches: list[tuple[int, pa.RecordBatch]] = []
         self._read(items, 0, batches, bad)
@@ -184,7 +186,7 @@ class TableCodec:
         stamps: list[tuple[int, str, int, int]] = []
         if records["producer"].null_count() < records.height:
             stamps = records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal").rows()
-        return Decoded(rows, bad, stamps, lambda: records)
+        return Decoded(rows, bad, stamps, records["trace"].null_count() < records.height, lambda: records)
 
     def _read(self, items: list[bytes | None], start: int, out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]) -> None:
         """Decode *items*, halving them around the ones that cannot be."""

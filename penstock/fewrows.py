@@ -44,6 +44,11 @@ class Few:
         found = enumerate(self.records)
         return [(i, r["producer"], r["offset"], r["ordinal"]) for i, r in found if r["producer"] is not None]
 
+    @property
+    def traced(self) -> bool:
+        """Whether a record has a trace id."""
+        return any(r["trace"] is not None for r in self.records)
+
     def frame(self) -> pl.DataFrame:
         """The records as `Decoded.records` has them."""
         counted = [{**r, "_record": i, "rows": len(r["rows"])} for i, r in enumerate(self.records)]

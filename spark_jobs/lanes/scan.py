@@ -241,6 +241,8 @@ def _newest_trace(parts: Sequence[_Part]) -> str | None:
     """Of the unit's records of one table, the trace id of the last that has one."""
     found: list[tuple[int, str]] = []
     for part in parts:
+        if not part.decoded.traced:
+            continue
         meta = part.decoded.records
         if (newest := traces.newest(meta.get_column("trace"))) is not None:
             found.append((part.index[int(meta["_record"][newest[0]])], newest[1]))
