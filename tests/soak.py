@@ -90,6 +90,8 @@ def soak(world: World, minutes: float) -> int:
             handles = sum(value for (_, what), value in found.items() if what == "handles")
             print(f"{at:6.0f} s  rows {load.sent:8d}  MB: {shown}  handles {handles:.0f}  lag {found['streams', 'lag']:.0f}", flush=True)
     persistently(lambda: world.client.drain("soak", depth=2))
+    for check in checks:
+        check.close()
     print(f"\n{'room':<12}{'what':<9}{'first':>9}{'last':>9}{'per hour':>10}")
     wrong = []
     for (room, what), values in sorted(series.items()):

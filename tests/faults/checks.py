@@ -1,12 +1,11 @@
-"""What has to hold whatever happens. A check sets something up before the fault and verifies it when all has gone through."""
+"""What has to hold whatever happens."""
 
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import ExitStack, suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import polars as pl
 
@@ -17,55 +16,11 @@ from penstock.catalog.reader import CatalogReader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import PenstockError
 from penstock.partition import partition
+from tests.faults.check import Check
+from tests.faults.far_checks import External, StreamTables
 from tests.faults.load import TABLES, Load
-from tests.faults.world import World, persistently
 from tests.stack.conftest import eventually
 from tests.stack.notifier_kit import Receiver
-
-
-class Check(ABC):
-    """Made anew for each scenario; `db` is the database of that scenario, whose supertable `m` the load writes."""
-
-    name: str
-    #: streams on streams
-    depth = 1
-
-    def __init__(self, world: World, db: str) -> None:
-        self.world, self.db = world, db
-        self.client = world.client
-        self.streams: list[str] = []
-
-    @abstractmethod
-    def setup(self) -> None:
-        """Before the load begins."""
-
-    @abstractmethod
-    def verify(self, load: Load) -> None:
-        """When the load has ended and all has gone through."""
-
-    def close(self) -> None:  # noqa: B027 - most have nothing to close
-        """Whatever became of it."""
-
-    def stream(self, name: str, query: str, options: str = "", *, tags: str = "", notify: str = "") -> None:
-        self.streams.append(name)
-        self.client.execute(f"CREATE STREAM {name} {options} INTO {name}_r {tags} AS {query} {notify}", database=self.db)
-
-    def ask(self, sql: str) -> pl.DataFrame:
-        return persistently(lambda: pl.DataFrame(self.client.query(sql, database=self.db).table))
-
-    def same(self, found: pl.DataFrame, expected: pl.DataFrame, what: str) -> None:
-        """Compare as sets of rows; numbers with a fraction as far as sums in another order agree."""
-        expected = expected.rename(dict(zip(expected.columns, found.columns, strict=True)))
-        left, right = (f.with_columns(pl.col(pl.Float64, pl.Float32).round(6)).sort(pl.all()) for f in (found, expected))
-        right = right.cast({c: t for c, t in left.schema.items() if right.schema[c] != t})  # type: ignore[arg-type]
-        if not left.equals(right):
-            lost, more = (
-                right.join(left, on=left.columns, how="anti", nulls_equal=True),
-                left.join(right, on=left.columns, how="anti", nulls_equal=True),
-            )
-            raise AssertionError(
-                f"{what}: {left.height} rows, expected {right.height}\nmissing {lost.head(5)}\nnot expected {more.head(5)}"
-            )
 
 
 class Rows(Check):
@@ -95,7 +50,7 @@ WINDOWS = {
 
 
 class Windows(Check):
-    """Every kind of window, on close and at once: what SELECT computes over the rows."""
+    """Every kind of window, on close, at once and by the clock: what SELECT computes over the rows."""
 
     name = "windows"
 
@@ -104,13 +59,14 @@ class Windows(Check):
             options = "TRIGGER WINDOW_CLOSE" + (" WATERMARK 1s" if kind == "count" else "")
             self._make(f"w_{kind}", clause, options)
         self._make("at_once", WINDOWS["interval"], "TRIGGER AT_ONCE")
+        self._make("delayed", WINDOWS["interval"], "TRIGGER MAX_DELAY 5s")
 
     def _make(self, name: str, clause: str, options: str) -> None:
         query = f"SELECT _wstart AS w, count(*) AS c, sum(v) AS s FROM m PARTITION BY tbname AS src {clause}"
         self.stream(name, query, options, tags="TAGS (src VARCHAR(16))")
 
     def verify(self, load: Load) -> None:
-        for name, kind in [*((f"w_{k}", k) for k in WINDOWS), ("at_once", "interval")]:
+        for name, kind in [*((f"w_{k}", k) for k in WINDOWS), ("at_once", "interval"), ("delayed", "interval")]:
             found = self.ask(f"SELECT src, w, c, s FROM {name}_r")
             expected = self.ask(f"{_CALC} {WINDOWS[kind]}").rename({"t": "src"})
             if kind in ("count", "event"):  # the last one of a table is not over, FLUSH or not
@@ -181,6 +137,15 @@ class Notifications(Check):
         with suppress(PenstockError, OSError):
             for update in self._subscription:
                 self._seen += [(e["tableName"], e["windowStart"]) for e in update.items if e["eventType"] == "WINDOW_CLOSE"]
+
+    @contextmanager
+    def meanwhile(self) -> Iterator[None]:
+        """The target is away while the fault happens; what it misses waits for it."""
+        self._receiver.down()
+        try:
+            yield
+        finally:
+            self._receiver.up()
 
     def verify(self, load: Load) -> None:
         found = self.ask("SELECT tbname AS t, w FROM told_r")
@@ -255,5 +220,4 @@ def read_topic(bootstrap: str, topic: str, *, committed: bool = False) -> dict[i
     return found
 
 
-CHECKS: tuple[type[Check], ...] = (Rows, Windows, Groups, Chain, Notifications, Once)
-Facts = dict[str, Any]
+CHECKS: tuple[type[Check], ...] = (Rows, Windows, Groups, Chain, Notifications, Once, StreamTables, External)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.report import Report
+from tests.faults.scenarios import SCENARIOS
 
 #: 1: the part for CI; 0: all but that part; else all
 QUICK = {"1": True, "0": False}.get(os.environ.get("QUICK", ""))
@@ -36,4 +37,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("faults")
         terminalreporter.write(_report.text())
         if os.environ.get("RECORD") == "1":
-            _report.record()
+            _report.record(s.name for s in SCENARIOS)

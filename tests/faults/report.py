@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tests.documents import ROOT
 
 PAGE = ROOT / "docs/faults.md"
+_HEAD = ["scenario", "recovered", "promised"]
 _SIGNS = {"passed": "ok", "skipped": "skipped", "failed": "FAILED"}
 
 
@@ -24,16 +26,33 @@ class Report:
         self._times[scenario] = (seconds, limit)
 
     def text(self) -> str:
-        checks = list(dict.fromkeys(c for row in self.rows.values() for c in row))
-        lines = [f"| scenario | recovered | promised | {' | '.join(checks)} |", f"|---|---|---|{'---|' * len(checks)}"]
+        return _table([_HEAD + self._checks(), *self._lines().values()])
+
+    def record(self, order: Iterable[str], section: str = "streams") -> None:
+        """Put what was seen into the page's table, between its markers; scenarios of *order* that were not played keep their lines."""
+        page = PAGE.read_text(encoding="utf-8")
+        marked = re.compile(rf"(<!-- {section} -->\n)(.*?)(<!-- /{section} -->)", re.DOTALL)
+        found = marked.search(page)
+        assert found is not None
+        head, *old = [[c.strip() for c in line.strip("|").split("|")] for line in found[2].split("\n") if line.startswith("| ")]
+        lines = self._lines()
+        if head == _HEAD + self._checks():
+            lines = {cells[0]: cells for cells in old} | lines
+        table = _table([_HEAD + self._checks(), *(lines[name] for name in order if name in lines)])
+        PAGE.write_text(page[: found.start()] + f"{found[1]}\n{table}\n{found[3]}" + page[found.end() :], encoding="utf-8")
+
+    def _checks(self) -> list[str]:
+        return list(dict.fromkeys(c for row in self.rows.values() for c in row))
+
+    def _lines(self) -> dict[str, list[str]]:
+        """The cells of each scenario that was played."""
+        found = {}
         for scenario, row in self.rows.items():
             seconds, limit = self._times.get(scenario, (float("nan"), float("nan")))
-            cells = " | ".join(row.get(c, "") for c in checks)
-            lines.append(f"| {scenario} | {seconds:.1f} s | {limit:.0f} s | {cells} |")
-        return "\n".join(lines) + "\n"
+            found[scenario] = [scenario, f"{seconds:.1f} s", f"{limit:.0f} s", *(row.get(c, "") for c in self._checks())]
+        return found
 
-    def record(self, section: str = "streams") -> None:
-        """Replace the table in the page, between its markers."""
-        page = PAGE.read_text(encoding="utf-8")
-        marked = re.compile(rf"(<!-- {section} -->\n).*?(<!-- /{section} -->)", re.DOTALL)
-        PAGE.write_text(marked.sub(lambda m: f"{m[1]}\n{self.text()}\n{m[2]}", page), encoding="utf-8")
+
+def _table(lines: list[list[str]]) -> str:
+    head, *rest = [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join([head, "|" + "---|" * len(lines[0]), *rest]) + "\n"

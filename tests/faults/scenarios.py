@@ -1,7 +1,8 @@
 """What can happen. Each scenario breaks something of a running mesh and returns when the broken part is there again.
 
 `limit` is the promise: seconds after the fault within which rows go through all streams again (on a quiet machine; a busy one gets
-four times that). It is printed in docs/faults.md.
+four times that). It is printed in docs/faults.md. What has to be prepared before a fault does not count: such a scenario says when it
+struck.
 """
 
 from __future__ import annotations
@@ -14,20 +15,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from penstock import names
-from penstock.bus import Admin, Publisher
+from penstock.bus import Publisher
+from penstock.catalog.reader import CatalogReader
+from penstock.codec import TableCodec
 from penstock.records import ControlRecord, encode
-from tests.faults.load import Load
+from tests.faults.load import TABLES, Load, rows
 from tests.faults.world import World, persistently
 from tests.stack.conftest import eventually
 
 
 @dataclass(frozen=True)
 class Scenario:
+    """`act` breaks what it is about in a mesh under load of a database; it may give the moment (monotonic) of the fault."""
+
     name: str
-    act: Callable[[World, Load, str], None]
+    act: Callable[[World, Load, str], float | None]
     limit: float
     quick: bool = False
 
@@ -42,7 +48,7 @@ def _driver(world: World, _load: Load, _db: str) -> None:
 
 def _jvm(world: World, _load: Load, _db: str) -> None:
     driver = world.mesh.pid("spark")
-    next(p for p in world.jobs() if p.name() == "java").kill()
+    world.jvm().kill()
     world.mesh.wait_ready("spark", not_pid=driver, seconds=180)
 
 
@@ -58,6 +64,10 @@ def _redis_data(world: World, load: Load, _db: str) -> None:
         world.lose_redis()
         # tags of tables that only rows made known come back with rows; what was told to nobody else does not
         persistently(lambda: world.client.execute("SHOW DATABASES"))
+
+
+def _table_leader(world: World, _load: Load, _db: str) -> None:
+    world.kill(world.table_leader())
 
 
 def _torn_state(world: World, _load: Load, db: str) -> None:
@@ -82,31 +92,42 @@ def _backed_up(world: World, db: str, beyond: int = 0) -> int:
     return eventually(look, 60)
 
 
-def _lost_disk(world: World, _load: Load, db: str) -> None:
+def _lost_disk(world: World, _load: Load, db: str) -> float:
     _backed_up(world, db)
+    began = time.monotonic()
     with world.jobs_dead():
         shutil.rmtree(world.state)
+    return began
 
 
-def _corrupted_backup(world: World, _load: Load, db: str) -> None:
+def _corrupted_backup(world: World, _load: Load, db: str) -> float:
     """The newest backup is damaged and the disk is lost: the backup before it serves."""
     _backed_up(world, db, _backed_up(world, db))
     world.client.execute("DROP SNODE ON DNODE 1")  # nobody makes a newer one now
+    began = time.monotonic()
     try:
         with world.jobs_dead():
-            for subject in world.vault.subjects():
-                found = world.vault.backups(subject)
-                if len(found) > 1:
-                    fresh = {i.digest for i in found[0].items} - {i.digest for b in found[1:] for i in b.items}
-                    for digest in fresh:
-                        (Path(world.vault.url) / subject / "objects" / digest[:2] / digest).write_bytes(b"damaged")
+            damaged = sum(_damage_newest(world, subject) for subject in world.vault.subjects())
+            assert damaged, "there is nothing that only the newest backup has"
             shutil.rmtree(world.state)
     finally:
         world.client.execute("CREATE SNODE ON DNODE 1")
+    return began
 
 
-def _disk_full(world: World, _load: Load, _db: str) -> None:
-    """No byte is left for state files for five seconds."""
+def _damage_newest(world: World, subject: str) -> int:
+    """Write nonsense over what only the newest of several backups has; how many objects that is."""
+    found = world.vault.backups(subject)
+    if len(found) < 2:
+        return 0
+    fresh = {i.digest for i in found[0].items} - {i.digest for b in found[1:] for i in b.items}
+    for digest in fresh:
+        (Path(world.vault.url) / subject / "objects" / digest[:2] / digest).write_bytes(b"damaged")
+    return len(fresh)
+
+
+def _disk_full(world: World, _load: Load, _db: str) -> float:
+    """No byte is left for state files and checkpoints for five seconds."""
     aside = world.state.with_name("state-aside")
     with world.jobs_dead():
         world.state.rename(aside)
@@ -117,13 +138,15 @@ def _disk_full(world: World, _load: Load, _db: str) -> None:
             pytest.skip("a small disk needs the right to mount a tmpfs")
         shutil.copytree(aside, world.state, dirs_exist_ok=True)
     filler = world.state / "filler"
+    began = time.monotonic()
     try:
-        with contextlib.suppress(OSError), open(filler, "wb") as out:
-            while True:
-                out.write(b"\0" * (1 << 20))
-                out.flush()
+        with open(filler, "wb", buffering=0) as out:
+            while time.monotonic() < began + 5:
+                try:
+                    out.write(b"\0" * (1 << 20))
+                except OSError:
+                    time.sleep(0.01)  # full; what others give back is taken, too
         assert shutil.disk_usage(world.state).free < 1 << 20
-        time.sleep(5)
     finally:
         filler.unlink(missing_ok=True)
         eventually(lambda: not world.mesh.state()["rooms"]["spark"]["why"], 60)
@@ -133,6 +156,7 @@ def _disk_full(world: World, _load: Load, _db: str) -> None:
             subprocess.run(["umount", "-l", str(world.state)], check=True)
             world.state.rmdir()
             aside.rename(world.state)
+    return began
 
 
 def _paused(world: World, _load: Load, _db: str, seconds: float = 30.0) -> None:
@@ -147,12 +171,19 @@ def _paused(world: World, _load: Load, _db: str, seconds: float = 30.0) -> None:
 
 
 def _clock(world: World, _load: Load, db: str) -> None:
-    """Ticks of a clock that jumps an hour ahead and back, and a row of next month, which must not expire what is there."""
-    now, topic = time.time_ns() // 10**6, names.ingest_topic(db)
+    """Ticks of a clock that jumps an hour ahead and back, and rows of next month, which must not expire what is there."""
+    now = time.time_ns() // 10**6
+    with CatalogReader(world.mesh.kafka_bootstrap, client_id="faults") as reader:
+        table = reader.catalog.table(db, "m")
+    assert table is not None
+    ahead = rows(0, TABLES).with_columns(ts=pl.lit(now + 30 * 86_400_000))
     with Publisher(world.mesh.kafka_bootstrap, client_id="faults") as publisher:
         for jump in (0, 3_600_000, -3_600_000, 0):
-            for place in range(Admin(world.mesh.kafka_bootstrap).topics()[topic]):
-                publisher.publish(topic, encode(ControlRecord("tick", time=now + jump)), partition=place).result(30)
+            for place in range(table.partitions):
+                publisher.publish(table.topic, encode(ControlRecord("tick", time=now + jump)), partition=place).result(30)
+            # a gateway would refuse them: they come from somebody else who writes to the topic
+            for place, value in TableCodec(table).encode_partitioned(ahead, table.partitions):
+                publisher.publish(table.topic, value, partition=place).result(30)
 
 
 def _everything(world: World, _load: Load, _db: str) -> None:
@@ -168,6 +199,8 @@ SCENARIOS = (
     _room("notifier", 30, quick=True),
     _room("store", 30),
     _room("snode", 20),
+    _room("federation", 30),
+    Scenario("kill -9 of a table leader", _table_leader, 30),
     Scenario("kill -9 of the Kafka broker", lambda world, *_: world.kill("kafka"), 90, quick=True),
     Scenario("kill -9 of Redis", lambda world, *_: world.kill("redis"), 30),
     Scenario("Redis loses all data", _redis_data, 60),

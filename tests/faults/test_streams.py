@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -81,8 +82,11 @@ def play(world: World, scenario: Scenario, report: Report) -> Outcome:
         load = Load(world, db)
         with load.flowing():
             eventually(lambda: load.sent >= _BEFORE_ROWS, 60)
-            began = time.monotonic()
-            scenario.act(world, load, db)
+            with ExitStack() as meanwhile:
+                for check in checks:
+                    meanwhile.enter_context(check.meanwhile())
+                began = time.monotonic()
+                began = scenario.act(world, load, db) or began
             at_fault = load.sent
             persistently(lambda: client.drain(db))
             seconds = time.monotonic() - began
@@ -110,8 +114,8 @@ def play(world: World, scenario: Scenario, report: Report) -> Outcome:
 
 def drop(world: World, db: str, checks: list[Check]) -> None:
     """Every partition that is read costs a worker: the database goes with its streams, the last one first."""
-    for stream in [s for check in checks for s in check.streams][::-1]:
-        persistently(lambda s=stream: world.client.execute(f"DROP STREAM IF EXISTS {s}", database=db))  # type: ignore[misc]
+    for check in checks[::-1]:
+        check.drop()
     persistently(lambda: world.client.execute(f"DROP DATABASE IF EXISTS {db}"))
 
 

@@ -23,6 +23,7 @@ from penstock.mesh.rooms import ALL_ROOMS
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
 from penstock.vault import Vault
+from tests.faults.table_load import GROUP
 from tests.stack.conftest import eventually
 
 T = TypeVar("T")
@@ -45,8 +46,8 @@ class World:
         self.client.execute("CREATE SNODE ON DNODE 1")
 
     def start(self) -> RunningMesh:
-        """Start the mesh of the directory, new or as it was left."""
-        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=ENVIRONMENT)
+        """Start the mesh of the directory, new or as it was left: every room, and three nodes of stream tables."""
+        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=ENVIRONMENT, nodes=3)
         settings = {}
         layout = Layout(self.directory.absolute())
         for state in wait_for_start(self._supervisor, layout):
@@ -80,18 +81,26 @@ class World:
         psutil.wait_procs(victims, timeout=30)
         self.start()
 
+    def table_leader(self) -> str:
+        """The room whose node leads the group of stream tables."""
+
+        def look() -> str:
+            found = self.client._nodes.leader(GROUP)
+            return found.node.lower() if found is not None else ""
+
+        return eventually(look, 60)
+
     def jobs(self) -> list[psutil.Process]:
+        """The driver, and behind each process those that it started."""
         return self.mesh.processes("spark")
 
-    def worker(self) -> psutil.Process:
-        """A Python worker of the jobs."""
+    def one_of_the_jobs(self, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
+        """The first process below the driver that is *wanted*; waits for one."""
 
         def look() -> psutil.Process | None:
             for process in self.jobs()[1:]:
                 with contextlib.suppress(psutil.Error):
-                    parent = process.parent()
-                    # as an argument of its own: the JVM has it inside of another; the daemon itself is a child of the JVM
-                    if "spark_jobs.daemon" in process.cmdline() and parent is not None and parent.name() != "java":
+                    if wanted(process):
                         return process
             return None
 
@@ -99,14 +108,44 @@ class World:
         assert found is not None
         return found
 
+    def jvm(self) -> psutil.Process:
+        return self.one_of_the_jobs(lambda process: process.name() == "java")
+
+    def worker(self) -> psutil.Process:
+        """A Python worker of the jobs."""
+
+        def works(process: psutil.Process) -> bool:
+            parent = process.parent()
+            # as an argument of its own: the JVM has it inside of another; the daemon itself is a child of the JVM
+            return "spark_jobs.daemon" in process.cmdline() and parent is not None and parent.name() != "java"
+
+        return self.one_of_the_jobs(works)
+
+    @contextmanager
+    def nobody_restarts(self) -> Iterator[None]:
+        """What dies inside the `with` stays dead until behind it: a supervisor that is awake starts it again at once."""
+        assert self._supervisor is not None
+        self._supervisor.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._supervisor.send_signal(signal.SIGCONT)
+
     @contextmanager
     def jobs_dead(self) -> Iterator[None]:
         """Inside the `with` nothing of the jobs runs; behind it they are ready again."""
         driver = self.mesh.pid("spark")
-        for process in self.jobs()[::-1]:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        yield
+        with self.nobody_restarts():
+            for process in self.jobs():  # who starts others sleeps before they are listed again
+                with contextlib.suppress(psutil.Error):
+                    process.suspend()
+            doomed = self.jobs()
+            for process in doomed:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            gone, _ = psutil.wait_procs(doomed[1:], timeout=30)
+            assert len(gone) == len(doomed) - 1, "processes of the jobs do not end"
+            yield
         self.mesh.wait_ready("spark", not_pid=driver, seconds=180)
 
     @property
@@ -119,12 +158,14 @@ class World:
 
     def lose_redis(self) -> None:
         """Redis dies and comes back with nothing."""
-        pid = self.mesh.kill("redis")
-        for leftover in self.mesh.layout.redis.iterdir():
-            if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
-            elif leftover.name != "redis.conf":
-                leftover.unlink(missing_ok=True)
+        with self.nobody_restarts():
+            pid = self.mesh.kill("redis")
+            eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)  # its parent sleeps; a dead one writes no file
+            for leftover in self.mesh.layout.redis.iterdir():
+                if leftover.is_dir():
+                    shutil.rmtree(leftover)
+                elif leftover.name != "redis.conf":
+                    leftover.unlink()
         self.mesh.wait_ready("redis", not_pid=pid)
 
     def redis(self) -> redis.Redis:
