@@ -154,14 +154,18 @@ class StateFiles:
         if not self._local:  # an object store shows an object when it is whole
             self._fs.pipe_file(path, data)
             return
-        with self._fs.open(f"{path}.tmp", "wb") as out:
-            half = len(data) // 2
-            out.write(data[:half])
-            if self._failpoints:
-                out.flush()
-                self._failpoints.reach("mid_state_file")
-            out.write(data[half:])
-        self._fs.mv(f"{path}.tmp", path)
+        try:
+            with self._fs.open(f"{path}.tmp", "wb") as out:
+                half = len(data) // 2
+                out.write(data[:half])
+                if self._failpoints:
+                    out.flush()
+                    self._failpoints.reach("mid_state_file")
+                out.write(data[half:])
+            self._fs.mv(f"{path}.tmp", path)
+        except OSError:
+            self._remove(f"{name}.tmp")  # a disk that is full must not be kept full by what did not fit
+            raise
 
     def _remove(self, name: str) -> None:
         try:

@@ -68,6 +68,7 @@ class Supervisor:
         self._queries: dict[str, _Query] = {}
         self._failures: dict[str, Failures] = {}
         self._lags: dict[str, int] = {}
+        self._positions: dict[str, dict[str, int]] = {}
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
         self._leftovers = False
@@ -228,7 +229,9 @@ class Supervisor:
         ends = self._admin.end_offsets([(w.topic, p) for w in there for p in range(w.partitions)])
         for item in there:
             stored = self._redis.hgetall(names.query_progress(item.topic))
-            positions = {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
+            # Redis may have lost what partitions said that get no records now: they would look far behind for ever
+            positions = self._positions.get(item.topic, {}) | {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
+            self._positions[item.topic] = positions
             lag = sum(max(ends[item.topic, p] - positions.get(str(p), 0), 0) for p in range(item.partitions))
             self._lags[item.topic] = lag
             self._lag_gauge.labels(item.topic).set(lag)
@@ -248,6 +251,7 @@ class Supervisor:
         """Remove the state of a topic that is gone."""
         self._redis.delete(names.query_progress(wanted.topic), names.query_heartbeat(wanted.topic))
         self._lags.pop(wanted.topic, None)
+        self._positions.pop(wanted.topic, None)
         self._existing.pop(wanted.topic, None)
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
             fs, path = fsspec.core.url_to_fs(f"{directory}/{wanted.id}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,16 @@ while saver.is_alive():
 def test_saving_does_not_block_a_kernel_that_holds_the_same_frames(tmp_path: Path) -> None:
     """polars locks a frame while it writes it to Python: both threads once waited for each other for ever, with the GIL."""
     subprocess.run([sys.executable, "-c", _TWO_THREADS, str(tmp_path)], check=True, timeout=50)
+
+
+def test_a_file_that_finds_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = StateFiles(str(tmp_path))
+    files.save(snapshot(10, 1, full=True), full=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            files.save(snapshot(20, 2, full=False), full=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [p.name for p in tmp_path.iterdir()] == [files.newest]
