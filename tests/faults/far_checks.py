@@ -62,8 +62,8 @@ class StreamTables(Check):
         assert not two_leaders(self.world.mesh.kafka_bootstrap, self._table), "two leaders wrote in one epoch"
 
     def close(self) -> None:
-        self._halt.set()
         with suppress(Exception):
+            self._halt.set()
             self._resources.close()
 
 
