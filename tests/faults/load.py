@@ -16,6 +16,8 @@ TABLES = 12
 START = 1_700_000_000_000
 STEP = 250
 _CHUNK = 120
+#: between two writes: some 600 rows a second, which a machine that is busy with a fault bears, too
+_PAUSE_SECONDS = 0.2
 
 
 def rows(first: int, count: int) -> pl.DataFrame:
@@ -72,7 +74,7 @@ class Load:
     def _run(self) -> None:
         first = 0
         try:
-            while not self._halt.wait(0.05):
+            while not self._halt.wait(_PAUSE_SECONDS):
                 chunk, key = rows(first, _CHUNK), uuid.uuid4().hex
                 with self._lock:
                     persistently(lambda c=chunk, k=key: self._client.write(self._table, c, idempotency_key=k))  # type: ignore[misc]

@@ -65,7 +65,7 @@ def outcome(request: pytest.FixtureRequest, worlds: Worlds, report: Report) -> O
         return play(worlds.get(), scenario, report)
     except BaseException as error:
         worlds.broken()
-        if isinstance(error, pytest.skip.Exception):
+        if isinstance(error, (pytest.skip.Exception, KeyboardInterrupt)):
             raise
         return Outcome({check.name: error for check in CHECKS})
 
