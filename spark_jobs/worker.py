@@ -33,6 +33,7 @@ from spark_jobs.settings import SparkSettings
 SCHEMA_PATIENCE = 5.0
 _BARRIER_SECONDS = 3600
 _OPEN_SECONDS = 60
+_AGAIN_SECONDS = 1.0
 
 _log = log.get(__name__)
 
@@ -118,6 +119,17 @@ class Worker:
         except redis.RedisError as error:
             _log.warning("report to Redis failed", error=str(error))
 
+    def _tell_surely(self, action: Callable[[redis.Redis], Any]) -> None:
+        """Tell Redis what somebody waits for and what no snapshot says again. Reports behind it wait: they need Redis, too."""
+        end = time.monotonic() + _BARRIER_SECONDS
+        while time.monotonic() < end:
+            try:
+                action(self.redis)
+                return
+            except redis.RedisError as error:
+                _log.warning("a report waits for Redis", error=str(error))
+                time.sleep(_AGAIN_SECONDS)
+
     def report_stream(self, stream_id: int, field: str, value: object) -> None:
         """Set one field of a stream's status."""
         self.report(lambda r: r.hset(names.stream_status(stream_id), field, str(value)))
@@ -144,7 +156,7 @@ class Worker:
             client.hset(key, field, str(offset))
             client.expire(key, _BARRIER_SECONDS)
 
-        self.report(tell)
+        self._reports.submit(self._tell_surely, tell)
 
 
 _workers: dict[str, Worker] = {}

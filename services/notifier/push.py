@@ -303,7 +303,8 @@ class Push:
             await self._redis.hset(key, f"notifier:{names.EVENTS}:{barrier.partition}", str(barrier.offset))
             await self._redis.expire(key, _BARRIER_SECONDS)
         except RedisError as error:
-            log.warning("a barrier could not be reported", error=str(error))
+            log.warning("a barrier waits for Redis", error=str(error))
+            self._barriers.append(barrier)  # somebody waits for it: `_keep` tries again
 
     def _job(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -311,7 +312,7 @@ class Push:
         task.add_done_callback(self._jobs.discard)
 
     async def _keep(self) -> None:
-        """Every second: say that we are there, count, and now and then let idle cursors follow."""
+        """Every second: say that we are there, count, pay what Redis is owed, and now and then let idle cursors follow."""
         second = 0
         while True:
             await asyncio.sleep(1.0)
@@ -319,6 +320,7 @@ class Push:
             if self._health.conditions()["push"].ready:
                 with contextlib.suppress(RedisError):
                     await self._redis.set(names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS)
+            self._check_barriers()
             self._metrics.state(down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held))
             for stream_id in list(self._brake.held):
                 self._release_if_due(stream_id)
