@@ -15,9 +15,9 @@ from tests.faults.world import World, persistently
 TABLES = 12
 START = 1_700_000_000_000
 STEP = 250
-_CHUNK = 120
+_CHUNK = 240
 #: between two writes: some 600 rows a second, which a machine that is busy with a fault bears, too
-_PAUSE_SECONDS = 0.2
+_PAUSE_SECONDS = 0.4
 
 
 def rows(first: int, count: int) -> pl.DataFrame:

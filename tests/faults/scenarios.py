@@ -125,8 +125,8 @@ def _damage_newest(world: World, subject: str) -> int:
     return len(fresh)
 
 
-def _disk_full(world: World, _load: Load, _db: str) -> float:
-    """No byte is left for state files and checkpoints for five seconds."""
+def _disk_full(world: World, _load: Load, db: str) -> float:
+    """No byte is left for state files and checkpoints for five seconds, and until somebody has missed one."""
     aside = world.state.with_name("state-aside")
     with world.jobs_dead():
         world.state.rename(aside)
@@ -136,11 +136,16 @@ def _disk_full(world: World, _load: Load, _db: str) -> float:
             aside.rename(world.state)
             pytest.skip("a small disk needs the right to mount a tmpfs")
         shutil.copytree(aside, world.state, dirs_exist_ok=True)
-    filler = world.state / "filler"
+    mounted = time.time()
+    states = f"*/{names.ingest_topic(db)}-*/p*"
+    eventually(lambda: any(path.stat().st_mtime > mounted for path in world.state.glob(states)), 60)
+    log, filler = world.mesh.layout.log("spark"), world.state / "filler"
+    said = log.stat().st_size
     began = time.monotonic()
     try:
         with open(filler, "wb", buffering=0) as out:
-            while time.monotonic() < began + 5:
+            while time.monotonic() < began + 5 or b"No space left" not in log.read_bytes()[said:]:
+                assert time.monotonic() < began + 60, "nobody has met the full disk"
                 try:
                     out.write(b"\0" * (1 << 20))
                 except OSError:
