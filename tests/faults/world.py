@@ -146,7 +146,7 @@ class World:
             gone, _ = psutil.wait_procs(doomed[1:], timeout=30)
             assert len(gone) == len(doomed) - 1, "processes of the jobs do not end"
             yield
-        self.mesh.wait_ready("spark", not_pid=driver, seconds=180)
+        self.mesh.wait_ready("spark", not_pid=driver, seconds=360)
 
     @property
     def state(self) -> Path:
