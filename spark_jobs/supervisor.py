@@ -37,6 +37,8 @@ _LAG_SECONDS = 2.0
 _HEARTBEAT_SECONDS = 15
 #: no progress for this long with records waiting is worth an alarm
 _STUCK_SECONDS = 20.0
+#: Spark's error class for a checkpoint without any epoch in which there is something all the same
+_HALF_BEGUN = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
 
 _log = log.get(__name__)
 
@@ -177,6 +179,8 @@ class Supervisor:
             failure = query.handle.exception()
             if failure is not None:
                 self._failed(topic, str(failure), now)
+                if _HALF_BEGUN in str(failure):
+                    self._begin_anew(query.wanted)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
                 self._lags_at = 0.0
@@ -187,6 +191,14 @@ class Supervisor:
         self._restarts.labels(topic).inc()
         _log.error("query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count)
         self._redis.delete(names.query_heartbeat(topic))
+
+    def _begin_anew(self, wanted: Wanted) -> None:
+        """Remove a checkpoint in which not even the first epoch is whole: its driver died in the middle of committing it, and Spark refuses
+        it for ever. Nothing is lost with it: a lane skips what lies below its own position.
+        """
+        fs, path = fsspec.core.url_to_fs(self._settings.checkpoint(wanted.topic, wanted.id))
+        _log.warning("the checkpoint was never whole, beginning anew", topic=wanted.topic)
+        self._remove(fs, path)
 
     def _stop(self, query: _Query) -> None:
         query.handle.stop()

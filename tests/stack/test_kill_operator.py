@@ -140,3 +140,21 @@ def test_deaths_at_random_moments(tmp_path: Path) -> None:
                 kill(kit, ("worker", "jvm", "worker", "driver", "daemon")[n % 5], rnd)
         kit.drain("k")
         check(kit, load.all(), targets)
+
+
+def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
+    """Spark refuses what that leaves for ever; the lanes know by themselves how far they are."""
+    with operator_kit(tmp_path / "mesh", epoch_seconds="300") as kit:
+        source, targets = start(kit)
+        rows = [meter_rows(TABLES, 400, first=n) for n in (0, 400)]
+        kit.write(source, rows[0])
+        kit.drain("k")
+        checkpoint = next((kit.mesh.layout.root / "state/checkpoints").glob("*/in.k"))
+        pid = kit.mesh.kill("spark")
+        (checkpoint / "commits").mkdir(exist_ok=True)
+        (checkpoint / "commits/.0.half-written.tmp").touch()
+        kit.mesh.wait_ready("spark", not_pid=pid)
+        kit.write(source, rows[1])
+        kit.drain("k")
+        assert "beginning anew" in kit.mesh.layout.log("spark").read_text()
+        check(kit, pl.concat(rows), targets)
