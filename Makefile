@@ -27,7 +27,7 @@ setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
 	@$(PY) -m penstock.setup
 
-check: setup lint types unit  ## lint, types, import rules, unit tests (< 60 s)
+check: setup lint types unit  ## lint, types, import rules, unit tests (aim: 60 s)
 
 lint:
 	@$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from penstock import segments
 from penstock.bus import Admin, Delivery, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
-from penstock.errors import BusError, SchemaError
+from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.names import CONTROL_SCHEMA_ID
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
@@ -99,7 +99,7 @@ class Appender:
             BusError: an earlier write of this producer failed, so that what is there has to be looked up again.
         """
         with self._lock:
-            table = self._whole()
+            table = writable(self._table, self.broken)
             frame = conform(rows, table)
             records, fresh = self._records(table, frame)
             done: Future[int] = Future()
@@ -125,7 +125,7 @@ class Appender:
             BusError: as for `append`.
         """
         with self._lock:
-            table = self._whole()
+            table = writable(self._table, self.broken)
             if table.kind != "stable":
                 tables = (table.name,)
             if tables is not None:
@@ -159,15 +159,6 @@ class Appender:
                 self._bus.send(topic, value, partition=partition, on_delivery=delivered)
             except BusError as error:
                 left.delivered(error)
-
-    def _whole(self) -> Table:
-        """The table, unless nothing can be written to it any more."""
-        if self.broken is not None:
-            raise self.broken
-        table = self._table()
-        if table is None:
-            raise SchemaError("the table was dropped", code="E_NO_TABLE")
-        return table
 
     def _records(self, table: Table, frame: pl.DataFrame) -> tuple[list[tuple[int, bytes]], int]:
         codec = TableCodec(table)
@@ -234,6 +225,16 @@ class _Count:
 
 def _place(rows: pl.DataFrame, at: int) -> Place:
     return int(rows["_offset"][at]), int(rows["_row"][at])
+
+
+def writable(table: Callable[[], Table | None], broken: PenstockError | None) -> Table:
+    """What *table* gives. Raises *broken*, or SchemaError (`E_NO_TABLE`) when it was dropped."""
+    if broken is not None:
+        raise broken
+    found = table()
+    if found is None:
+        raise SchemaError("the table was dropped", code="E_NO_TABLE")
+    return found
 
 
 def conform(rows: pa.Table, table: Table) -> pl.DataFrame:

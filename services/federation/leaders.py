@@ -27,11 +27,11 @@ from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
 from penstock.client.nodes import Nodes, outcome_unknown
 from penstock.client.wire import to_stream
-from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
+from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
 from penstock.raft import Groups
 from penstock.windows.kernel import DELETE
-from services.federation.appender import Place, conform
+from services.federation.appender import Place, conform, writable
 
 #: rows and bytes of one write
 _ROWS = 5_000
@@ -108,7 +108,7 @@ class LeaderAppender:
         """
         done: Future[int] = Future()
         with self._lock:
-            frame = conform(rows, self._whole()).filter(pl.col("_op") != DELETE)
+            frame = conform(rows, writable(self._table, self.broken)).filter(pl.col("_op") != DELETE)
             if "_offset" not in frame.columns:
                 frame = frame.with_columns(_offset=pl.lit(next(self._counted), pl.Int64), _row=pl.int_range(pl.len(), dtype=pl.Int64))
             self._waiting.append((frame.drop("tbname", "_op"), done))
@@ -130,14 +130,6 @@ class LeaderAppender:
         self.broken = self.broken or BusError("another connection writes for this producer now", code="E_FENCED")
         self._halt.set()
         return None
-
-    def _whole(self) -> Table:
-        if self.broken is not None:
-            raise self.broken
-        table = self._table()
-        if table is None:
-            raise SchemaError("the table was dropped", code="E_NO_TABLE")
-        return table
 
     # ---------------------------------------------------------------- a thread of the pool
 
@@ -171,7 +163,7 @@ class LeaderAppender:
         end, avoid, begun, url = time.monotonic() + self._leaders.patience, "", None, ""
         while True:
             try:
-                table = self._whole()
+                table = writable(self._table, self.broken)
                 url = self._leaders.leader(table, avoid)
                 if self._reached is None:
                     self._reached = self._leaders.reached(url, table, self._producer)

@@ -344,7 +344,6 @@ class Push:
             await self._couriers.pop(target).stop()
             for partition in courier.tracks:
                 self._cursors.pop(target.key(partition), None)
-        self._check_barriers()
 
 
 def _place_key(partition: int) -> str:

@@ -179,3 +179,13 @@ class Receiver:
         """Window starts in the order of first arrival, repeats of a message dropped."""
         found = {m["messageId"]: [e["windowStart"] for s in m["streams"] for e in s["events"]] for m in list(self.messages)}
         return [n for numbers in found.values() for n in numbers]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A target that is there and reads."""
+    made = Receiver()
+    made.up()
+    yield made
+    made.reading.set()
+    made.down()

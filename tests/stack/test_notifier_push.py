@@ -13,7 +13,7 @@ from penstock.errors import SchemaError
 from penstock.records import ControlRecord, decode
 
 from .conftest import eventually
-from .notifier_kit import Kit, Receiver, kit
+from .notifier_kit import Kit, Receiver, kit, receiving
 
 ON = "ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
 
@@ -27,11 +27,8 @@ def mesh_kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    made.up()
-    yield made
-    made.reading.set()
-    made.down()
+    with receiving() as made:
+        yield made
 
 
 def test_messages_reach_every_target_in_order(mesh_kit: Kit, receiver: Receiver) -> None:

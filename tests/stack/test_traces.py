@@ -14,7 +14,7 @@ import penstock
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import CONTAINERS, eventually
 from tests.stack.names import unique
-from tests.stack.notifier_kit import Receiver
+from tests.stack.notifier_kit import Receiver, receiving
 
 T0 = 1_700_000_000_000
 WRITE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -22,11 +22,8 @@ WRITE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    made.up()
-    yield made
-    made.reading.set()
-    made.down()
+    with receiving() as made:
+        yield made
 
 
 @pytest.mark.skipif(CONTAINERS, reason="containers: targets and logs are those of this machine")
