@@ -102,7 +102,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             raise OverloadError("the store is behind", detail=behind.detail, hint=hint) from None
         for place, offset in after.items():
             topic, _, partition = place.rpartition(":")
-            if not self._shelf.open(topic, int(partition)).wait_for(int(offset), self._patience):
+            if not self._shelf.wait_for(topic, int(partition), int(offset), self._patience):
                 raise OverloadError(
                     "the store is behind",
                     detail=f"{topic}[{partition}] has not reached offset {offset}",

@@ -48,7 +48,7 @@ SCHEMA_PATIENCE = 5.0
 LATEST_SECONDS = 0.5
 _READER = "store"
 #: after a read of fewer records than this it rests for that many times what they took, so that others gather: taken one by one, a
-#: thousand records a second cost a core
+#: thousand records a second cost a core; unless a query waits for a record
 _FEW, _REST, _LONGEST_REST = 1000, 4, 0.1
 
 
@@ -108,7 +108,7 @@ class Intake(threading.Thread):
                         self._take(batch)
                     self._housekeep()
                     if 0 < sum(map(len, batches)) < _FEW:
-                        self._halt.wait(min((time.monotonic() - begun) * _REST, _LONGEST_REST))
+                        self._shelf.awaited.wait(min((time.monotonic() - begun) * _REST, _LONGEST_REST))
                 self._flush_all()
         except BaseException as error:  # noqa: B036  the room must see it and end
             log.exception("intake ended")

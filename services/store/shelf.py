@@ -27,6 +27,9 @@ class Shelf:
         self._tails: dict[tuple[str, int], Tail] = {}
         #: per topic-partition: newest time of each child table, by table
         self.newest: dict[tuple[str, int], dict[int, Newest]] = {}
+        self._waiting = 0
+        #: set while somebody waits for a record
+        self.awaited = threading.Event()
 
     def open(self, topic: str, partition: int) -> Tail:
         """The tail of a partition, made from its committed position when it is new here."""
@@ -42,6 +45,22 @@ class Shelf:
         with self._lock:
             self._tails.pop((topic, partition), None)
             self.newest.pop((topic, partition), None)
+
+    def wait_for(self, topic: str, partition: int, offset: int, timeout: float) -> bool:
+        """See `Tail.wait_for`; whoever reads the log does not rest meanwhile."""
+        self._wait(1)
+        try:
+            return self.open(topic, partition).wait_for(offset, timeout)
+        finally:
+            self._wait(-1)
+
+    def _wait(self, more: int) -> None:
+        with self._lock:
+            self._waiting += more
+            if self._waiting:
+                self.awaited.set()
+            else:
+                self.awaited.clear()
 
     def tails(self) -> dict[tuple[str, int], Tail]:
         with self._lock:
