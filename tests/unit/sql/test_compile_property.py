@@ -285,7 +285,7 @@ def test_what_compiles_computes() -> None:
     """Whatever is accepted can be computed over any frame, the empty one too, and has the type it says; all else is a SqlError."""
     rng = random.Random(20240131)
     accepted = 0
-    for _ in range(3000):
+    for _ in range(drawn(1000)):
         sql = _any_expression(rng, rng.randint(1, 3))
         try:
             compiled = compile_expression(sql, examples.COLUMNS)
@@ -295,4 +295,4 @@ def test_what_compiles_computes() -> None:
         for frame in (examples.FRAME, examples.FRAME.clear()):
             found = frame.with_columns(compiled.expr.alias("_x")).get_column("_x")
             assert (found.dtype, found.len()) == (compiled.type.polars(), frame.height), sql
-    assert accepted > 800
+    assert accepted > drawn(1000) // 4
