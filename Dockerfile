@@ -58,8 +58,8 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt,required
 
 # ---- what both kinds of room stand on
 FROM ${PYTHON_IMAGE} AS base
-# a process that reaps what others leave behind is number one
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends tini >/dev/null && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
+# a process that reaps what others leave behind is number one; backups may go to an rsync daemon
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends tini rsync >/dev/null && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
  && useradd --uid 10001 --user-group --home-dir /tmp --no-create-home --shell /usr/sbin/nologin penstock \
  && install -d -o penstock -g penstock /data /data/state /data/segments /data/backup /data/federation /data/tables && install -d -m 0700 -o penstock -g penstock /data/secrets
 COPY --chmod=0755 deploy/compose/ready.sh /usr/local/bin/ready

@@ -119,7 +119,8 @@ class Definitions:
             hint = "Kafka's own tools move replicas; REPLICA counts at CREATE DATABASE"
             raise statement.error("replicas of a database are not changed here", code="E_BAD_OPTION", hint=hint)
         if o.precision is not None or o.partitions is not None:
-            raise statement.error("precision and partitions of a database are for ever", code="E_BAD_OPTION", hint="make a new database")
+            hint = "make a new database, and a materialized view that passes the rows on from the first: docs/scaling.md shows it"
+            raise statement.error("precision and partitions of a database are for ever", code="E_BAD_OPTION", hint=hint)
         self._definer.decide(lambda c, _: changes.alter_database(c, statement.name, keep=o.keep, max_ahead=o.max_ahead))
         return None
 

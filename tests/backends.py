@@ -160,7 +160,11 @@ class RunningStack:
     def scale(self, **numbers: int) -> None:
         """Run so many containers of each service (`spark_worker=2`)."""
         chosen = [f"--scale={room.replace('_', '-')}={number}" for room, number in numbers.items()]
-        self.run("up", "--detach", "--wait", "--no-recreate", *chosen)
+        self.up(*chosen)
+
+    def up(self, *options: str) -> None:
+        """Start what is missing of the stack's services, and wait until all is healthy."""
+        self.run("up", "--detach", "--wait", "--no-recreate", *options, *(self.compose.services or ()))
 
     def run(self, *arguments: str) -> str:
         """A command of docker compose on this project."""
@@ -196,10 +200,11 @@ def build() -> None:
 
 @contextmanager
 def running_stack(
-    directory: Path, *, profiles: Sequence[str] = (), env_files: Sequence[str] = (), services: Sequence[str] = (), **variables: str
-) -> Iterator[RunningStack]:
-    """The compose stack for the length of a `with`, in a project of its own; *services* alone when
-    given; *variables* are those of .env.example."""
+    directory: Path, *, profiles: Sequence[str] = (), env_files: Sequence[str] = (), files: Sequence[str] = (),
+    services: Sequence[str] = (), **variables: str,
+) -> Iterator[RunningStack]:  # fmt: skip
+    """The compose stack for the length of a `with`, in a project of its own; *files* are put over the repository's compose
+    file; *services* alone when given; *variables* are those of .env.example, and of *files*."""
     build()
     ports = {f"STACK_{n.upper().replace('-', '_')}_PORT": str(p) for n, p in free_ports().by_name.items()}
     more = {f"STACK_{n}_PORT": str(p) for n, p in zip(("KAFKA_2", "KAFKA_3"), list(free_ports().by_name.values()), strict=False)}
@@ -210,8 +215,9 @@ def running_stack(
     file = directory / "stack.env"
     file.write_text("".join(f"{k}={v}\n" for k, v in chosen.items()), encoding="utf-8")
     compose = DockerCompose(
-        ROOT, env_file=[*(str(ROOT / f) for f in env_files), str(file)], profiles=list(profiles), services=list(services) or None, wait=True
-    )
+        ROOT, compose_file_name=["docker-compose.yml", *files], env_file=[*(str(ROOT / f) for f in env_files), str(file)],
+        profiles=list(profiles), services=list(services) or None, wait=True,
+    )  # fmt: skip
     stack = RunningStack(compose, chosen, directory)
     try:
         compose.start()
