@@ -27,8 +27,10 @@ Mesh = RunningMesh | RunningStack
 #: what can die, in the embedded mesh and in containers
 ROOMS = {
     "local": ("gateway", "notifier", "store", "spark", "kafka", "redis"),
-    "containers": ("gateway", "notifier", "store", "jobs", "spark-worker", "spark-master", "kafka", "redis", "edge"),
-}
+    "containers": (
+        "gateway", "notifier", "store", "jobs", "spark-worker", "spark-master", "kafka", "redis", "edge", "federation", "snode", "tables-1",
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture
