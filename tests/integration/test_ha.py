@@ -30,7 +30,7 @@ def test_three_brokers_and_redis_with_sentinels(tmp_path: Path) -> None:
                 print(f"\n{room} is gone: acks after {acked:.1f} s, new windows after {told:.1f} s")
             for room in ("kafka-2", "redis"):
                 stack.container(room).start()
-                stack.wait_ready(room)
+                stack.wait_ready(room, seconds=400)  # a JVM's start on a machine with other work to do
             load.recovery()
             load.check()
         load.drop()
