@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -286,6 +286,17 @@ class TableCodec:
             writes = np.diff(np.concatenate([[0], changed, [rows.height]]))
         values, owner = self._encode(rows, ends, writes, meta, max_bytes)
         return list(zip(owner, values, strict=True))
+
+    def encode_few(
+        self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str
+    ) -> bytes | None:  # fmt: skip
+        """One record of a few rows, whose values fit their columns (no VARBINARY, DECIMAL or BIGINT UNSIGNED); None: `encode` has to."""
+        bodies = self._few.bodies_of(columns) if self._few is not None else None
+        if bodies is None:
+            return None
+        assert self._few is not None
+        stamp = {"producer": producer, "from_offset": from_offset, "offset": offset, "ordinal": 0, "last": True, "trace": trace}
+        return self._few.encode({"rows": bodies, "writes": [], **stamp})
 
     def empty(self, *, producer: str, from_offset: int, offset: int, trace: str | None = None) -> bytes:
         """A record without rows: its position alone says something to readers."""

@@ -8,7 +8,7 @@ another type) comes back as None, and `TableCodec` does it the long way, which s
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +174,16 @@ class FewRows:
         if size > _MAX_TEXT or any(v is None for _, values in fields[:3] for v in values):
             return None
         return [{wire: values[i] for wire, values in fields} for i in range(rows.height)]
+
+    def bodies_of(self, columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]] | None:
+        """The same from values that fit the newest columns, by name; `op` is 0."""
+        known = {name.lower(): values for name, values in columns.items()}
+        count = len(known["tbname"])
+        size = sum(len(v) for values in columns.values() for v in values if isinstance(v, str))
+        if count > MAX_ROWS or size > _MAX_TEXT:
+            return None
+        fields = [(wire, known.get(name, [0 if name == "_op" else None] * count)) for wire, name, _ in self._written]
+        return [{wire: values[i] for wire, values in fields} for i in range(count)]
 
     def encode(self, record: dict[str, Any]) -> bytes:
         """The value of one record, `rows` and all."""

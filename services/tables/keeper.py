@@ -28,6 +28,11 @@ _MINUTE_MS = 60_000
 #: the log is not read further while a table has this many times `flush_rows` waiting for a file
 _BEHIND = 4
 _RETRY_SECONDS = 0.3
+#: after a read of fewer bytes than this the log is left alone for so many seconds, that records gather: one by one each of them would cost
+#: a fetch and the whole of what is paid per call, on every node, and nobody waits for a copy
+_LITTLE, _REST = 64 << 10, 0.02
+#: the same where this node leads and knew all it has read
+_KNOWN_REST = 0.1
 
 
 class Keeper:
@@ -45,7 +50,11 @@ class Keeper:
         self._followed = -1
         #: topic → where its log ended when this node began to read it
         self._ends: dict[str, int] = {}
+        #: topic → the offset behind what was read of it last
+        self._positions: dict[str, int] = {}
         self._halt = threading.Event()
+        #: a session waits for what is in the log
+        self._awaited = threading.Event()
         self._saved = threading.Condition()
         self._threads = [threading.Thread(target=t, name=n, daemon=True) for t, n in ((self._read, "log"), (self._save, "files"))]
         #: all that was there at the start has been applied
@@ -90,29 +99,48 @@ class Keeper:
 
     def _read_on(self) -> None:
         reading: dict[str, Replica] = {}
+        # with records waiting it fetches no more: else the broker would answer for every single one while this rests
         with Reader(
             self._settings.kafka_bootstrap,
             {},
             client_id=f"tables-{self._settings.alias}",
             max_wait_ms=50,
             queue_bytes=_QUEUE_BYTES,
+            queue_records=1,
         ) as reader:
             while not self._halt.is_set():
                 self._follow(reader, reading)
-                for batch in reader.read(1_000, 0.05):
-                    self._take(batch, reading)
+                batches = reader.read(1_000, 0.05)
+                known = [self._take(batch, reading) for batch in batches]
+                self._pass_over(reader, reading)
                 # not the end of now: under load that is always a little ahead
                 if not self.caught_up.is_set() and all(r.copy.offset >= self._ends[t] for t, r in reading.items()):
                     self.caught_up.set()
+                if batches and (all(known) or sum(len(v or b"") for b in batches for v in b.values) < _LITTLE):
+                    self._awaited.wait(_KNOWN_REST if all(known) else _REST)
+                    self._awaited.clear()
 
-    def _take(self, batch: Batch, reading: dict[str, Replica]) -> None:
+    def _take(self, batch: Batch, reading: dict[str, Replica]) -> bool:
+        """Apply what was read; whether all of it was known: records of this node that it has taken as it sent them."""
         replica = reading.get(batch.topic)
         if replica is None:
-            return
+            return True
+        self._positions[batch.topic] = batch.next_offset
+        if batch.next_offset <= replica.copy.offset:
+            return True
         replica.apply(batch)
         with self._saved:
             while replica.copy.waiting > _BEHIND * self._settings.flush_rows and not self._halt.is_set():
                 self._saved.wait(0.5)
+        return False
+
+    def _pass_over(self, reader: Reader, reading: dict[str, Replica]) -> None:
+        """Do not fetch what this node has sent and taken itself."""
+        for topic, replica in reading.items():
+            position, reached = self._positions.get(topic), replica.copy.offset
+            if position is not None and position < reached:
+                reader.seek(topic, 0, reached)
+                self._positions[topic] = reached
 
     def _follow(self, reader: Reader, reading: dict[str, Replica]) -> None:
         """Begin with tables that are new in the catalog, leave those that are gone."""
@@ -124,6 +152,7 @@ class Keeper:
         for table_id in [i for i in self._replicas if i not in wanted]:
             replica = self._replicas.pop(table_id)
             replica.drop()
+            self._positions.pop(replica.table.topic, None)
             if reading.pop(replica.table.topic, None) is not None:
                 reader.remove([(replica.table.topic, 0)])
             replica.copy.remove()
@@ -160,7 +189,7 @@ class Keeper:
         )  # fmt: skip
         copy = Copy(self._directory / str(table.id), shape)
         log.info("table opened", table=f"{table.database}.{table.name}", group=replicated.group, rows=copy.next, earliest=copy.earliest)
-        return Replica(table, Rows(table, ahead), copy, self._loop)
+        return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:
         """Files of tables that were dropped while this node was away."""

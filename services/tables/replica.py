@@ -50,14 +50,20 @@ class Listener(Protocol):
 class Replica:
     """`apply` from the log thread, `take` from Kafka's; `arrival` and `wake` from the event loop."""
 
-    def __init__(self, table: Table, rows: Rows, copy: Copy, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, table: Table, rows: Rows, copy: Copy, loop: asyncio.AbstractEventLoop, *, hurry: Callable[[], None] = lambda: None
+    ) -> None:
+        """
+        Args:
+            hurry: called when somebody waits for what is in the log.
+        """
         replicated = table.replicated
         assert replicated is not None
         self.table, self.rows, self.copy = table, rows, copy
         self.replicated: Replicated = replicated
         self.name = f"{table.database}.{table.name}"
         self._producer = names.replicated_producer(table.id)
-        self._loop = loop
+        self._loop, self.hurry = loop, hurry
         self._arrived = asyncio.Event()
         self.dropped = False
         #: set while this node leads the group
@@ -140,9 +146,9 @@ class Replica:
         for index, reason in decoded.bad:
             log.error("a record of a stream table's log cannot be read", table=self.name, reason=reason, place=index)
         rows = self.rows.kept(decoded.rows)
-        meta = decoded.records.select("_record", "rows", "producer", "from_offset", "offset", "trace")
+        meta = (decoded.records.get_column(name).to_list() for name in ("_record", "rows", "producer", "from_offset", "offset", "trace"))
         found, at = [], 0
-        for record, count, producer, first, stamp, text in meta.iter_rows():
+        for record, count, producer, first, stamp, text in zip(*meta, strict=True):
             trace, at = _trace(text), at + count
             if producer != self._producer:
                 log.error("a record of a stream table's log is not its leader's", table=self.name, producer=str(producer)[:64])

@@ -7,6 +7,8 @@ a row_id from outside, because the leader numbers the rows.
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,11 +17,20 @@ import pyarrow as pa
 from penstock.catalog.model import ROW_ID, Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
+from penstock.fewrows import MAX_ROWS
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 
 #: a record of rows has about this many bytes at most
 RECORD_BYTES = 900_000
 _ARROW = pl.CompatLevel.oldest()
+
+
+@dataclass(frozen=True)
+class Few:
+    """Numbered rows: their values as the codec takes them, and as copies keep them."""
+
+    columns: dict[str, list[Any]]
+    kept: pa.RecordBatch
 
 
 class Rows:
@@ -39,6 +50,9 @@ class Rows:
         #: filled by the leader when rows come without it
         self.stamped = replicated.timestamp_column if replicated is not None else None
         self.schema = self.kept(self.empty()).schema
+        #: of the last write that needed no work on its columns
+        self._plain = pa.schema([])
+        self._short = self.stamped is None and not any(c.type.kind in ("VARBINARY", "DECIMAL", "BIGINT UNSIGNED") for c in self.user)
 
     def empty(self) -> pl.DataFrame:
         """No rows, with all columns as they are inside."""
@@ -52,28 +66,40 @@ class Rows:
         Raises:
             SchemaError: a row does not fit.
         """
-        frame = pl.from_arrow(data)
-        assert isinstance(frame, pl.DataFrame)
-        named: dict[str, pl.Series] = {}
-        for name in frame.columns:
-            column = self._by_name.get(name.lower())
-            if column is None:
-                close = difflib.get_close_matches(name.lower(), list(self._by_name), n=1)
-                hint = f"did you mean {close[0]}?" if close else f"columns are {', '.join(self._by_name)}"
-                raise SchemaError(f'table {self.table.name} has no column "{name}" to fill', code="E_ROW", hint=hint)
-            named[column.name] = self._cast(frame[name], column)
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
-        if self.stamped is not None:
-            named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(0, frame.height)
-        for missing in [c for c in self.user if c.name not in named]:
-            named[missing.name] = pl.Series(missing.name, [None], dtype=missing.type.polars()).new_from_index(0, frame.height)
-        made = pl.DataFrame([named[c.name] for c in self.user])
+        made = self._fitted(_columns(data), data.num_rows, ticks)
         self._check(made, ticks)
+        self._plain = data.schema if self._unchanged(data.schema) else self._plain
         return made
+
+    def _unchanged(self, schema: pa.Schema) -> bool:
+        """Whether a batch of *schema* holds the table's own columns, in its order and types."""
+        if self.stamped is not None or schema.names != [c.name for c in self.user]:
+            return False
+        wanted = (pa.timestamp(self.table.precision, "UTC") if c.type.kind == "TIMESTAMP" else c.type.arrow() for c in self.user)
+        return all(found == kind for found, kind in zip(schema.types, wanted, strict=True))
+
+    def _fitted(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
+        """All user columns from those that were sent."""
+        named: dict[str, pl.Series] = {}
+        for series in columns:
+            column = self._by_name.get(series.name.lower())
+            if column is None:
+                close = difflib.get_close_matches(series.name.lower(), list(self._by_name), n=1)
+                hint = f"did you mean {close[0]}?" if close else f"columns are {', '.join(self._by_name)}"
+                raise SchemaError(f'table {self.table.name} has no column "{series.name}" to fill', code="E_ROW", hint=hint)
+            named[column.name] = self._cast(series, column)
+        if self.stamped is not None:
+            named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(0, height)
+        for missing in [c for c in self.user if c.name not in named]:
+            named[missing.name] = pl.Series(missing.name, [None], dtype=missing.type.polars()).new_from_index(0, height)
+        return pl.DataFrame([named[c.name] for c in self.user])
 
     def _cast(self, series: pl.Series, column: Column) -> pl.Series:
         kind = column.type
         wanted = kind.polars()
+        if series.dtype == wanted and series.name == column.name and kind.kind != "TIMESTAMP":
+            return series
         try:
             if kind.kind == "TIMESTAMP":
                 if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
@@ -108,6 +134,34 @@ class Rows:
 
     # ---------------------------------------------------------------- to the log
 
+    def few(self, data: pa.Table, first: int, now: int) -> Few | None:
+        """The short way of a few plain rows, from a producer to its record: all that `given`, `numbered` and `kept` do, without a query
+        engine, whose fixed costs are most of a single row's. None: they go the long way, which also says what is wrong with them.
+
+        Args:
+            first: the index of the first row.
+            now: nanoseconds.
+        """
+        height = data.num_rows
+        batches = data.to_batches() if 0 < height <= MAX_ROWS else []
+        if len(batches) != 1 or not self._short or not data.schema.equals(self._plain):
+            return None
+        batch, ticks = batches[0], now * TICKS_PER_SECOND[self.table.precision] // 10**9
+        ids = pa.array(range(first, first + height), pa.int64())
+        columns: dict[str, list[Any]] = {"tbname": [self.table.name] * height, ROW_ID: ids.to_pylist()}
+        arrays = {ROW_ID: ids}
+        for column, array in zip(self.user, batch.columns, strict=True):
+            arrays[column.name] = array
+            plain = array.view(pa.int64()) if column.type.kind == "TIMESTAMP" else array
+            columns[column.name] = values = plain.to_pylist()
+            if column.type.sized and _longest(values, column.type.kind) > column.type.length:
+                return None
+        times = columns[self.user[0].name]
+        if None in times or max(times) > ticks + self._max_ahead:
+            return None
+        kept = [a if a.type == f.type else a.cast(f.type) for f in self.schema for a in (arrays[f.name],)]
+        return Few(columns, pa.RecordBatch.from_arrays(kept, schema=self.schema))
+
     def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""
         name = pl.Series("tbname", [self.table.name]).new_from_index(0, frame.height)
@@ -138,3 +192,16 @@ class Rows:
             arrays.append(array)
             fields.append(pa.field(column.name, array.type))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _columns(data: pa.Table) -> list[pl.Series]:
+    """The columns of *data*. A table in one piece goes over as one: that costs a fifth of what a table does."""
+    batches = data.to_batches()
+    frame = pl.DataFrame(batches[0]) if len(batches) == 1 else pl.from_arrow(data)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.get_columns()
+
+
+def _longest(values: list[Any], kind: str) -> int:
+    """Length of the longest value: characters of an NCHAR, else bytes."""
+    return max((len(v) if kind in ("NCHAR", "VARBINARY") else len(v.encode()) for v in values if v is not None), default=0)

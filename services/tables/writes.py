@@ -155,3 +155,12 @@ def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[i
         found.append(cut)
         low, before = high, upto
     return found
+
+
+def whole(write: Write, rows: int) -> Cut:
+    """The record of a write that has one for itself: what `cuts` finds then.
+
+    Args:
+        rows: how many of its rows are accepted.
+    """
+    return Cut(0, rows, [Part(write.producer, write.sequence, write.rows, write.rows)], [write], [rows] if rows else [])

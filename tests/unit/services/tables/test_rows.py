@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.errors import SchemaError
+from services.tables.rows import Rows
+from tests.unit.services.tables.kit import NOW, stream_table
+
+_MS = NOW // 10**6
+_STAMP: dict[str, Any] = {"producer": "p", "from_offset": 7, "offset": 99, "trace": "n|c:1:1:1"}
+_TYPES = {"ts": pa.timestamp("ms", "UTC"), "sym": pa.string(), "n": pa.int64(), "came": pa.timestamp("ms", "UTC")}
+_row = some.fixed_dictionaries(
+    {
+        "ts": some.integers(0, _MS), "sym": some.none() | some.text(max_size=2), "n": some.none() | some.integers(-(2**63), 2**63 - 1),
+        "came": some.none() | some.integers(0, _MS),
+    }
+)  # fmt: skip
+
+
+def sent(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in _TYPES.items()})
+
+
+def familiar() -> Rows:
+    """Rows of a table that has seen a write of this shape: the next one may go the short way."""
+    rows = Rows(stream_table(), 0)
+    rows.given(sent([{"ts": 1, "sym": "A", "n": 1, "came": None}]), NOW)
+    return rows
+
+
+@given(some.lists(_row, min_size=1, max_size=8))
+def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]]) -> None:
+    rows, data = familiar(), sent(listed)
+    few = rows.few(data, 7, NOW)
+    assert few is not None
+    numbered = rows.numbered(rows.given(data, NOW), 7)
+    assert few.kept.equals(rows.kept(numbered))
+    assert rows.codec.encode_few(few.columns, **_STAMP) == rows.codec.encode(numbered, **_STAMP)[0]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"ts": None, "sym": "A", "n": 1, "came": None},
+        {"ts": _MS + 3_600_000, "sym": "A", "n": 1, "came": None},
+        {"ts": 1, "sym": "äöüäö", "n": 1, "came": None},
+    ],
+    ids=["no time", "a time in the future", "a text of ten bytes for eight"],
+)
+def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[str, Any]) -> None:
+    rows, data = familiar(), sent([row])
+    assert rows.few(data, 7, NOW) is None
+    with pytest.raises(SchemaError):
+        rows.given(data, NOW)
+
+
+def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way() -> None:
+    rows, one = familiar(), {"ts": 1, "sym": "A", "n": 1, "came": None}
+    assert rows.few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
+    assert rows.few(sent([one] * 9), 7, NOW) is None
+    stamped = Rows(stream_table(stamped="came"), 0)
+    stamped.given(sent([one]), NOW)
+    assert stamped.few(sent([one]), 7, NOW) is None
