@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from penstock.client.nodes import Nodes, outcome_unknown
@@ -178,6 +178,9 @@ class Appender:
                 additional_headers={"Authorization": self._nodes.authorization}, compression=None, max_size=16 << 20, open_timeout=1.0,
                 close_timeout=0.2, ping_interval=None, legacy=True,
             )  # fmt: skip
+        except InvalidStatus as refused:
+            self._refused(refused)
+            return None
         except (OSError, WebSocketException):
             return None
         try:
@@ -250,10 +253,26 @@ class Appender:
             self._lock.notify_all()
         return True
 
+    def _refused(self, answer: InvalidStatus) -> None:
+        """A node does not let this user write: no other will."""
+        if answer.response.status_code not in (401, 403):
+            return
+        try:
+            error = error_of(json.loads(answer.response.body or b"")["error"], answer.response.status_code)
+        except (ValueError, KeyError):
+            return
+        if self.connects:
+            self._give_up(error.message)  # what was sent before may be there
+        else:
+            self._fail(error)
+
     def _give_up(self, why: str) -> None:
+        self._fail(outcome_unknown(len(self._open), why))
+
+    def _fail(self, error: PenstockError) -> None:
         with self._lock:
             failed, self._open = list(self._open.values()), {}
             self._heard = time.monotonic()
             self._lock.notify_all()
         for write in failed:
-            write.done.set_exception(outcome_unknown(len(failed), why))
+            write.done.set_exception(error)

@@ -14,7 +14,7 @@ import uvloop
 from aiohttp import web
 from prometheus_client import Gauge
 
-from penstock import redis_link
+from penstock import audit, redis_link
 from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -75,6 +75,7 @@ class Writer(threading.Thread):
 def run(settings: TablesSettings) -> int:
     """Serve until told to stop; returns the exit status (1: the log thread died, the supervisor starts anew)."""
     configure("tables", settings.log_level)
+    audit.open_trail(settings.audit_log, "tables")
     sys.setswitchinterval(_SWITCH_SECONDS)
     return uvloop.run(_serve(settings))
 
@@ -98,7 +99,7 @@ async def _serve(settings: TablesSettings) -> int:
         health.ready("catalog")
         keeper = Keeper(settings, groups, catalog, admin, clock, loop)
         election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group)
-        server = Server(settings, catalog, keeper, election, registry)
+        server = Server(settings, catalog, keeper, election, registry, clock)
         writer = Writer(election)
         election.wake_writer = writer.wake
         election.on_change = lambda: _soon(loop, server.wake)

@@ -61,6 +61,8 @@ class Subscriber:
     action: str
     #: chosen by the client, the same when it comes again
     id: str
+    #: who subscribed
+    user: str
     remote: str
     socket: web.WebSocketResponse
     filter: Filter | None
@@ -102,12 +104,15 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
     return offset
 
 
-async def pump(subscriber: Subscriber, shared: Shared, idle: float, moved: Callable[[], dict[str, Any] | None]) -> None:
+async def pump(
+    subscriber: Subscriber, shared: Shared, idle: float, moved: Callable[[], dict[str, Any] | None], allowed: Callable[[], None]
+) -> None:  # fmt: skip
     """Send rows until the subscriber leaves, is cancelled, or has to go elsewhere.
 
     Args:
         idle: seconds after which a subscriber without rows gets a sign of life.
         moved: where the leader is, when that is another node.
+        allowed: raises AuthError when the subscriber may not read any more.
     """
     replica, socket = subscriber.replica, subscriber.socket
     while not socket.closed:
@@ -123,6 +128,7 @@ async def pump(subscriber: Subscriber, shared: Shared, idle: float, moved: Calla
             await _say(socket, {"type": "moved", "next": subscriber.row, **elsewhere})
             return
         try:
+            allowed()
             chunk = await _read(replica, subscriber.row)
         except PenstockError as error:
             earliest = {"earliest": replica.copy.earliest} if isinstance(error, BusError) else {}

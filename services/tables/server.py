@@ -1,7 +1,8 @@
 """What clients and other nodes ask a node over HTTP and WebSocket: rows in, rows out, who leads, how things are.
 
 Writes go to the leader: a producer's WebSocket is told where that is, a single POST is passed on. Subscriptions are served from this
-node's own copy, so they need neither Redis nor a leader. Credentials are those of the gateway; pages of browsers are refused.
+node's own copy, so they need neither Redis nor a leader. Users are those of the gateway, with their rights: WRITE for who appends,
+READ for who subscribes, both asked for again as rows go by. Other nodes come as root. Pages of browsers are refused.
 """
 
 from __future__ import annotations
@@ -9,21 +10,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import hmac
 import json
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
 import pyarrow as pa
 from aiohttp import WSMsgType, web
 
-from penstock.catalog.model import ROW_ID
+from penstock import audit
+from penstock.access import Access
+from penstock.catalog.model import ROW_ID, Right
 from penstock.catalog.reader import CatalogReader
+from penstock.clock import Clock
 from penstock.errors import AuthError, BusError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.log import get
+from penstock.login import Login
 from penstock.presence import Registry
 from services.tables import filters
 from services.tables.chunk import encode, join
@@ -43,16 +48,22 @@ _STATUS = {
 }  # fmt: skip
 _FORWARD_S = 30.0
 _PEER_S = 3.0
+#: who a request is of
+_USER = "user"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
     """Event loop only."""
 
-    def __init__(self, settings: TablesSettings, catalog: CatalogReader, keeper: Keeper, election: Election, registry: Registry) -> None:
+    def __init__(
+        self, settings: TablesSettings, catalog: CatalogReader, keeper: Keeper, election: Election, registry: Registry, clock: Clock
+    ) -> None:  # fmt: skip
         self._settings, self._catalog, self._keeper, self._election, self._registry = settings, catalog, keeper, election, registry
-        expected = f"{settings.user}:{settings.root_password}".encode()
-        self._basic = "Basic " + base64.b64encode(expected).decode()
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, clock)
+        self._access = Access(lambda: catalog.catalog, settings.user)
+        #: how this node logs in at others
+        self._basic = "Basic " + base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
         self._shared: defaultdict[int, Shared] = defaultdict(Shared)
         self.subscribers: set[Subscriber] = set()
         self._producers = 0
@@ -97,10 +108,15 @@ class Server:
         try:
             if request.headers.get("Origin") is not None:
                 raise AuthError("pages may not connect to nodes of stream tables", code="E_FORBIDDEN")
-            if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._basic.encode()):
-                raise AuthError("user or password is wrong")
+            given = request.headers.get("Authorization")
+            user = self._login.known(given)
+            if user is None:
+                user = await asyncio.to_thread(self._login.check, given, where=request.remote or "")
+            request[_USER] = user
             return await handler(request)
         except PenstockError as error:
+            if error.code == "E_FORBIDDEN":
+                audit.refused(request.get(_USER, ""), request.remote or "", error)
             return web.json_response({"error": error.to_dict(), **self._hint(request, error)}, status=_STATUS.get(error.code, 400))
         except (asyncio.CancelledError, web.HTTPException, ConnectionError):
             raise
@@ -130,11 +146,28 @@ class Server:
         kind = "is no stream table of a group" if entry is not None else "does not exist"
         raise CatalogError(f"table {database}.{table} {kind}", code="E_NO_TABLE")
 
-    def _named(self, name: str) -> Replica:
+    def _asked(self, request: web.Request, right: Right) -> Replica:
+        """The table of the path, for somebody who needs *right*."""
+        return self._for(request[_USER], right, request.match_info["db"], request.match_info["table"])
+
+    def _named(self, user: str, right: Right, name: str) -> Replica:
         database, dot, table = name.partition(".")
         if not dot:
             raise SchemaError("a table is database.name", code="E_BODY")
+        return self._for(user, right, database, table)
+
+    def _for(self, user: str, right: Right, database: str, table: str) -> Replica:
+        """Who may not know of a table is not told whether it exists. Raises AuthError, CatalogError."""
+        entry = self._catalog.catalog.table(database, table)
+        if entry is None:
+            self._access.require_named(user, right, database, table)
+        else:
+            self._access.require(user, right, entry)
         return self._replica(database, table)
+
+    def _seen(self, request: web.Request) -> list[Replica]:
+        """The tables that the caller has some right on."""
+        return [r for r in self._keeper.all() if self._access.sees(request[_USER], r.table)]
 
     def _standing(self, replica: Replica) -> Standing:
         return self._election.standings[replica.replicated.group]
@@ -167,12 +200,16 @@ class Server:
                     "quorum": standing.missing(), "serving": serving,
                 }
             )  # fmt: skip
-        tables = [{"table": r.name, "group": r.replicated.group, "next": r.copy.next} for r in self._keeper.all()]
+        tables = [{"table": r.name, "group": r.replicated.group, "next": r.copy.next} for r in self._seen(request)]
         body = {"node": self._settings.alias, "url": self._settings.url, "groups": groups, "tables": tables}
         return web.json_response({**body, "redis": self._election.redis_down or "ok"})
 
     async def _describe(self, request: web.Request) -> web.Response:
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        database, name = request.match_info["db"], request.match_info["table"]
+        # who only writes has to know the columns, too
+        entry = self._catalog.catalog.table(database, name)
+        writes = entry is not None and self._access.may(request[_USER], "WRITE", entry)
+        replica = self._replica(database, name) if writes else self._asked(request, "READ")
         columns = [[c.name, str(c.type)] for c in replica.table.columns if c.name != ROW_ID]
         replicated = replica.replicated
         meta = replica.copy.meta() | {
@@ -190,15 +227,17 @@ class Server:
         )  # fmt: skip
 
     async def _stat(self, request: web.Request) -> web.Response:
+        seen = self._seen(request)
         subs = [
             {
                 "topic": s.topic, "table": s.replica.name, "action": s.action, "client": s.remote, "id": s.id, "msgOffset": s.row,
                 "queueDepth": max(s.replica.copy.next - s.row, 0), "sentRows": s.sent, "sentBytes": s.bytes, "processed": s.processed,
             }
             for s in self.subscribers
+            if s.replica in seen
         ]  # fmt: skip
         tables = []
-        for replica in self._keeper.all():
+        for replica in seen:
             session = self._election.session(replica.replicated.group, replica.table.id)
             tables.append(
                 {
@@ -214,7 +253,7 @@ class Server:
 
     async def _rows(self, request: web.Request) -> web.Response:
         """The rows in memory, or some of them: what a select on this node sees."""
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        replica = self._asked(request, "READ")
         first = int(request.query.get("from", replica.copy.memory_first))
         limit = int(request.query.get("limit", replica.copy.shape.cache_limit))
 
@@ -229,6 +268,7 @@ class Server:
 
     async def _peer(self, request: web.Request) -> web.WebSocketResponse:
         """Another node wants to know at once when this one dies."""
+        self._access.require(request[_USER], "ADMIN", None)
         socket = web.WebSocketResponse(heartbeat=10.0)
         await socket.prepare(request)
         async for _ in socket:
@@ -239,7 +279,8 @@ class Server:
 
     async def _append(self, request: web.Request) -> web.WebSocketResponse:
         """A producer's writes to one table, each with an answer; several answers may come in one message."""
-        replica = self._named(request.query.get("table", ""))
+        user = request[_USER]
+        replica = self._named(user, "WRITE", request.query.get("table", ""))
         socket = web.WebSocketResponse(max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0)
         await socket.prepare(request)
         session = self._election.session(replica.replicated.group, replica.table.id)
@@ -251,7 +292,7 @@ class Server:
         try:
             async for message in socket:
                 if message.type is WSMsgType.BINARY:
-                    self._take(replica, message.data, answers)
+                    self._take(user, replica, message.data, answers)
         finally:
             self._producers -= 1
             sender.cancel()
@@ -259,11 +300,12 @@ class Server:
                 await sender
         return socket
 
-    def _take(self, replica: Replica, data: bytes, answers: asyncio.Queue[dict[str, Any]]) -> None:
+    def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[dict[str, Any]]) -> None:
         sequence = -1
         try:
             write = _write_of(data)
             sequence = write.sequence
+            self._access.require(user, "WRITE", replica.table)  # it may have been revoked since
             write.done.add_done_callback(lambda done: answers.put_nowait(self._outcome(replica, sequence, done)))
             self._session(replica).submit(write)
         except PenstockError as error:
@@ -291,8 +333,8 @@ class Server:
 
     async def _write(self, request: web.Request) -> web.Response:
         """One write over HTTP, on any node."""
+        replica = self._asked(request, "WRITE")
         data = await request.read()
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
         try:
             rows = await self._submit(replica, _write_of(data))
         except RemoteError as error:
@@ -303,7 +345,7 @@ class Server:
 
     async def _producer(self, request: web.Request) -> web.Response:
         """The last write of a producer that is certain, as the leader knows it; 0: none."""
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        replica = self._asked(request, "WRITE")
         if not self._session(replica).serving:
             raise not_leader(replica.name, "it is about to")
         known = replica.copy.producers.get(request.query.get("id", ""))
@@ -336,8 +378,10 @@ class Server:
         await socket.prepare(request)
         subscriber: Subscriber | None = None
         try:
-            subscriber = await self._open(json.loads(await socket.receive_str()), socket, request.remote or "")
+            subscriber = await self._open(json.loads(await socket.receive_str()), socket, request)
         except PenstockError as error:
+            if error.code == "E_FORBIDDEN":
+                audit.refused(request[_USER], request.remote or "", error)
             await socket.send_str(json.dumps({"type": "error", **error.to_dict()}))
         except (ValueError, TypeError, KeyError) as wrong:
             bad = SchemaError("this is no subscription", code="E_BODY", detail=str(wrong)[:200])
@@ -348,7 +392,8 @@ class Server:
         self.subscribers.add(subscriber)
         replica = subscriber.replica
         shared = self._shared[replica.table.id]
-        pumping = asyncio.create_task(pump(subscriber, shared, self._settings.idle_seconds, lambda: self._elsewhere(replica)))
+        allowed = partial(self._access.require, request[_USER], "READ", replica.table)
+        pumping = asyncio.create_task(pump(subscriber, shared, self._settings.idle_seconds, lambda: self._elsewhere(replica), allowed))
         listening = asyncio.create_task(self._listen(subscriber))
         try:
             await asyncio.wait({pumping, listening}, return_when=asyncio.FIRST_COMPLETED)
@@ -362,8 +407,9 @@ class Server:
             await socket.close()
         return socket
 
-    async def _open(self, hello: dict[str, Any], socket: web.WebSocketResponse, remote: str) -> Subscriber:
-        replica = self._named(str(hello["table"]))
+    async def _open(self, hello: dict[str, Any], socket: web.WebSocketResponse, request: web.Request) -> Subscriber:
+        user, remote = request[_USER], request.remote or ""
+        replica = self._named(user, "READ", str(hello["table"]))
         action, key = str(hello.get("action", "")), str(hello["id"])
         for other in self.subscribers:
             if other.replica is replica and other.action == action and other.id != key:
@@ -375,7 +421,7 @@ class Server:
         back = bool(hello.get("resume")) and offset > replica.copy.next
         row = offset if back else first_row(replica, offset, processed)
         passes = filters.make(replica.table, hello.get("filter"))
-        subscriber = Subscriber(replica, action, key, remote, socket, passes, row)
+        subscriber = Subscriber(replica, action, key, user, remote, socket, passes, row)
         body = {"type": "subscribed", "from": row, "topic": subscriber.topic, "node": self._settings.alias, "leader": self._leader(replica)}
         await socket.send_str(json.dumps(body))
         return subscriber
@@ -415,12 +461,12 @@ class Server:
                 raise RemoteError("the leader did not take an offset", detail=str(answer)[:200]) from error
 
     async def _offset(self, request: web.Request) -> web.Response:
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        replica = self._asked(request, "READ")
         known = replica.copy.producers.get(offset_producer(request.query.get("action", "")))
         return web.json_response({"row": known.sequence if known is not None else -1})
 
     async def _set_offset(self, request: web.Request) -> web.Response:
-        replica = self._replica(request.match_info["db"], request.match_info["table"])
+        replica = self._asked(request, "READ")
         body = json.loads(await request.read())
         if "X-Penstock-Forwarded" in request.headers:
             await self._submit(replica, Offset(str(body["action"]), int(body["row"]), asyncio.get_running_loop().create_future()))
@@ -429,17 +475,21 @@ class Server:
         return web.json_response({})
 
     async def _unsubscribe(self, request: web.Request) -> web.Response:
-        """End a subscription wherever it is connected."""
+        """End a subscription wherever it is connected. One of another user only ADMIN on the table can end."""
         body = json.loads(await request.read())
-        replica = self._named(str(body["table"]))
+        passed_on = "X-Penstock-Forwarded" in request.headers and request[_USER] == self._access.root
+        user = str(body["user"]) if passed_on else request[_USER]
+        replica = self._named(user, "READ", str(body["table"]))
         action = str(body.get("action", ""))
         found = [s for s in self.subscribers if s.replica is replica and s.action == action]
+        if any(s.user != user for s in found):
+            self._access.require(user, "ADMIN", replica.table)
         for subscriber in found:
             subscriber.cancelled = str(body.get("by", request.remote))
         replica.wake()
         ended = len(found)
-        if "X-Penstock-Forwarded" not in request.headers:
-            ended += await self._unsubscribe_elsewhere(replica, body)
+        if not passed_on:
+            ended += await self._unsubscribe_elsewhere(replica, body | {"user": user})
             if not ended:
                 raise CatalogError(f"there is no subscription {replica.name}/{action}", code="E_NO_SUBSCRIPTION",
                                    hint="getStreamingStat lists those there are")  # fmt: skip
@@ -455,6 +505,8 @@ class Server:
                 continue
             try:
                 status, answer = await self._call("POST", f"{url}/v1/unsubscribe", json.dumps(body).encode(), timeout=_PEER_S)
+                if status == _STATUS["E_FORBIDDEN"]:
+                    raise AuthError(answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"])
                 ended += int(answer["ended"]) if status == 200 else 0
             except RemoteError as away:
                 log.info("a node was not asked about a subscription", node=node, reason=away.detail)

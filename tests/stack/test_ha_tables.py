@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import penstock
@@ -66,6 +67,64 @@ class Got:
         if message.row_ids is not None:
             self.ids += message.row_ids.to_pylist()
             self.quantities += message.table.column("qty").to_pylist()
+
+
+# ---------------------------------------------------------------- who may
+
+
+def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMesh, client: Connection) -> None:
+    trades = client.haStreamTable(11, TRADES, "trades", 1000)
+    name, user, password = client.table_name("trades"), unique("ann"), "correct horse battery"
+    database = name.partition(".")[0]
+    client.execute(f"CREATE USER {user} PASS '{password}'")
+    door = f"{nodes.node_url('NODE1')}/v1/node"
+    assert httpx.get(door).status_code == 401
+    assert httpx.get(door, auth=(user, "wrong")).status_code == 401
+    eventually(lambda: httpx.get(door, auth=(user, password)).status_code == 200)
+    assert httpx.get(door, auth=(user, password)).json()["tables"] == []
+    rows_of = f"{nodes.node_url('NODE2')}/v1/tables/{database}/trades/rows"
+
+    def status(method: str, url: str) -> int:
+        return httpx.request(method, url, auth=(user, password)).status_code
+
+    eventually(lambda: status("GET", rows_of) == 403)
+    assert status("GET", rows_of.replace("trades", "nothing")) == 403
+    assert status("GET", f"{nodes.node_url('NODE2')}/v1/peer") == 403
+
+    client.execute(f"GRANT READ ON {name} TO {user}")
+    eventually(lambda: all(status("GET", rows_of.replace(nodes.node_url("NODE2"), nodes.node_url(n))) == 200 for n in ("NODE1", "NODE3")))
+    eventually(lambda: status("GET", rows_of) == 200)
+    assert status("POST", rows_of) == 403
+    with penstock.connect(nodes.gateway_url, user=user, password=password) as ann:
+        with refused("E_FORBIDDEN"):
+            ann.stream_table(name).append(rows(1))
+        got = Got()
+        sub = ann.subscribe_table(None, name, "mine", 0, got, True, reconnect=True)
+        theirs = client.subscribe_table(None, "trades", "theirs", 0, Got(), True, reconnect=True)
+        with refused("E_FORBIDDEN"):
+            ann.unsubscribe_table(None, name, "theirs")
+        client.execute(f"GRANT WRITE ON {name} TO {user}")
+        eventually(lambda: status("POST", rows_of) == 400)  # allowed, and no write
+        writer = ann.stream_table(name)
+        eventually(lambda: _wrote(writer, rows(2)))
+        trades.append(rows(3))
+        eventually(lambda: got.quantities == [2, 3])
+        client.execute(f"REVOKE READ ON {name} FROM {user}")
+        assert sub.wait(30)
+        assert sub.error is not None and sub.error.code == "E_FORBIDDEN"
+        client.unsubscribe_table(None, "trades", "theirs")
+        theirs.close()
+        writer.close()
+    trades.close()
+
+
+def _wrote(table: penstock.StreamTable, what: list[dict[str, Any]]) -> bool:
+    """Whether a node knows of the right by now; until then the write is refused, and not there."""
+    try:
+        return table.append(what) == len(what)
+    except PenstockError as error:
+        assert error.code == "E_FORBIDDEN"
+        return False
 
 
 # ---------------------------------------------------------------- making
