@@ -99,6 +99,7 @@ class Keeper:
 
     def _read_on(self) -> None:
         reading: dict[str, Replica] = {}
+        self._positions.clear()
         # with records waiting it fetches no more: else the broker would answer for every single one while this rests
         with Reader(
             self._settings.kafka_bootstrap,

@@ -159,7 +159,7 @@ def test_d3_d4_the_table_is_empty_and_its_name_new(client: Connection) -> None:
         client.haStreamTable(11, TRADES, "trades", 1000)
 
 
-def test_d5_the_cache_limit_is_lowered_and_memory_stays_below_it(client: Connection) -> None:
+def test_c1_d5_the_cache_limit_is_lowered_and_memory_stays_below_it(client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 500_000)
     meta = client.getPersistenceMeta("trades")
     assert (meta["cacheLimit"], meta["askedCacheLimit"]) == (100_000, 500_000)
@@ -183,7 +183,7 @@ def test_d6_of_a_key_the_first_row_stays(client: Connection) -> None:
     assert composite.rows().table.column("qty").to_pylist() == [1, 2, 1]
 
 
-def test_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(client: Connection) -> None:
+def test_c2_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000, None, 0.02)
     trades.append(rows(1, 2))
     eventually(lambda: client.getPersistenceMeta("trades")["diskOffset"] == 2)
