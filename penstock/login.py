@@ -203,7 +203,7 @@ def _basic_header(user: str, password: str) -> str:
 
 def _basic(value: str) -> tuple[str, str]:
     try:
-        text = base64.b64decode(value, validate=True).decode()
+        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()  # some clients leave the padding out
     except (binascii.Error, UnicodeDecodeError) as wrong:
         raise AuthError("invalid basic auth") from wrong
     return _pair(text)

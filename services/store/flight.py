@@ -4,6 +4,7 @@ Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "
 the bare text of a SELECT. `revision` is that of the catalog which the caller knows. With `positions` the schema's metadata says, under
 `penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict` in the message, so that the gateway
 gives its caller the same code, line and column.
+`get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket.
 Every call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query. Gateways come as root,
 having asked for their caller's rights themselves.
 """
@@ -23,6 +24,7 @@ from penstock.catalog.model import Table
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
 from penstock.log import get
 from penstock.login import Login
+from services.store import flightsql
 from services.store.query import Queries
 from services.store.shelf import Shelf
 
@@ -30,11 +32,24 @@ log = get(__name__)
 
 
 class _Caller(flight.ServerMiddleware):  # type: ignore[misc]
-    """Who made a call."""
+    """Who made a call, and with what."""
 
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, answer: str | None) -> None:
         super().__init__()
-        self.user = user
+        self.user, self._answer = user, answer
+
+    def sending_headers(self) -> dict[str, str]:
+        return {} if self._answer is None else {"authorization": self._answer}
+
+
+class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
+    """Lets clients shake hands that do so before they ask; who they are is known from the header, there as everywhere."""
+
+    def authenticate(self, outgoing: Any, incoming: Any) -> None:
+        """Nothing is exchanged."""
+
+    def is_valid(self, token: bytes) -> str:
+        return ""
 
 
 class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
@@ -47,11 +62,17 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
         given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
         try:
-            return _Caller(self._login.check(given, where="flight"))
+            user = self._login.check(given, where="flight")
+            # what a handshake answers is sent along with every call from then on
+            return _Caller(user, self._answer(user, given) if info.method == flight.FlightMethod.HANDSHAKE else None)
         except AuthError as wrong:
             raise flight.FlightUnauthenticatedError(f"E_AUTH: {wrong.message}") from None
         except PenstockError as later:
             raise flight.FlightUnavailableError(f"{later.code}: {later.message}") from None
+
+    def _answer(self, user: str, given: str) -> str:
+        """What to send from now on: a token for who came with a password. Raises AuthError."""
+        return f"Bearer {self._login.token(user, where='flight')}" if given.lower().startswith("basic ") else given
 
 
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -62,9 +83,20 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         own_writes_seconds: float, **options: Any,
     ) -> None:  # fmt: skip
         """*reached*: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`)."""
-        super().__init__(location, middleware={"credentials": _Credentials(login)}, **options)
+        super().__init__(location, auth_handler=_Handshake(), middleware={"credentials": _Credentials(login)}, **options)
         self._reached, self._access = reached, access
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
+
+    def get_flight_info(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+        """Where the rows of a query are: here, behind a ticket. The query runs when they are fetched, and says its schema then."""
+        if descriptor.descriptor_type != flight.DescriptorType.CMD:
+            raise NotImplementedError("descriptors are commands")
+        command = descriptor.command
+        try:
+            sql = flightsql.query_of(command) if command[:1] == b"\n" else _request(command)["sql"]
+        except (ValueError, UnicodeDecodeError) as error:
+            raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})) from None
+        return flight.FlightInfo(None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1)
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
         user = _user(context)
@@ -111,7 +143,8 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         if action.type != "positions":
-            raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
+            # drivers of Flight SQL go on without what is not implemented
+            raise NotImplementedError(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
         try:
             self._access.require(_user(context), "READ", None)
         except AuthError as error:

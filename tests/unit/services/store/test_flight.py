@@ -88,6 +88,45 @@ def test_nobody_comes_in_without_a_key(door: tuple[str, bytes], key: str | None)
         ask(door, "mine", key)
 
 
+def _command(kind: str, sql: str) -> bytes:
+    """As drivers of Flight SQL send it: protobuf's Any around a message whose first field is the query's text."""
+    url = b"type.googleapis.com/arrow.flight.protocol.sql." + kind.encode()
+    text = sql.encode()
+    value = b"\n" + bytes([len(text)]) + text
+    return b"\n" + bytes([len(url)]) + url + b"\x12" + bytes([len(value)]) + value
+
+
+def test_flight_sql_answers_a_query_after_a_handshake(door: tuple[str, bytes]) -> None:
+    # ADBC's driver leaves out the padding of base64
+    basic = base64.b64encode(b"ann:anns password").rstrip(b"=")
+    given = flight.FlightCallOptions(headers=[(b"authorization", b"Basic " + basic)], timeout=20)
+    with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+        token = client.authenticate_basic_token("ann", "anns password")
+        assert token[1].startswith(b"Bearer ") and b"anns" not in token[1]
+        for options in (given, flight.FlightCallOptions(headers=[token], timeout=20)):
+            for command in (_command("CommandStatementQuery", "mine"), b"mine"):
+                info = client.get_flight_info(flight.FlightDescriptor.for_command(command), options)
+                assert client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist() == [{"n": 1}]
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandStatementQuery", "theirs")), options)
+        with pytest.raises(flight.FlightUnauthorizedError, match="READ on"):
+            client.do_get(info.endpoints[0].ticket, options).read_all()
+        with pytest.raises(NotImplementedError, match="CommandGetTables"):
+            client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options)
+        with pytest.raises(NotImplementedError):
+            list(client.do_action("CreatePreparedStatement", options))
+        with pytest.raises(flight.FlightError, match="E_REQUEST"):
+            client.get_flight_info(flight.FlightDescriptor.for_command(b"\n\xff"), options)
+
+
+@pytest.mark.parametrize("key", ["ann:wrong", "nobody:x"])
+def test_nobody_shakes_hands_without_a_key(door: tuple[str, bytes], key: str) -> None:
+    with (
+        flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client,
+        pytest.raises(flight.FlightUnauthenticatedError, match="E_AUTH"),
+    ):
+        client.authenticate_basic_token(*key.split(":"))
+
+
 def test_actions_are_for_who_may_read_everything(door: tuple[str, bytes]) -> None:
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20)
     with (
