@@ -62,7 +62,8 @@ class Presence(threading.Thread):
     def close(self) -> None:
         """Stop, and say so: the room is offline at once."""
         self._halt.set()
-        self.join(5)
+        if self.is_alive():  # a room that could not start has not started this either
+            self.join(5)
         try:
             self._client.hdel(names.nodes(), self._field)
         except redis.RedisError as down:

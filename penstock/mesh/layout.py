@@ -38,8 +38,10 @@ PORT_NAMES = {
 #: nodes of stream tables that one mesh may have: node1 … node9
 MAX_NODES = 9
 PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)}
-#: below the range that Linux gives to outgoing connections, so nobody takes a picked port before its listener starts
+#: below the range that Linux gives to outgoing connections, so none of those takes a picked port before its listener starts
 _PICK_FROM = (15000, 30000)
+#: UDP sockets at the numbers this process has picked: no other mesh picks them before our listeners have taken them
+_claims: list[socket.socket] = []
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def free_ports() -> Ports:
     random_source = random.SystemRandom()
     while len(chosen) < len(PORT_NAMES):
         number = random_source.randrange(*_PICK_FROM)
-        if number not in chosen.values() and _is_free(number):
+        if number not in chosen.values() and _is_free(number) and _claim(number):
             chosen[list(PORT_NAMES)[len(chosen)]] = number
     return Ports(chosen)
 
@@ -101,6 +103,18 @@ def _is_free(number: int) -> bool:
             probe.bind(("127.0.0.1", number))
         except OSError:
             return False
+    return True
+
+
+def _claim(number: int) -> bool:
+    """Whether nobody else has picked *number*; from now on, while this process lives, it is ours."""
+    claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        claim.bind(("127.0.0.1", number))
+    except OSError:
+        claim.close()
+        return False
+    _claims.append(claim)
     return True
 
 

@@ -23,6 +23,12 @@ def test_ports_that_cannot_be(base: int, own: dict[str, int], message: str) -> N
         fixed_ports(base, own)
 
 
+def test_what_one_mesh_has_picked_no_other_picks() -> None:
+    picked = set(free_ports().by_name.values())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other, pytest.raises(OSError):
+        other.bind(("127.0.0.1", picked.pop()))
+
+
 def test_free_ports_are_different_and_free() -> None:
     ports = free_ports()
     assert len(set(ports.by_name.values())) == len(PORT_NAMES)
