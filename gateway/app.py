@@ -60,7 +60,6 @@ from penstock.health import Health
 from penstock.limits import Open, Rate
 from penstock.login import Login
 from penstock.nodes import Presence
-from penstock.targets import AllowList
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
@@ -131,9 +130,8 @@ class _Gateway:
             wait_for_jobs=settings.wait_for_jobs,
         )
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
-        allowed = AllowList(settings.external_allow)
-        self._topics = ForeignTopics(self._definer, clock, settings.data_dir, allowed, settings.ack_timeout)
-        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, allowed, self._topics)
+        self._topics = ForeignTopics(self._definer, clock, settings.data_dir, settings.external_allow, settings.ack_timeout)
+        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, settings.external_allow, self._topics)
         self._stream_tables = StreamTables(
             settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
             timeout=settings.live_timeout,

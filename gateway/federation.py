@@ -46,7 +46,10 @@ _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
 class Federation:
     """Runs in the DDL thread, except `write`, which blocks and runs in a worker thread."""
 
-    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: AllowList, topics: ForeignTopics) -> None:
+    def __init__(
+        self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: tuple[str, ...], topics: ForeignTopics
+    ) -> None:
+        """*allowed*: hosts that external streams may be on."""
         self._definer, self._admin, self._clock, self._data_dir, self._topics = definer, admin, clock, data_dir, topics
         self._allowed = allowed
         self._links = Links(timeout=_CONNECT_S)
@@ -66,7 +69,7 @@ class Federation:
             self._topics.create(statement, database)
             return
         settings = external.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts([a.host for replicas in settings.addresses() for a in replicas], self._allowed)
+        check_hosts([a.host for replicas in settings.addresses() for a in replicas], AllowList(self._allowed))
         described = self._describe(settings, statement.columns)
         first = described[0]
         entry_id = self._definer.new_id()
@@ -140,7 +143,7 @@ class Federation:
 
     def write(self, entry: External, frame: pl.DataFrame) -> int:
         """Append rows over there; rows of one child table (or time) always go to the same shard. Raises PenstockError."""
-        shards = external.addresses(entry, self._data_dir)
+        shards = external.addresses(entry, self._data_dir, self._allowed)
         by = frame["tbname"] if entry.tags else frame[entry.time_column].cast(pl.String)
         numbers = partition_of(by, len(shards))
         written = 0
@@ -230,7 +233,7 @@ class Federation:
         if earliest:
             return ("earliest",) * len(source.shards)
         found = []
-        for replicas in external.addresses(source, self._data_dir):
+        for replicas in external.addresses(source, self._data_dir, self._allowed):
             with connect_any(replicas, timeout=_CONNECT_S) as link:
                 channel = link.subscribe(f"SELECT * FROM {_quoted(source.remote_name)}", source.remote_database, start="latest")
                 found.append(str(channel.expect("subscribed", _CONNECT_S * 2).header["token"]))

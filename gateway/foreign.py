@@ -35,9 +35,10 @@ _CONNECT_S = 5.0
 class ForeignTopics:
     """`create` runs in the DDL thread; `write` blocks and runs in any."""
 
-    def __init__(self, definer: Definer, clock: Clock, data_dir: Path, allowed: AllowList, timeout: float) -> None:
+    def __init__(self, definer: Definer, clock: Clock, data_dir: Path, allowed: tuple[str, ...], timeout: float) -> None:
         """
         Args:
+            allowed: hosts that topics may be at.
             timeout: seconds after which a message that is not acknowledged has failed.
         """
         self._definer, self._clock, self._data_dir, self._allowed, self._timeout = definer, clock, data_dir, allowed, timeout
@@ -54,7 +55,7 @@ class ForeignTopics:
             hint = f"CREATE EXTERNAL STREAM {name} (ts TIMESTAMP, …) SETTINGS …"
             raise statement.error("a topic has no columns: name those that are wanted", statement.stream, code="E_BAD_OPTION", hint=hint)
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts(topic.hosts, self._allowed)
+        check_hosts(topic.hosts, AllowList(self._allowed))
         option = foreign.at(topic, _begin(topic, password, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
@@ -89,6 +90,7 @@ class ForeignTopics:
             if writer is None or writer.schema_id != table.schema_id:
                 if writer is not None:
                     writer.close()
+                check_hosts(topic.hosts, AllowList(self._allowed))
                 writer = self._writers[table.id] = _Writer(table, topic, external.secret(self._data_dir, table.id), self._timeout)
         sent = writer.send(frame)
         for future in sent:

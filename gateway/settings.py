@@ -36,8 +36,6 @@ class GatewaySettings(Settings):
     max_requests_per_second: float = Field(0, ge=0)
     #: requests and WebSockets that one address may have open; 0: as many as come
     max_open_per_address: int = Field(2_000, ge=0)
-    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any, for those who may create one
-    external_allow: tuple[str, ...] = ()
     #: pages that may open WebSockets and call us from a browser, besides our own
     allowed_origins: tuple[str, ...] = ()
     #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its own

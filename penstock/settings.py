@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
     password: SecretStr | None = None
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any, for those who may create one
+    external_allow: tuple[str, ...] = ()
     #: logins, definitions, grants and refusals; empty: in the room's log only
     audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
 

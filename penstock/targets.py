@@ -104,7 +104,7 @@ async def resolve(target: Endpoint, allowed: AllowList) -> str:
 
 
 def check_hosts(hosts: Sequence[str], allowed: AllowList) -> None:
-    """Whether every one of *hosts* has an allowed address, for connections that are made later. Blocks. Raises CatalogError."""
+    """Whether every one of *hosts* has allowed addresses only: asked at CREATE and before each connection. Blocks. Raises CatalogError."""
     for host in hosts:
         try:
             found = {str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
@@ -114,9 +114,9 @@ def check_hosts(hosts: Sequence[str], allowed: AllowList) -> None:
         if found and not all(allowed.permits(host, ipaddress.ip_address(text.partition("%")[0])) for text in found):
             raise CatalogError(
                 f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=f"addresses {', '.join(sorted(found))}",
-                hint="PENSTOCK_GATEWAY_EXTERNAL_ALLOW lists hosts and networks that may",
+                hint="PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may",
             )  # fmt: skip
         if not found and not allowed.permits_name(host):
             raise CatalogError(
-                f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_GATEWAY_EXTERNAL_ALLOW lists hosts that may"
+                f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_EXTERNAL_ALLOW lists hosts that may"
             )

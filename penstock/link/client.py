@@ -27,6 +27,7 @@ from penstock.client.wire import error_of
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, MAX_FRAME, PATH, VERSION, VERSION_HEADER, pack, unpack
+from penstock.targets import AllowList, check_hosts
 
 DEFAULT_PORT, DEFAULT_TLS_PORT = 7707, 7708
 
@@ -48,6 +49,8 @@ class Address:
     secure: bool = False
     #: certificates to trust besides the system's (a PEM file)
     ca_file: str | None = None
+    #: what `AllowList` is made of; None: anywhere may be gone to
+    allowed: tuple[str, ...] | None = None
 
     @property
     def shown(self) -> str:
@@ -135,7 +138,10 @@ class Link:
         Raises:
             LinkLost: nobody answers there, or not as we do (no TLS where it was asked for, a bad certificate).
             AuthError: user or password is wrong.
+            CatalogError: the address is not one of those allowed (any more).
         """
+        if address.allowed is not None:
+            check_hosts([address.host], AllowList(address.allowed))
         self.address, self.timeout = address, timeout
         self._channels: dict[int, Channel] = {}
         self._numbers = itertools.count(1)

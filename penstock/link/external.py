@@ -103,18 +103,20 @@ def _bad(message: str, hint: str) -> CatalogError:
     return CatalogError(message, code="E_BAD_OPTION", hint=hint)
 
 
-def _replicas(shard: tuple[str, ...], user: str, password: str, secure: bool, ca_file: str) -> tuple[Address, ...]:
+def _replicas(
+    shard: tuple[str, ...], user: str, password: str, secure: bool, ca_file: str, allowed: tuple[str, ...] | None = None
+) -> tuple[Address, ...]:
     found = []
     for place in shard:
         host, _, port = place.rpartition(":")
-        found.append(Address(host.strip("[]"), int(port), user, password, secure, ca_file or None))
+        found.append(Address(host.strip("[]"), int(port), user, password, secure, ca_file or None, allowed))
     return tuple(found)
 
 
-def addresses(entry: External, data_dir: Path) -> list[tuple[Address, ...]]:
-    """Replicas of each shard, with the password from its file."""
+def addresses(entry: External, data_dir: Path, allowed: tuple[str, ...]) -> list[tuple[Address, ...]]:
+    """Replicas of each shard, with the password from its file; each link to them is made if its host is *allowed* at that time."""
     password = secret(data_dir, entry.id)
-    return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file) for shard in entry.shards]
+    return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file, allowed) for shard in entry.shards]
 
 
 def secret(data_dir: Path, entry_id: int) -> str:

@@ -223,18 +223,22 @@ class Doorway:
     async def _describe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         scope, user = Scope.of(request), self._users[connection]
         database, name = str(request.get("database") or ""), str(request.get("table", ""))
-        if scope is not None:
-            table, child = await self._known(lambda: scope.table(self._catalog.catalog, name, self._find))
-        else:
-            table, child = await self._known(lambda: self._find_for(user, "READ", database, name))
-        self._access.require(self._users[connection], "READ", table)
+
+        def look() -> tuple[Table, str | None]:
+            if scope is None:
+                return self._find_for(user, "READ", database, name)
+            found = scope.table(self._catalog.catalog, name, self._find)
+            self._access.require(user, "READ", found[0])
+            return found
+
+        table, child = await self._known(look)
         await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
 
     async def _known(self, look: Callable[[], T]) -> T:
-        """What *look* finds, also when it was made just now and has not come here yet. Raises PenstockError."""
+        """What *look* finds, also when it was made or granted just now and that has not come here yet. Raises PenstockError."""
         try:
             return look()
-        except CatalogError:
+        except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
             await asyncio.to_thread(self._store.catch_up)
             return look()
 
@@ -310,12 +314,20 @@ class Doorway:
 
     async def _subscribe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         _, select, node = source_of(str(request["sql"]))
-        entry = self._external(node.db or str(request.get("database") or ""), node.name)
-        if entry is not None:
-            await self._relay(connection, channel, request, entry, select)
+        user, home = self._users[connection], node.db or str(request.get("database") or "")
+
+        def look() -> External | tuple[Table, str | None]:
+            entry = self._external(home, node.name)
+            if entry is None:
+                return self._find_for(user, "READ", home, node.name)
+            self._access.require(user, "READ", entry)
+            return entry
+
+        found = await self._known(look)
+        if isinstance(found, External):
+            await self._relay(connection, channel, request, found, select)
             return
-        user = self._users[connection]
-        table, child = await self._known(lambda: self._find_for(user, "READ", node.db or str(request.get("database", "")), node.name))
+        table, child = found
         require_log(table)
         feed = await self._feeds.of(table.topic)
         cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
@@ -342,10 +354,10 @@ class Doorway:
         self, connection: ServerConnection, channel: _Channel, request: dict[str, Any], entry: External, select: exp.Select
     ) -> None:
         """Rows of an external stream come from where it is."""
-        self._access.require(self._users[connection], "READ", entry)
         flags = {"positions": bool(request.get("positions")), "cycles": bool(request.get("cycles"))}
         found = relay.messages(
-            external.addresses(entry, self._settings.data_dir), pointed_at(select, entry.remote_database, entry.remote_name),
+            external.addresses(entry, self._settings.data_dir, self._settings.external_allow),
+            pointed_at(select, entry.remote_database, entry.remote_name),
             entry.remote_database, str(request.get("from", "latest")), **flags, timezone=str(request.get("timezone") or "UTC"),
             patience=self._settings.connect_seconds,
         )  # fmt: skip

@@ -127,7 +127,8 @@ class Views(threading.Thread):
             host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
             here = Address(host, self._settings.port, self._settings.user, self._settings.root_password)
             return Place(((here,),), entry.database, entry.name)
-        return Place(tuple(external.addresses(entry, self._settings.data_dir)), entry.remote_database, entry.remote_name)
+        places = external.addresses(entry, self._settings.data_dir, self._settings.external_allow)
+        return Place(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
         """Redis has what SHOW VIEWS shows."""

@@ -58,7 +58,7 @@ def run(settings: StoreSettings) -> int:
         tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
         intake = Intake(settings, catalog, shelf, client, on_read)
         intake.start()
-        far = Far(catalog, settings.data_dir)
+        far = Far(catalog, settings.data_dir, settings.external_allow)
         queries = Queries(
             shelf, Resolver(catalog, client, far), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows)
         )

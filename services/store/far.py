@@ -26,8 +26,9 @@ _KINDS_THAT_KEEP = ("", "INNER", "CROSS")
 class Far:
     """Thread-safe. Passwords come from the deployment's secret files, once for each question."""
 
-    def __init__(self, catalog: CatalogReader, data_dir: Path) -> None:
-        self._reader, self._data_dir = catalog, data_dir
+    def __init__(self, catalog: CatalogReader, data_dir: Path, allowed: tuple[str, ...]) -> None:
+        """*allowed*: hosts that may be asked, as `external_allow` has them."""
+        self._reader, self._data_dir, self._allowed = catalog, data_dir, allowed
         self._links = Links()
         self._threads = ThreadPoolExecutor(8, "far")
 
@@ -59,7 +60,7 @@ class Far:
                 _expand_stars(select, entry)
             node.set("db", exp.to_identifier(entry.remote_database))
             node.set("this", exp.to_identifier(entry.remote_name))
-        (replicas,) = external.addresses(first, self._data_dir)
+        (replicas,) = external.addresses(first, self._data_dir, self._allowed)
         return self._links.get(replicas).query(to_sql(tree), first.remote_database, timezone)
 
     def rows(self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str) -> pa.Table:
@@ -68,7 +69,7 @@ class Far:
         sql = f"SELECT {listed} FROM {_quote(entry.remote_database)}.{_quote(entry.remote_name)}"
         if conditions:
             sql += " WHERE " + " AND ".join(f"({to_sql(_unqualified(c))})" for c in conditions)
-        shards = external.addresses(entry, self._data_dir)
+        shards = external.addresses(entry, self._data_dir, self._allowed)
         parts = self._threads.map(lambda replicas: self._links.get(replicas).query(sql, entry.remote_database, timezone), shards)
         kinds = {c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)}
         wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in columns)]

@@ -263,6 +263,24 @@ def test_what_was_made_just_now_is_known_here_and_in_the_store(serving: RunningM
                 link.append(f"u{i}", "fresh").expect("opened", 10)
 
 
+def test_what_was_granted_just_now_is_known_too(serving: RunningMesh) -> None:
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE given PARTITIONS 1")
+        client.execute("CREATE USER guest PASS 'a good password'")
+        client.execute("CREATE TABLE given.first (ts TIMESTAMP, v INT)")
+        client.execute("GRANT READ ON given.first TO guest")
+        with Link(address_of(serving, user="guest", password="a good password")) as link:
+            for i in range(20):
+                client.execute(f"CREATE TABLE given.t{i} (ts TIMESTAMP, v INT)")
+                client.execute(f"GRANT READ ON given.t{i} TO guest")
+                if i % 2:
+                    assert link.describe(f"t{i}", "given").name == f"t{i}"
+                else:
+                    link.subscribe(f"SELECT v FROM given.t{i}").expect("subscribed", 10)
+            with pytest.raises(AuthError, match="E_FORBIDDEN"):
+                link.describe("nothing", "given")
+
+
 def test_tables_without_a_log_are_read_and_not_followed(serving: RunningMesh) -> None:
     with client_of(serving) as client, link_to(serving) as link:
         client.execute("CREATE DATABASE nolog PARTITIONS 1")

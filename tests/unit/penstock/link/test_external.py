@@ -9,7 +9,7 @@ import pytest
 from penstock.catalog.model import External
 from penstock.errors import CatalogError
 from penstock.link import external
-from penstock.link.client import Address
+from penstock.link.client import Address, LinkLost, connect_any
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.source import masked
@@ -49,10 +49,22 @@ def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     entry = External(7, "d", "x", "penstock", (("h:1",),), "db", "s", (Column("ts", ColumnType("TIMESTAMP")),), user="u")
     external.keep_secret(tmp_path, 7, "the secret")
     assert external.secret_path(tmp_path, 7).stat().st_mode & 0o777 == 0o600
-    ((address,),) = external.addresses(entry, tmp_path)
+    ((address,),) = external.addresses(entry, tmp_path, ())
     assert address.password == "the secret" and "secret" not in repr(address) and "the secret" not in external.shown(entry)
     external.forget_secret(tmp_path, 7)
-    assert external.addresses(entry, tmp_path)[0][0].password == ""
+    assert external.addresses(entry, tmp_path, ())[0][0].password == ""
+
+
+def test_the_allow_list_holds_when_a_link_is_opened(tmp_path: Path) -> None:
+    entry = External(7, "d", "x", "penstock", (("127.0.0.1:1",),), "db", "s", (Column("ts", ColumnType("TIMESTAMP")),), user="u")
+    (narrowed,) = external.addresses(entry, tmp_path, ("10.0.0.0/8", "*.example.com"))
+    with pytest.raises(CatalogError) as refused:
+        connect_any(narrowed, timeout=5)
+    assert refused.value.code == "E_EXTERNAL_HOST" and "PENSTOCK_EXTERNAL_ALLOW" in refused.value.hint
+    for allowed in ((), ("127.0.0.0/8",)):
+        (replicas,) = external.addresses(entry, tmp_path, allowed)
+        with pytest.raises(LinkLost):  # it may be dialled, and nobody is there
+            connect_any(replicas, timeout=5)
 
 
 @pytest.mark.parametrize("quoted", ["'it''s one'", "'a\\'b'", '"x y"', "'open"])
