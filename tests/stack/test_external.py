@@ -39,7 +39,7 @@ def _sent(mesh: RunningMesh) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("penstock_federation_sent_rows_total"))
 
 
-def test_T1_T7_create_finds_the_schema_and_says_what_is_missing(edge: RunningMesh, cloud: RunningMesh) -> None:
+def test_T1_T3_T7_create_finds_the_schema_and_says_what_is_missing(edge: RunningMesh, cloud: RunningMesh) -> None:
     with client_of(edge) as client:
         client.execute(f"CREATE EXTERNAL STREAM near.meters {clause(settings_of(cloud, 'far.meters'))}")
         described = client.query("DESCRIBE near.meters").rows

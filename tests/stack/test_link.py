@@ -227,7 +227,7 @@ def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
                     channel.get(10)
 
 
-def test_T15_another_version_of_the_link_is_refused_by_name(serving: RunningMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_T15_H15_another_version_of_the_link_is_refused_by_name(serving: RunningMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.link.client.VERSION", 99)
     with pytest.raises(PenstockError, match="E_LINK_VERSION"):
         link_to(serving)

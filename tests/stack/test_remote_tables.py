@@ -62,7 +62,7 @@ def test_H1_H2_H12_H13_by_name_and_serial_and_it_ticks(plant: RunningMesh) -> No
             uri.resolve("pq://plant/scope/none")
 
 
-def test_H3_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
+def test_H3_H16_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
     with client_of(plant) as client:
         client.execute("CREATE TABLE plant.src (ts TIMESTAMP, v INT)")
         client.execute("CREATE MATERIALIZED VIEW plant.doubled AS SELECT v, v * 2 AS twice FROM plant.src")
@@ -89,7 +89,7 @@ def test_H3_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
             wrong.wait(lambda t: t.error is not None and t.error.code == "E_REMOTE_SCHEMA")
 
 
-def test_H4_H5_H23_H24_snapshot_and_columns(plant: RunningMesh) -> None:
+def test_H4_H5_H17_H23_H24_H25_snapshot_and_columns(plant: RunningMesh) -> None:
     with client_of(plant) as client:
         copy = uri.resolve("pq://plant/scope/meters?snapshot=true&columns=site,v")
         assert isinstance(copy, pa.Table) and copy.column_names == ["site", "v"]
