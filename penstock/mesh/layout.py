@@ -6,6 +6,7 @@ Refused: a port that is taken, before anything is started.
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import secrets
@@ -40,8 +41,6 @@ MAX_NODES = 9
 PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)}
 #: below the range that Linux gives to outgoing connections, so none of those takes a picked port before its listener starts
 _PICK_FROM = (15000, 30000)
-#: UDP sockets at the numbers this process has picked: no other mesh picks them before our listeners have taken them
-_claims: list[socket.socket] = []
 
 
 @dataclass(frozen=True)
@@ -107,14 +106,16 @@ def _is_free(number: int) -> bool:
 
 
 def _claim(number: int) -> bool:
-    """Whether nobody else has picked *number*; from now on, while this process lives, it is ours."""
+    """Whether nobody else has picked *number*; if so a UDP socket there keeps it ours while this process lives: no other mesh picks it
+    before our listener has taken it.
+    """
     claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         claim.bind(("127.0.0.1", number))
     except OSError:
         claim.close()
         return False
-    _claims.append(claim)
+    atexit.register(claim.close)
     return True
 
 
