@@ -200,6 +200,26 @@ def test_any_flight_client_reads_with_a_password(serving: RunningMesh) -> None:
         reader.do_get(ticket).read_all()
 
 
+def test_drivers_of_flight_sql_read_tables(serving: RunningMesh) -> None:
+    import adbc_driver_flightsql.dbapi as flight_sql
+    from adbc_driver_manager import OperationalError, ProgrammingError
+
+    with client_of(serving) as client:
+        client.execute("CREATE DATABASE adbc PARTITIONS 2")
+        client.execute(METERS, database="adbc")
+        client.write("adbc.meters", rows(0, 1000))
+        assert client.query("SELECT count(*) FROM adbc.meters").rows == [(1000,)]
+    who = {"username": serving.user, "password": serving.password}
+    with flight_sql.connect(serving.store_url, who, autocommit=True) as connection:
+        found = pl.read_database("SELECT v, note, site FROM adbc.meters WHERE v < 500 ORDER BY v", connection)
+        assert found["v"].to_list() == list(range(500)) and found["note"].dtype == pl.String
+        with connection.cursor() as cursor, pytest.raises((ProgrammingError, OperationalError), match="E_TABLE_NOT_EXIST"):
+            cursor.execute("SELECT * FROM adbc.nothing")
+            cursor.fetchall()
+    with pytest.raises((ProgrammingError, OperationalError), match="E_AUTH"):
+        flight_sql.connect(serving.store_url, {**who, "password": "wrong"}, autocommit=True)
+
+
 def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
     with client_of(serving) as client:
         client.execute("CREATE DATABASE mine PARTITIONS 1")
