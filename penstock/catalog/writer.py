@@ -13,6 +13,7 @@ from concurrent.futures import Future
 
 import redis
 import structlog
+import tenacity
 
 from penstock import names
 from penstock.bus import Delivery, Publisher
@@ -26,6 +27,8 @@ from penstock.lease import Holder, Lease
 
 _log = structlog.get_logger("penstock.catalog")
 LEASE = "catalog"
+#: seconds between attempts to take a lease that is about to end
+_PAUSE = 0.05
 
 
 class CatalogWriter:
@@ -39,7 +42,7 @@ class CatalogWriter:
             reader: a started reader of the same catalog; a commit returns when it has applied it.
             address: where other gateways can forward DDL to while this one leads.
         """
-        self._bootstrap, self._reader = bootstrap, reader
+        self._bootstrap, self._reader, self._address = bootstrap, reader, address
         self._lease = Lease(client, LEASE, ttl=ttl, address=address, clock=clock)
         self._lock = threading.RLock()
         self._publisher: Publisher | None = None
@@ -67,7 +70,7 @@ class CatalogWriter:
             if self.leading:
                 return True
             self._step_down()
-            if not self._lease.acquire(seen=self.catalog.epoch):
+            if not self._acquire():
                 return False
             self._epoch = self._lease.epoch
             try:
@@ -86,6 +89,21 @@ class CatalogWriter:
             self._next_id = self.catalog.next_id
             _log.info("leading the catalog", epoch=self._epoch, revision=self.catalog.revision)
             return True
+
+    def _acquire(self) -> bool:
+        """Take the lease unless it is held elsewhere. One that is held at this very address was left by a process that is no more: its end
+        is waited for, else DDL that comes just after a restart would be forwarded to ourselves.
+        """
+
+        def left_behind(taken: bool) -> bool:
+            holder = None if taken else self._lease.holder()
+            return not taken and (holder is None or holder.address == self._address)
+
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_result(left_behind), wait=tenacity.wait_fixed(_PAUSE),
+            stop=tenacity.stop_after_delay(self._lease.ttl + 1), retry_error_callback=lambda _: False,
+        )  # fmt: skip
+        return bool(attempts(lambda: self._lease.acquire(seen=self.catalog.epoch)))
 
     def new_id(self) -> int:
         """An id that nothing else has or had."""

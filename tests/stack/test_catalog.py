@@ -17,6 +17,7 @@ from penstock.catalog.model import Child, Database
 from penstock.catalog.reader import CatalogReader, Changed
 from penstock.catalog.writer import LEASE, CatalogWriter
 from penstock.errors import BusError, LeaseLost
+from penstock.lease import Lease
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -99,6 +100,13 @@ def test_the_second_gateway_forwards_until_the_first_goes(gateways: Gateways) ->
     assert second.lead()
     assert second.catalog.database("one") is not None and second.new_id() > taken
     assert second.catalog.epoch == 2
+
+
+def test_who_comes_back_waits_for_the_end_of_the_lease_it_left(gateways: Gateways) -> None:
+    killed = Lease(gateways.redis, LEASE, ttl=2.0, address="http://here:1")
+    assert killed.acquire()
+    assert not gateways.writer("http://other:1").lead(), "elsewhere it is forwarded at once"
+    assert gateways.writer("http://here:1").lead() and not killed.held
 
 
 def test_a_leader_that_slept_cannot_write(gateways: Gateways) -> None:
