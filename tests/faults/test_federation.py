@@ -9,7 +9,6 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trustme
@@ -30,12 +29,19 @@ _SEED = 20261121
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    directory = tmp_path_factory.mktemp("cloud")
+    with deployment(tmp_path_factory.mktemp("cloud"), "CREATE DATABASE hq PARTITIONS 3") as mesh:
+        yield mesh
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    """A deployment whose links need TLS; beside its directory are `ca.pem`, its certificate, and one in `expired`."""
+    directory = tmp_path_factory.mktemp("secure")
     authority = trustme.CA()
     made = issued(directory, authority=authority)
     issued(directory / "expired", authority=authority, expired=True)
     files = {"PENSTOCK_FEDERATION_TLS_CERT": str(made.cert), "PENSTOCK_FEDERATION_TLS_KEY": str(made.key)}
-    with deployment(directory / "mesh", "CREATE DATABASE hq PARTITIONS 3", environment=files) as mesh:
+    with deployment(directory / "mesh", "CREATE DATABASE hq PARTITIONS 1", environment=files) as mesh:
         yield mesh
 
 
@@ -168,29 +174,29 @@ def test_a_wrong_password_and_a_changed_one(edge: RunningMesh, cloud: RunningMes
         near.execute("DROP MATERIALIZED VIEW site.pw_view")
 
 
-def test_tls_its_authority_and_an_expired_certificate(edge: RunningMesh, cloud: RunningMesh, tmp_path: Path) -> None:
-    directory = cloud.layout.root.parent
-    tls_port = cloud.state()["ports"]["federation-tls"]
-    secure = {"hosts": f"localhost:{tls_port}", "secure": "true"}
-    with client_of(edge) as near, client_of(cloud) as far:
+def test_tls_its_authority_and_an_expired_certificate(edge: RunningMesh, secure: RunningMesh) -> None:
+    directory = secure.layout.root.parent
+    tls_port = secure.state()["ports"]["federation-tls"]
+    there = {**settings_of(secure, "hq.tls"), "hosts": f"localhost:{tls_port}", "secure": "true"}
+    with client_of(edge) as near, client_of(secure) as far:
         far.execute("CREATE TABLE hq.tls (ts TIMESTAMP, v INT)")
         with pytest.raises(PenstockError, match="E_TLS"):
-            near.execute(f"CREATE EXTERNAL STREAM site.tls {clause({**settings_of(cloud, 'hq.tls'), **secure})}")
-        trusted = {**settings_of(cloud, "hq.tls"), **secure, "ca_file": str(directory / "ca.pem")}
+            near.execute(f"CREATE EXTERNAL STREAM site.tls {clause(there)}")
+        trusted = {**there, "ca_file": str(directory / "ca.pem")}
         near.execute(f"CREATE EXTERNAL STREAM site.tls {clause(trusted)}")
         near.execute(f"INSERT INTO site.tls VALUES ({T0}, 1)")
         assert near.query("SELECT v FROM site.tls").rows == [(1,)]
         good = {name: (directory / name).read_text() for name in ("cert.pem", "key.pem")}
         for name in good:
             (directory / name).write_text((directory / "expired" / name).read_text())
-        pid = cloud.kill("federation")
-        cloud.wait_ready("federation", not_pid=pid)
+        pid = secure.kill("federation")
+        secure.wait_ready("federation", not_pid=pid)
         with pytest.raises(PenstockError, match="expired"):
             near.execute(f"CREATE EXTERNAL STREAM site.tls2 {clause(trusted)}")
         for name, text in good.items():
             (directory / name).write_text(text)
-        pid = cloud.kill("federation")
-        cloud.wait_ready("federation", not_pid=pid)
+        pid = secure.kill("federation")
+        secure.wait_ready("federation", not_pid=pid)
         assert near.query("SELECT v FROM site.tls").rows == [(1,)]
 
 
