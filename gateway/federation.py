@@ -37,7 +37,7 @@ from penstock.sql import statements as st
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column
 from penstock.sql.statements import CreateStream
-from penstock.targets import AllowList, check_hosts
+from penstock.targets import check_hosts
 
 _CONNECT_S = 5.0
 _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
@@ -69,7 +69,7 @@ class Federation:
             self._topics.create(statement, database)
             return
         settings = external.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts([a.host for replicas in settings.addresses() for a in replicas], AllowList(self._allowed))
+        check_hosts([a.host for replicas in settings.addresses() for a in replicas], self._allowed)
         described = self._describe(settings, statement.columns)
         first = described[0]
         entry_id = self._definer.new_id()

@@ -26,7 +26,7 @@ from penstock.foreign import MESSAGE_ID, Messages, Registry, Topic
 from penstock.link import external
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND, Column
-from penstock.targets import AllowList, check_hosts
+from penstock.targets import check_hosts
 from penstock.types import ColumnType
 
 _CONNECT_S = 5.0
@@ -55,7 +55,7 @@ class ForeignTopics:
             hint = f"CREATE EXTERNAL STREAM {name} (ts TIMESTAMP, …) SETTINGS …"
             raise statement.error("a topic has no columns: name those that are wanted", statement.stream, code="E_BAD_OPTION", hint=hint)
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts(topic.hosts, AllowList(self._allowed))
+        check_hosts(topic.hosts, self._allowed)
         option = foreign.at(topic, _begin(topic, password, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
@@ -90,7 +90,7 @@ class ForeignTopics:
             if writer is None or writer.schema_id != table.schema_id:
                 if writer is not None:
                     writer.close()
-                check_hosts(topic.hosts, AllowList(self._allowed))
+                check_hosts(topic.hosts, self._allowed)
                 writer = self._writers[table.id] = _Writer(table, topic, external.secret(self._data_dir, table.id), self._timeout)
         sent = writer.send(frame)
         for future in sent:

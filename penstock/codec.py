@@ -287,14 +287,10 @@ class TableCodec:
         values, owner = self._encode(rows, ends, writes, meta, max_bytes)
         return list(zip(owner, values, strict=True))
 
-    def encode_few(
-        self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str
-    ) -> bytes | None:  # fmt: skip
+    def encode_few(self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str) -> bytes | None:
         """One record of a few rows, whose values fit their columns (no VARBINARY, DECIMAL or BIGINT UNSIGNED); None: `encode` has to."""
-        bodies = self._few.bodies_of(columns) if self._few is not None else None
-        if bodies is None:
+        if self._few is None or (bodies := self._few.bodies_of(columns)) is None:
             return None
-        assert self._few is not None
         stamp = {"producer": producer, "from_offset": from_offset, "offset": offset, "ordinal": 0, "last": True, "trace": trace}
         return self._few.encode({"rows": bodies, "writes": [], **stamp})
 

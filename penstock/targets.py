@@ -103,8 +103,11 @@ async def resolve(target: Endpoint, allowed: AllowList) -> str:
     )  # fmt: skip
 
 
-def check_hosts(hosts: Sequence[str], allowed: AllowList) -> None:
-    """Whether every one of *hosts* has allowed addresses only: asked at CREATE and before each connection. Blocks. Raises CatalogError."""
+def check_hosts(hosts: Sequence[str], patterns: Sequence[str]) -> None:
+    """Whether every one of *hosts* has only addresses that an `AllowList` of *patterns* permits. Asked at CREATE and before each
+    connection. Blocks. Raises CatalogError.
+    """
+    allowed = AllowList(patterns)
     for host in hosts:
         try:
             found = {str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}

@@ -27,7 +27,7 @@ from penstock.client.wire import error_of
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, MAX_FRAME, PATH, VERSION, VERSION_HEADER, pack, unpack
-from penstock.targets import AllowList, check_hosts
+from penstock.targets import check_hosts
 
 DEFAULT_PORT, DEFAULT_TLS_PORT = 7707, 7708
 
@@ -141,7 +141,7 @@ class Link:
             CatalogError: the address is not one of those allowed (any more).
         """
         if address.allowed is not None:
-            check_hosts([address.host], AllowList(address.allowed))
+            check_hosts([address.host], address.allowed)
         self.address, self.timeout = address, timeout
         self._channels: dict[int, Channel] = {}
         self._numbers = itertools.count(1)

@@ -24,7 +24,7 @@ from penstock.link import external
 from penstock.log import get
 from penstock.records import DeadLetter, encode
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.targets import AllowList, check_hosts
+from penstock.targets import check_hosts
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.pump import Report
 from services.federation.settings import FederationSettings
@@ -88,7 +88,7 @@ class Inflow(threading.Thread):
 
     def _flow(self) -> None:
         topic, settings = self._topic, self._settings
-        check_hosts(topic.hosts, AllowList(settings.external_allow))
+        check_hosts(topic.hosts, settings.external_allow)
         options = topic.options(external.secret(settings.data_dir, self._id))
         admin = Admin(topic.brokers, client_id="penstock-federation", timeout=settings.connect_seconds, options=options)
         registry = Registry(topic.registry) if topic.registry else None

@@ -19,7 +19,7 @@ from penstock import names
 from tests.backends import backends, require_image, running_stack
 from tests.integration.load import Load
 from tests.integration.test_restore import lose_and_restore
-from tests.integration.test_stack import hosts_at_work
+from tests.integration.test_stack import one_joins_another_dies
 from tests.rsync_daemon import needs_rsync, rsync_daemon
 
 pytestmark = [
@@ -59,14 +59,7 @@ def test_workers_that_share_no_disk_take_over_from_each_other(bucket: str, tmp_p
         stack.connect() as client,
     ):
         with Load(client, name, partitions=4) as load:
-            load.wait(lambda: load.newest > 2)
-            stack.scale(spark_worker=2)
-            load.wait(lambda: len(hosts_at_work(stack, names.ingest_topic(name))) == 2)
-            load.recovery()
-            killed = stack.kill("spark-worker", 1)
-            load.recovery()
-            stack.wait_ready("spark-worker", not_pid=killed)
-            load.check()
+            one_joins_another_dies(stack, load, names.ingest_topic(name), 1)
         files = fsspec.filesystem("s3", endpoint_url=bucket).find("penstock/state")
         assert any(f.endswith(".full") for f in files)
         load.drop()

@@ -47,18 +47,23 @@ def address(stack: RunningStack, room: str, number: int) -> str:
     return str(next(iter(networks.values()))["IPAddress"])
 
 
+def one_joins_another_dies(stack: RunningStack, load: Load, topic: str, dies: int) -> None:
+    """While rows of *topic* flow a second worker gets partitions, and worker number *dies* is killed: everything is there, once."""
+    load.wait(lambda: load.newest > 2)
+    stack.scale(spark_worker=2)
+    load.wait(lambda: len(hosts_at_work(stack, topic)) == 2)
+    load.recovery()
+    killed = stack.kill("spark-worker", dies)
+    load.recovery()
+    stack.wait_ready("spark-worker", not_pid=killed)
+    load.check()
+
+
 def test_workers_that_share_a_volume_come_and_go_while_rows_flow(stack: RunningStack, client: Connection, name: str) -> None:
     """A second worker takes over partitions at the next epoch, with their state; it dies, and the first has them back."""
     try:
         with Load(client, name, partitions=4) as load:
-            load.wait(lambda: load.newest > 2)
-            stack.scale(spark_worker=2)
-            load.wait(lambda: len(hosts_at_work(stack, names.ingest_topic(name))) == 2)
-            load.recovery()
-            killed = stack.kill("spark-worker", 2)
-            load.recovery()
-            stack.wait_ready("spark-worker", not_pid=killed)
-            load.check()
+            one_joins_another_dies(stack, load, names.ingest_topic(name), 2)
         load.drop()
     finally:
         stack.scale(spark_worker=1)
