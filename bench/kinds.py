@@ -18,7 +18,14 @@ from penstock.bus import Publisher
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec
 
-_KINDS = {"interval": "interval_window_close", "session": "session", "state": "state", "event": "event", "count": "count"}
+_KINDS = {
+    "interval": "interval_window_close",
+    "session": "session",
+    "state": "state",
+    "event": "event",
+    "count": "count",
+    "recompute": "recompute",
+}
 #: rows published at once: some 250 in each partition's record
 _PUBLISHED = 1000
 
@@ -36,8 +43,8 @@ def _measure(stage: Stage, profile: Profile, record: Recorder, name: str, kind: 
     stage.client.execute(f"CREATE STABLE meters {windows.COLUMNS}", database=database)
     stage.client.execute(windows.statement(kind), database=database)
     table = stage.table(database, "meters")
-    done, each = windows.WARM, max(profile.kernel_rows // profile.rounds // windows.UNIT, 4) * windows.UNIT
-    _publish(stage, table, 0, done)
+    done, each = windows.WARM, max(profile.stack_rows // windows.UNIT, 4) * windows.UNIT
+    _publish(stage, table, kind, 0, done)
     stage.caught_up(topic, stage.ends(topic), {})
     rates: list[float] = []
     steady: list[float] = []
@@ -45,7 +52,7 @@ def _measure(stage: Stage, profile: Profile, record: Recorder, name: str, kind: 
     for _ in range(profile.rounds):
         start = stage.ends(topic)
         with stage.held():
-            _publish(stage, table, done, each)
+            _publish(stage, table, kind, done, each)
             until = stage.ends(topic)
         done += each
         drained = stage.caught_up(topic, until, start)
@@ -58,11 +65,11 @@ def _measure(stage: Stage, profile: Profile, record: Recorder, name: str, kind: 
     stage.drop(database)
 
 
-def _publish(stage: Stage, table: Table, first: int, rows: int) -> None:
+def _publish(stage: Stage, table: Table, kind: str, first: int, rows: int) -> None:
     """Rows *first*.. of the fleet straight to Kafka, in records as the gateway would make them."""
     codec = TableCodec(table)
     with Publisher(stage.mesh.kafka_bootstrap, client_id="bench-kinds") as publisher:
-        for unit in windows.units(rows, first):
+        for unit in windows.units(kind, rows, first):
             data = unit.drop("_step", "_offset", "_now", "_op")
             for start in range(0, data.height, _PUBLISHED):
                 for partition, value in codec.encode_partitioned(data[start : start + _PUBLISHED], table.partitions):

@@ -24,11 +24,25 @@ class Profile:
     many_rows: int
     create_streams: int
     kernel_rows: int
+    stack_rows: int
+    state_tables: int
     history_rows: int
 
 
 PROFILES = {
-    "full": Profile("full", 3, 120_000_000, 45_000_000, 60_000_000, 60.0, 20.0, 60, 30.0, 4_000_000, 40, 6_400_000, 50_000_000),
-    "short": Profile("short", 3, 40_000_000, 10_000_000, 16_000_000, 12.0, 9.0, 30, 10.0, 1_000_000, 20, 1_920_000, 20_000_000),
-    "quick": Profile("quick", 1, 2_000_000, 600_000, 1_500_000, 5.0, 4.0, 8, 3.0, 250_000, 5, 640_000, 5_000_000),
-}
+    "full": Profile(
+        "full", rounds=3, batch_rows=120_000_000, single_rows=45_000_000, baseline_rows=60_000_000, latency_seconds=60.0, warm_seconds=20.0,
+        idle_records=60, gateway_seconds=30.0, many_rows=4_000_000, create_streams=40, kernel_rows=6_400_000, stack_rows=8_000_000,
+        state_tables=1_000_000, history_rows=50_000_000,
+    ),
+    "short": Profile(
+        "short", rounds=3, batch_rows=40_000_000, single_rows=10_000_000, baseline_rows=16_000_000, latency_seconds=12.0, warm_seconds=9.0,
+        idle_records=30, gateway_seconds=10.0, many_rows=1_000_000, create_streams=20, kernel_rows=1_920_000, stack_rows=4_000_000,
+        state_tables=1_000_000, history_rows=20_000_000,
+    ),
+    "quick": Profile(
+        "quick", rounds=1, batch_rows=2_000_000, single_rows=600_000, baseline_rows=1_500_000, latency_seconds=5.0, warm_seconds=4.0,
+        idle_records=8, gateway_seconds=3.0, many_rows=250_000, create_streams=5, kernel_rows=640_000, stack_rows=64_000,
+        state_tables=50_000, history_rows=5_000_000,
+    ),
+}  # fmt: skip

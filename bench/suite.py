@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, federation, gateway, history, kinds, latency, tables, throughput, windows
+from bench import cost, federation, gateway, history, kinds, latency, state, tables, throughput, windows
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -47,8 +47,9 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
 
 
 def _windows(profile: Profile, record: Recorder, chosen: str) -> None:
-    windows.measure(profile, record)
-    through: dict[str, Part] = {"windows_stack": kinds.measure}
+    if not chosen or "windows_kernel".startswith(tuple(chosen.split(","))):
+        windows.measure(profile, record)
+    through: dict[str, Part] = {"windows_stack": kinds.measure, "state": state.measure}
     _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, through, profile, record, chosen))
 
 

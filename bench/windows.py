@@ -1,7 +1,8 @@
 """windows_*: rows/s of the kernel of each window kind alone, one thread, no Kafka, no Spark. Plans come from the SQL that users write.
 
 Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write, every table in turn, 100 ms apart. The
-values make a session end, a state change, an event begin and end every few rows.
+values make a session end, a state change, an event begin and end every few rows. For `recompute` one row in a hundred
+replaces an earlier one of its table, in turns one of half a second ago and one whose window has closed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from bench.profile import Profile
@@ -27,10 +29,13 @@ from penstock.windows import make_kernel
 
 _BASE = 1_700_006_400_000
 UNIT, _TABLES, _WRITE = 16_000, 10_000, 250
+#: of so many rows one replaces another, for `recompute`
+_ONE_IN = 100
 #: rows after which every table has some
 WARM = -(-2 * _TABLES // UNIT) * UNIT
 COLUMNS = "(ts TIMESTAMP, current DOUBLE, voltage INT, state INT) TAGS (site INT)"
 _AGGREGATES = "_wstart, count(*), avg(current), max(voltage)"
+_EXACT = "AT_ONCE WATERMARK 2s IGNORE EXPIRED 0 IGNORE UPDATE 0 DELETE_MARK 60s"
 _KINDS = {
     "interval_window_close": ("WINDOW_CLOSE", _AGGREGATES, "INTERVAL(10s)"),
     "interval_at_once": ("AT_ONCE", _AGGREGATES, "INTERVAL(10s)"),
@@ -39,6 +44,7 @@ _KINDS = {
     "state": ("WINDOW_CLOSE", _AGGREGATES, "STATE_WINDOW(state)"),
     "event": ("WINDOW_CLOSE", _AGGREGATES, "EVENT_WINDOW START WITH state = 1 END WITH state = 0"),
     "count": ("WINDOW_CLOSE WATERMARK 1s", _AGGREGATES, "COUNT_WINDOW(20)"),
+    "recompute": (_EXACT, _AGGREGATES, "INTERVAL(10s)"),
     "filter": ("AT_ONCE", "ts, current, voltage", ""),
 }
 
@@ -77,20 +83,28 @@ def plan(kind: str) -> StreamPlan:
     return plan_stream(parsed, _View(), database="bench", stream_id=1, target_id=2).plan
 
 
-def units(rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
+def units(kind: str, rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
     """Kernel input of *rows* rows from the *first* on."""
     names = pl.Series([f"d{k:06d}" for k in range(_TABLES)])
     for start in range(first, first + rows, UNIT):
         at = np.arange(start, start + UNIT)
         sweep = at // _TABLES
+        of = sweep - _back(at) if kind == "recompute" else sweep
         yield pl.DataFrame({
             "_step": ((at - start) // _WRITE).astype(np.uint32), "_offset": at // _WRITE, "_now": _BASE + sweep * 100,
             "_op": np.zeros(UNIT, np.int8), "tbname": names.gather(at % _TABLES),
             # a pause of 5 s after every 20th row of a table ends its session
-            "ts": _BASE + sweep * 100 + sweep // 20 * 5_000, "current": (at * 7919 % 4096) * 0.125,
+            "ts": _BASE + of * 100 + of // 20 * 5_000, "current": (at * 7919 % 4096) * 0.125,
             "voltage": (200 + at * 31 % 40).astype(np.int32), "state": (sweep // 10 % 2).astype(np.int32),
             "site": (at % 100).astype(np.int32),
         })  # fmt: skip
+
+
+def _back(at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many sweeps before its own the row lies that each row replaces; 0: it replaces none."""
+    # a row of each hundred, another of its tables in every sweep
+    chosen = (at * 7 + at // _TABLES) % _ONE_IN == 0
+    return np.where(chosen, np.minimum(np.where(at % 2, 5, 20), at // _TABLES), 0)
 
 
 def measure(profile: Profile, record: Recorder) -> None:
@@ -114,12 +128,12 @@ def measure(profile: Profile, record: Recorder) -> None:
 def _kind(kind: str, rows: int, rounds: int) -> Line:
     each = max(rows // rounds // UNIT, 4) * UNIT
     kernel = make_kernel(plan(kind))
-    for unit in units(WARM):
+    for unit in units(kind, WARM):
         kernel.apply(unit)
     rates, slowest, results = [], 0.0, 0
     for i in range(rounds):
         spent = 0.0
-        for unit in units(each, WARM + i * each):
+        for unit in units(kind, each, WARM + i * each):
             begin = time.perf_counter()
             emission = kernel.apply(unit)
             took = time.perf_counter() - begin

@@ -29,7 +29,7 @@ from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
 from penstock.windows.scope import Scope
 from penstock.windows.store import Numbers
-from penstock.windows.timeline import NEVER, Ticks, Timeline
+from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
 
 
 class GeneralKernel:
@@ -234,7 +234,7 @@ class GeneralKernel:
             fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
             again = final.filter(pl.Series(final.get_column(self.time).to_numpy() <= self._highest(final)))
             if again.height:
-                gone = self.store.rows.join(again.select(identity), on=identity, how="semi", nulls_equal=True)
+                gone = self.store.like(again.select(identity), identity)
         else:
             deleted = rows.filter(pl.col("_op") == DELETE)
             if deleted.height:
@@ -272,7 +272,7 @@ class GeneralKernel:
         """
         if not len(numbers):
             return
-        windows = known_before = self.store.take(numbers)
+        windows = known_before = self.store.take(numbers, self._earliest(points))
         opened, vanished = windows.clear(), windows.clear()
         if points.height:
             windows, opened, vanished = self.renewal.renew(windows, points, fresh)
@@ -290,6 +290,14 @@ class GeneralKernel:
             removed.append(vanished.select(GONE))
         known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.stamp, out)
         self.store.put(known, t)
+
+    def _earliest(self, points: pl.DataFrame) -> Ticks | None:
+        """The first of *points* of each partition, ALWAYS without one; None: windows before it may be concerned as well."""
+        if not self.regions.by_window or self.outlet.filler is not None:
+            return None
+        first = np.full(len(self.groups), ALWAYS, np.int64)
+        np.minimum.at(first, points.get_column("_g").to_numpy(), points.get_column("_t").to_numpy())
+        return first
 
     @staticmethod
     def _as_published(drop: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:

@@ -26,7 +26,7 @@ class Renewal:
     ) -> None:
         self.ingest, self.aggregates, self.cutter, self.regions = ingest, aggregates, cutter, regions
         self._key_type, self._keeps_vanished = key_type, keeps_vanished
-        self.store = Store(ingest.empty(), self.describe(ingest.empty()))
+        self.store = Store(ingest.empty(), self.describe(ingest.empty()), ingest.time)
 
     def renew(
         self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None
@@ -55,22 +55,24 @@ class Renewal:
         made = self.describe(fresh.select(self.ingest.columns).sort(self.ingest.order)).with_columns(pl.lit(True).alias("_touched"))
         loud = touches(made, points.filter(~pl.col("_quiet"))) if self._keeps_vanished else pl.lit(True)
         made = made.with_columns(loud.alias("_loud"))
-        known = windows.join(made.select(identity), on=identity, how="semi", maintain_order="left")
-        if not known.height:
+        places = windows.select(identity).join(made.select(identity).with_row_index("_at"), on=identity, how="left", maintain_order="left")
+        at = places.get_column("_at")
+        held = at.is_not_null()
+        if not held.any():
             return pl.concat([windows, made], rechunk=True), made, windows.clear()
-        kept = windows.join(made.select(identity), on=identity, how="anti", maintain_order="left")
-        opened = made.join(known.select(identity), on=identity, how="anti", maintain_order="left")
-        more = made.join(known.select(identity), on=identity, how="semi", maintain_order="left")
-        both = pl.concat([known, more], rechunk=True)
-        parts = self.aggregates.merge(both.select(*identity, *self.aggregates.columns), identity).sort(identity)
-        about = known.drop(*self.aggregates.columns).sort(identity)
-        latest = more.sort(identity)
-        about = about.with_columns(
-            (about.get_column("_n") + latest.get_column("_n")).alias("_n"), latest.get_column("_lseq"),
-            latest.get_column("_touched"), latest.get_column("_loud"),
-        )  # fmt: skip
-        grown = about.hstack(parts.drop(identity)).select(windows.columns)
-        return pl.concat([kept, opened, grown], rechunk=True), opened, windows.clear()
+        at = at.filter(held)
+        new = np.ones(made.height, np.bool_)
+        new[at.to_numpy()] = False
+        known, more, opened = windows.filter(held), made[at], made.filter(pl.Series(new))
+        both = pl.concat([known.select("_g", *self.aggregates.columns), more.select("_g", *self.aggregates.columns)])
+        line = np.tile(np.arange(known.height), 2)
+        parts = self.aggregates.merge(both.with_columns(pl.Series("_line", line)), ["_line"])
+        grown = known.with_columns(
+            *parts.drop("_line"),
+            known.get_column("_n") + more.get_column("_n"),
+            *(more.get_column(c) for c in ("_lseq", "_touched", "_loud")),
+        )
+        return pl.concat([windows.filter(~held), opened, grown], rechunk=True), opened, windows.clear()
 
     def _recut(self, windows: pl.DataFrame, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Cut the regions of *points* anew. Returns all *windows* as they are now, those that are new, and published ones that vanished."""
@@ -79,7 +81,7 @@ class Renewal:
         near = windows.join(regions, on="_g", how="left", maintain_order="left")
         inside = self._inside().fill_null(False)
         old, kept = near.filter(inside).select(windows.columns), near.filter(~inside).select(windows.columns)
-        rows = self.store.of(spans.get_column("_g").to_numpy()).join(regions, on="_g")
+        rows = self.store.within(regions)
         rows = rows.filter(after_start(self.ingest.time), before_end(self.ingest.time)).select(self.ingest.columns).sort(self.ingest.order)
         new = self.describe(rows)
         if self.regions.by_window:

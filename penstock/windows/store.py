@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock.windows.live import LiveRows
+
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -18,9 +20,9 @@ Mask = npt.NDArray[np.bool_]
 class Store:
     """Rows and windows of one kernel."""
 
-    def __init__(self, rows: pl.DataFrame, windows: pl.DataFrame) -> None:
-        """*rows* and *windows* are empty and give the layouts."""
-        self._rows = [rows]
+    def __init__(self, rows: pl.DataFrame, windows: pl.DataFrame, time: str) -> None:
+        """*rows* and *windows* are empty and give the layouts; *time* is the rows' time column."""
+        self._live = LiveRows(rows, time)
         self.heads, self.pending, self.done = windows, windows, windows
         self._head_at: Numbers = np.full(64, -1, np.int64)
         self._groups = 0
@@ -42,32 +44,37 @@ class Store:
     @property
     def rows(self) -> pl.DataFrame:
         """All live rows, unordered."""
-        if len(self._rows) > 1:
-            self._rows = [pl.concat(self._rows)]
-        return self._rows[0]
+        return self._live.all
 
     @property
     def count(self) -> int:
         """Number of live rows."""
-        return sum(r.height for r in self._rows)
+        return self._live.count
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take rows over."""
         if rows.height:
-            self._rows.append(rows)
+            self._live.add(rows)
             self._added.append(rows)
-            if len(self._rows) > 256:
-                self._rows = [pl.concat(self._rows)]
 
     def remove(self, gone: pl.DataFrame) -> None:
         """Forget rows (by their arrival number)."""
         if gone.height:
-            self._rows = [self.rows.join(gone.select("_seq"), on="_seq", how="anti")]
+            self._live.remove(gone.get_column("_seq").to_numpy())
             self._removed.append(gone.get_column("_seq"))
 
-    def of(self, groups: Numbers) -> pl.DataFrame:
-        """Rows of some partitions."""
-        return self.rows.filter(pl.Series(self._mask(groups)[self.rows.get_column("_g").to_numpy()]))
+    def like(self, rows: pl.DataFrame, identity: list[str]) -> pl.DataFrame:
+        """Live rows that agree with one of *rows* in *identity*, the time among it."""
+        near = self._live.at(rows.get_column(self._live.time).to_numpy())
+        return pl.concat([self.rows.clear(), *(piece.join(rows, on=identity, how="semi", nulls_equal=True) for piece in near)])
+
+    def within(self, spans: pl.DataFrame) -> pl.DataFrame:
+        """Live rows of partitions `_g` between their `_from` and `_to`, with what else *spans* has; one line per partition."""
+        mask = self._mask(spans.get_column("_g").to_numpy())
+        near = self._live.between(spans.get_column("_from").to_numpy(), spans.get_column("_to").to_numpy())
+        mine = [piece.filter(pl.Series(mask[piece.get_column("_g").to_numpy()])) for piece in near]
+        found = pl.concat([self.rows.clear(), *mine]).join(spans, on="_g")
+        return found.filter(pl.col(self._live.time).is_between(pl.col("_from"), pl.col("_to")))
 
     # -- windows -------------------------------------------------------------------------------------------------
 
@@ -80,22 +87,33 @@ class Store:
         """Line in `heads` of each partition's head, -1 where there is none."""
         return self._head_at[groups]
 
-    def take(self, groups: Numbers) -> pl.DataFrame:
-        """Remove and return all windows of some partitions."""
+    def take(self, groups: Numbers, since: Numbers | None = None) -> pl.DataFrame:
+        """Remove and return all windows of some partitions; *since*: of those that are done, only what a change from then on may reach.
+
+        Args:
+            groups: numbers of partitions.
+            since: a time for each partition there is. A window that is done before it and waits for nothing stays where it is.
+        """
         mask = self._mask(groups)
         self._touched[groups] = True
         taken = []
         for name in ("heads", "pending", "done"):
             frame: pl.DataFrame = getattr(self, name)
             if frame.height:
-                mine = pl.Series(mask[frame.get_column("_g").to_numpy()])
+                numbers = frame.get_column("_g").to_numpy()
+                chosen = mask[numbers]
+                if since is not None and name == "done":
+                    chosen &= (frame.get_column("_stop").to_numpy() >= since[numbers]) | frame.get_column("_dirty").to_numpy()
+                    if not chosen.any():
+                        continue
+                mine = pl.Series(chosen)
                 taken.append(frame.filter(mine))
                 setattr(self, name, frame.filter(~mine))
         self._index()
         return pl.concat(taken, rechunk=True) if taken else self.heads.clear()
 
     def put(self, windows: pl.DataFrame, t: Numbers) -> None:
-        """Take windows over; *t* is T by partition. What was there of these partitions must have been taken before."""
+        """Take windows over; *t* is T by partition. What was there of these partitions, but for what is done, was taken before."""
         if not windows.height:
             return
         ordered = windows.select(self.heads.columns).sort("_g", "_wstart", "_sseq")
