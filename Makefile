@@ -27,7 +27,8 @@ setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
 	@$(PY) -m penstock.setup
 
-check: setup lint types unit  ## lint, types, import rules, unit tests (aim: 60 s)
+check: setup lint types  ## lint, types, import rules, unit tests with few examples of each property (aim: 60 s)
+	@PENSTOCK_EXAMPLES=few $(MAKE) --no-print-directory unit
 
 lint:
 	@$(BIN)/ruff check .
@@ -45,7 +46,7 @@ format: setup  ## format and sort imports in place
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format -q .
 
-test: check stack  ## everything `check` does, then the whole mesh: tests/stack
+test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
 
 stack: setup
 	@$(BIN)/pytest -q $(if $(CI),-m "not long") tests/stack

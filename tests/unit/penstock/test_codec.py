@@ -23,6 +23,7 @@ from penstock.errors import SchemaError
 from penstock.partition import partition
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from tests.nightly import drawn
 
 FAST = {
     "c_bool": ColumnType("BOOL"), "c_ti": ColumnType("TINYINT"), "c_si": ColumnType("SMALLINT"), "c_i": ColumnType("INT"),
@@ -76,7 +77,7 @@ def plain(decoded: pl.DataFrame) -> pl.DataFrame:
     return decoded.drop("_record", "_write")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(frames(FAST))
 def test_round_trip_fast(rows: pl.DataFrame) -> None:
     codec = TableCodec(table(FAST))
@@ -85,7 +86,7 @@ def test_round_trip_fast(rows: pl.DataFrame) -> None:
     assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(frames(SLOW))
 def test_round_trip_with_bytes_and_decimals(rows: pl.DataFrame) -> None:
     codec = TableCodec(table(SLOW))
@@ -94,7 +95,7 @@ def test_round_trip_with_bytes_and_decimals(rows: pl.DataFrame) -> None:
     assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(frames(FAST))
 def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
     fast, reference = TableCodec(table(FAST)), TableCodec(table(FAST))
@@ -106,7 +107,7 @@ def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
     assert_frame_equal(one.records, other.records)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=drawn(100), deadline=None)
 @given(frames(FAST), st.booleans())
 def test_the_short_cut_for_few_rows_and_the_long_way_agree(rows: pl.DataFrame, stamped: bool) -> None:
     short, long = TableCodec(table(FAST)), TableCodec(table(FAST))
@@ -122,7 +123,7 @@ def test_the_short_cut_for_few_rows_and_the_long_way_agree(rows: pl.DataFrame, s
     assert (one.stamps, one.traced) == (other.stamps, other.traced)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300), deadline=None)
 @given(st.data())
 def test_the_short_cut_judges_no_bytes_otherwise(data: st.DataObject) -> None:
     kinds = {"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT"), "u": ColumnType("BIGINT UNSIGNED"), "b": ColumnType("BOOL")}
@@ -137,7 +138,7 @@ def test_the_short_cut_judges_no_bytes_otherwise(data: st.DataObject) -> None:
     assert_frame_equal(one.records, other.records)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300), deadline=None)
 @given(st.data())
 def test_any_bytes_are_bad_or_good_and_the_rest_goes_on(data: st.DataObject) -> None:
     codec = TableCodec(table({"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT")}))

@@ -8,6 +8,7 @@ import time
 
 from penstock.errors import SqlError
 from penstock.sql import parse, render
+from tests.nightly import drawn
 
 # fmt: off
 # ruff: noqa: E501
@@ -70,7 +71,7 @@ def test_ten_thousand_statements_are_accepted_or_refused() -> None:
     rng = random.Random(20240115)
     accepted = 0
     begun = time.process_time()
-    for _ in range(10_000):
+    for _ in range(drawn(10_000)):
         text = mutated(rng)
         try:
             statements = parse(text)

@@ -42,8 +42,9 @@ from penstock.sql.statements import (
     TargetTag,
 )
 from penstock.types import ColumnType
+from tests.nightly import drawn
 
-MANY = settings(max_examples=100, deadline=None)
+MANY = settings(max_examples=drawn(100), deadline=None)
 
 words = some.sampled_from(
     ["a", "tbname", "_wstart", "Met", "select", "now", "from", "order", "tags", "interval", "open", "übung", "名", "x y", "a`b", "1a", "-"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.scope import Scope
+from tests.nightly import drawn
 from tests.unit.windows.plans import aggregate, frame, window_plan
 
 ALL = (
@@ -52,7 +53,7 @@ def close(a: object, b: object) -> bool:
 rows = st.lists(st.tuples(st.integers(0, 50), st.none() | st.integers(-40, 40).map(lambda n: n / 4)), min_size=1, max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(rows, st.lists(st.integers(0, 30), max_size=4))
 def test_partials_merge_to_the_whole(rows, cuts):
     made = make()

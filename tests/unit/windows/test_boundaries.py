@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.sql.plan import Interval
 from penstock.windows.boundaries import Grid
+from tests.nightly import drawn
 from tests.unit.windows.plans import duration
 
 
@@ -71,7 +72,7 @@ def test_a_midnight_that_does_not_exist_is_read_with_the_old_offset():
 @pytest.mark.parametrize(
     "clause", [("1d",), ("2d",), ("1w",), ("1n",), ("5n",), ("1y",), ("3d", "1d"), ("1n", "1n", "2d"), ("1d", "1d", "5h"), ("7h", "2h")]
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=drawn(12), deadline=None)
 @given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
 def test_every_time_lies_in_exactly_the_windows_given(zone, clause, times):
     g = grid(*clause, zone=zone)
@@ -83,7 +84,7 @@ def test_every_time_lies_in_exactly_the_windows_given(zone, clause, times):
         assert (g.end(last) == g.start(last + 1)).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=drawn(80), deadline=None)
 @given(st.integers(0, 2 * 10**9), st.sampled_from(["Europe/Berlin", "America/New_York"]))
 def test_local_days_agree_with_the_standard_library(seconds, zone):
     local = datetime.fromtimestamp(seconds, UTC).astimezone(ZoneInfo(zone))

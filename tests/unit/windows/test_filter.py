@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.sql.plan import Column, Key, Output
 from penstock.windows.filter import FilterKernel
 from penstock.windows.kernel import MERGE, Control
+from tests.nightly import drawn
 from tests.unit.windows.plans import BIGINT, BY_TABLE, BY_TAG, DOUBLE, TEXT, TIMESTAMP, MemoryHistory, Table, frame, window_plan
 
 BY_VALUE = (Key("kind", "s", TEXT),)
@@ -94,7 +95,7 @@ def test_history_and_state():
 change = st.tuples(st.sampled_from(["put", "put", "put", "drop"]), st.sampled_from(["d1", "d2"]), st.integers(0, 6), st.integers(-4, 4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(
     st.lists(st.lists(change, min_size=1, max_size=4), min_size=1, max_size=8),
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 6), st.integers(0, 6), st.sampled_from([None, ("d1",)])), max_size=2),

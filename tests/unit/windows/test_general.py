@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.conformance.case import Outcome
 from tests.conformance.kernel_backend import KernelBackend
+from tests.nightly import drawn
 from tests.unit.windows.oracle import Oracle, Setting
 from tests.unit.windows.streams import case, events, settings, statement
 
-quick = run(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+quick = run(deadline=None, max_examples=drawn(40), suppress_health_check=list(HealthCheck))
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[str]:

@@ -11,10 +11,11 @@ from penstock import names
 from penstock.windows import groups as module
 from penstock.windows.groups import Groups, KeyIndex
 from penstock.windows.scope import Scope
+from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=drawn(50), deadline=None)
 @given(st.lists(st.lists(st.tuples(st.none() | st.sampled_from("abcdefgh"), st.none() | st.integers(0, 3)), max_size=20), max_size=8))
 def test_equal_keys_get_equal_numbers_in_order_of_appearance(calls):
     index = KeyIndex({"a": pl.String(), "b": pl.Int64()})

@@ -14,6 +14,7 @@ from penstock.sql.plan import Key
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import Control
+from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, TEXT, MemoryHistory, Table, aggregate, duration, frame, window_plan
 
 FUNCTIONS = (("count", None), ("count", "v"), ("sum", "v"), ("avg", "v"), ("min", "i"), ("max", "v"), ("spread", "v"))
@@ -99,7 +100,7 @@ def same(a, b):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=drawn(100), deadline=None)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
 def test_any_cut_gives_what_the_oracle_gives(all_writes, cuts_, given_, restart):
     plan = window_plan(FUNCTIONS, **given_)
@@ -122,7 +123,7 @@ def test_any_cut_gives_what_the_oracle_gives(all_writes, cuts_, given_, restart)
     assert table.late == late
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(40), deadline=None)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
 def test_float_sums_do_not_depend_on_cuts_to_the_last_bit(all_writes, cuts_, given_, restart):
     thirds = [[(t, ts, None if v is None else v / 3) for t, ts, v in w] for w in all_writes]
@@ -130,7 +131,7 @@ def test_float_sums_do_not_depend_on_cuts_to_the_last_bit(all_writes, cuts_, giv
     assert run(plan, pieces_of(data, cuts_), restart=restart)[1].rows == run(plan, [data])[1].rows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(40), deadline=None)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
 @pytest.mark.parametrize("aggregates", [PICKS, RESTS], ids=["picks", "rests"])
 def test_selections_and_sketches_agree_with_the_general_kernel(aggregates, all_writes, cuts_, given_, restart):
@@ -151,7 +152,7 @@ deletes = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=drawn(50), deadline=None)
 @given(unique_rows, deletes, plans)
 @pytest.mark.parametrize("aggregates", [(), PICKS, RESTS], ids=["numbers", "picks", "rests"])
 def test_deletes_leave_what_the_remaining_rows_give(aggregates, rows, deleted, given_):
@@ -266,7 +267,7 @@ one_table = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(40), deadline=None)
 @given(one_table, cuts, st.sampled_from(["0a", "15s"]), st.integers(0, 10))
 def test_groups_within_one_table_agree_with_the_general_kernel(all_writes, cuts_, watermark, flushed):
     plan = window_plan(FUNCTIONS, keys=by_text, source="plain", trigger="window_close", watermark=watermark)

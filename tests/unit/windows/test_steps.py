@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from penstock.windows.groups import TABLES
 from penstock.windows.steps import NEVER, GroupClock, TableClock, previous_max
+from tests.nightly import drawn
 from tests.unit.windows.plans import frame
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 1)), max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(200), deadline=None)
 @given(rows, st.lists(st.integers(0, 9), min_size=4, max_size=4))
 def test_previous_max_looks_at_earlier_writes_only(lines, known):
     keys = np.array([k for k, _, _ in lines], np.int64)

@@ -16,6 +16,7 @@ from penstock.segments import Position, RangeDelete
 from services.store.flush import Layout, Newest, flush, merge, remove_leftovers, to_ticks
 from services.store.relation import Relation, parts
 from services.store.tail import Tail
+from tests.nightly import drawn
 
 COLUMNS = [("ts", "TIMESTAMP_MS"), ("v", "INTEGER"), ("w", "VARCHAR"), ("later", "DOUBLE")]
 
@@ -115,7 +116,7 @@ def test_repeats_of_a_producer_are_dropped() -> None:
     assert tail.seen("s:1:in.a:0", 4, 9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9) | st.none(), st.sampled_from([0, 0, 0, 1, 2])), max_size=30

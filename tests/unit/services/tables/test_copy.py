@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from penstock.errors import BusError
 from services.tables.chunk import Chunk, segments
 from services.tables.copy import Copy
+from tests.nightly import drawn
 from tests.unit.services.tables.kit import shape, stream_table
 
 
@@ -162,7 +163,7 @@ def test_a_log_that_lost_its_beginning_leaves_what_follows(tmp_path: Path) -> No
     assert (copy.earliest, ids(copy)) == (50, list(range(50, 60)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(
     some.lists(some.tuples(some.sampled_from(["put", "save", "expire", "restart"]), some.integers(1, 40)), max_size=40),
     some.integers(1, 60),
