@@ -69,9 +69,9 @@ def mutated(rng: random.Random) -> str:
 
 def test_ten_thousand_statements_are_accepted_or_refused() -> None:
     rng = random.Random(20240115)
-    accepted = 0
+    accepted, count = 0, drawn(10_000)
     begun = time.process_time()
-    for _ in range(drawn(10_000)):
+    for _ in range(count):
         text = mutated(rng)
         try:
             statements = parse(text)
@@ -81,5 +81,5 @@ def test_ten_thousand_statements_are_accepted_or_refused() -> None:
         for statement in statements:
             accepted += 1
             assert parse(render(statement)) == [statement], text
-    assert accepted > 1500
+    assert accepted > count * 0.15
     assert time.process_time() - begun < 60
