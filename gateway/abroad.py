@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import tenacity
 
 from penstock.catalog.model import External
-from penstock.client.nodes import outcome_unknown
+from penstock.client.nodes import patience_is_over
 from penstock.errors import PenstockError
 from penstock.link.client import Address, Links
 
@@ -42,7 +42,6 @@ class Producers:
         self._links, self._patience = links, patience
         self._lock = threading.Lock()
         self._idle: defaultdict[tuple[int, tuple[Address, ...]], list[_Producer]] = defaultdict(list)
-        self._never = threading.Event()
 
     def write(self, replicas: tuple[Address, ...], entry: External, rows: pa.Table) -> int:
         """Append rows of one shard, and wait until they are there. Raises PenstockError."""
@@ -54,17 +53,11 @@ class Producers:
         producer.inserts += 1
         count = int(rows.num_rows)
         placed = rows.append_column("_offset", pa.array(np.full(count, producer.inserts))).append_column("_row", pa.array(np.arange(count)))
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                self._links.get(replicas).write(entry.remote_name, entry.remote_database, placed, producer=producer.id)
-            except PenstockError as error:
-                if error.code not in _AGAIN:
-                    raise
-                if time.monotonic() > end:
-                    raise outcome_unknown(1, f"{error.code}: {error.message}") from error
-                self._never.wait(_PAUSE_S)
-            else:
-                with self._lock:
-                    idle.append(producer)
-                return count
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, PenstockError) and e.code in _AGAIN),
+            wait=tenacity.wait_fixed(_PAUSE_S), stop=tenacity.stop_after_delay(self._patience), retry_error_callback=patience_is_over,
+        )  # fmt: skip
+        attempts(lambda: self._links.get(replicas).write(entry.remote_name, entry.remote_database, placed, producer=producer.id))
+        with self._lock:
+            idle.append(producer)
+        return count

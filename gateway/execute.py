@@ -32,7 +32,7 @@ from gateway.select import Store
 from gateway.streams import Streams
 from penstock import audit, names
 from penstock.access import Access
-from penstock.catalog.model import Database, External
+from penstock.catalog.model import Database, External, Table
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
@@ -47,6 +47,8 @@ from penstock.types import ColumnType
 T = TypeVar("T")
 #: longer texts are parsed in a worker thread
 _LONG = 16 * 1024
+#: rows of a SELECT that are written at once
+_PIECE_ROWS = 50_000
 _DDL = (
     st.CreateDatabase, st.AlterDatabase, st.CreateStable, st.CreateTable, st.CreateStreamTable, st.CreateChildren,
     st.AlterTable, st.Drop, st.CreateStream,
@@ -99,6 +101,8 @@ class Executor:
     async def _one(self, statement: st.Statement, session: Session) -> Answer:
         if isinstance(statement, st.Insert):
             return await self._insert(statement, session)
+        if isinstance(statement, st.InsertSelect):
+            return await self._insert_selected(statement, session)
         if isinstance(statement, st.Query):
             return await self._query(statement, session)
         if isinstance(statement, st.Delete):
@@ -206,8 +210,10 @@ class Executor:
     async def _describe(self, statement: st.Describe, session: Session) -> pa.Table:
         home = self._home(statement, statement.table, session)
         entry = self._catalog().external(home.name, statement.table.name)
-        if entry is not None:
-            return describing.describe(entry)
+        view = self._catalog().view(home.name, statement.table.name)
+        shown = entry if entry is not None or view is None else self._catalog().by_id(view.target_id)
+        if isinstance(shown, External | Table):
+            return describing.describe(shown)
         layout, _ = await self._find(home, statement, statement.table)
         table = self._catalog().table_by_id(layout.table_id)
         assert table is not None
@@ -253,6 +259,31 @@ class Executor:
             size = int(part_rows.frame.estimated_size())
             futures.append(await self._intake.submit_to(part_rows.layout, part_rows.frame, size=size, key=key, digest=digest))
         return Affected(sum([(await f).rows for f in futures]) + sum(written))
+
+    async def _insert_selected(self, statement: st.InsertSelect, session: Session) -> Affected:
+        """Rows of a SELECT as they are now; what follows rows that are still to come is a materialized view."""
+        if session.key is not None:
+            hint = "a SELECT may give other rows when it is asked again"
+            raise statement.error("an idempotency key is for rows that are given", code="E_UNSUPPORTED_STATEMENT", hint=hint)
+        home = self._home(statement, statement.table, session)
+        entry = self._catalog().external(home.name, statement.table.name)
+        child: str | None = None
+        if entry is not None:
+            layout = self._federation.layout(entry)
+        else:
+            layout, child = await self._find(home, statement, statement.table)
+            self._pointing(statement, statement.table, lambda: refuse_virtual(layout))
+        selected = await self._query(statement.select, session)
+        if not selected.num_rows:
+            return Affected(0)
+        bound = await asyncio.to_thread(insert.bind_selected, statement, selected, layout, child, self._clock.now())
+        if entry is not None:
+            return Affected(await asyncio.to_thread(self._federation.write, entry, bound.frame))
+        written = 0
+        for piece in bound.frame.iter_slices(_PIECE_ROWS):
+            future = await self._intake.submit_to(layout, piece, size=int(piece.estimated_size()))
+            written += (await future).rows
+        return Affected(written)
 
     async def _delete(self, statement: st.Delete, session: Session) -> Affected:
         home = self._home(statement, statement.table, session)

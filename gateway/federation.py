@@ -75,9 +75,9 @@ class Federation:
         entry_id = self._definer.new_id()
         home = self._definer.catalog.database(database)
         entry = External(
-            entry_id, home.name if home is not None else database, name, settings.type, settings.shards, first.database, first.name,
-            first.columns, first.tags, first.precision, first.key_column, settings.user, settings.secure, settings.ca_file,
-            first.partitions, tuple(d.id for d in described), milliseconds(self._clock), first.numbered,
+            entry_id, home.name if home is not None else database, name, settings.type, settings.shards, first.database,
+            first.child or first.name, first.columns, first.tags, first.precision, first.key_column, settings.user, settings.secure,
+            settings.ca_file, first.partitions, tuple(d.id for d in described), milliseconds(self._clock), first.numbered,
         )  # fmt: skip
         changes.create_external(self._definer.catalog, entry)
         external.keep_secret(self._data_dir, entry_id, settings.password)

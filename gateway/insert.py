@@ -1,6 +1,6 @@
-"""INSERT: literals become frames, checked before the first row of the statement is sent.
+"""INSERT: literals, or what a SELECT gave, become frames, checked before the first row of the statement is sent.
 
-Owns binding VALUES to columns and TAGS to tags. An error points at the row in the statement's text.
+Owns binding VALUES and selected columns to columns, and TAGS to tags. An error points at the row in the statement's text.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from datetime import tzinfo
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from gateway import literals, rows
 from gateway.rows import TBNAME, Layout, RowError
-from penstock import names
 from penstock.sql.plan import TICKS_PER_SECOND, Column
-from penstock.sql.statements import Insert, InsertPart, Value
+from penstock.sql.statements import Insert, InsertPart, InsertSelect, Value
 from penstock.types import ColumnType
 
 
@@ -51,6 +51,36 @@ def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None,
     return Bound(layout, frame)
 
 
+def bind_selected(statement: InsertSelect, selected: pa.Table, layout: Layout, child: str | None, now: int) -> Bound:
+    """Rows that a SELECT gave as a frame; *now* in nanoseconds. Raises SqlSemanticError."""
+    wanted = _places(statement, selected.column_names, layout)
+    try:
+        frame = rows.from_arrow(layout, selected.rename_columns(wanted), child=child)
+        rows.check(layout, frame, now * TICKS_PER_SECOND[layout.precision] // 10**9)
+    except RowError as error:
+        raise statement.error(error.message, statement.select.start, code="E_ROW", hint=error.hint) from error
+    return Bound(layout, frame)
+
+
+def _places(statement: InsertSelect, given: Sequence[str], layout: Layout) -> list[str]:
+    """The column that each selected one is for: by place, but a `tbname` among them is the child table's name wherever it stands."""
+    if statement.columns is not None:
+        fields = (Column(TBNAME, ColumnType("VARCHAR", 192)), *layout.fields)
+        wanted = [_find(statement, fields, n, statement.table.offset, "column").name for n in statement.columns]
+        free = list(range(len(given)))
+    else:
+        free = [i for i, name in enumerate(given) if name.lower() != TBNAME]
+        stamped = layout.stamped and len(free) == len(layout.fields) - 2
+        wanted = [c.name for c in (layout.fields[2:] if stamped else layout.fields)]
+    if len(free) != len(wanted):
+        words = f"SELECT gives {len(free)} columns for {len(wanted)}"
+        raise statement.error(words, statement.select.start, code="E_ROW", hint=f"they are for {', '.join(wanted)}")
+    places = [TBNAME] * len(given)
+    for i, name in zip(free, wanted, strict=True):
+        places[i] = name
+    return places
+
+
 def tag_values(
     statement: Any, names: Sequence[str] | None, values: Sequence[Value], layout: Layout, offset: int, tz: tzinfo, at: int
 ) -> list[tuple[Column, Any]]:
@@ -73,9 +103,8 @@ def _tags(statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: i
 
 def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column]:
     if part.columns is None:
-        stamped = layout.time == names.EVENT_TIME and layout.key_column == names.EVENT_NUMBER
         # rows of a stream without a time column are written as they were defined; time and number come by themselves
-        return list(layout.columns[2:] if stamped and part.rows and len(part.rows[0]) == len(layout.columns) - 2 else layout.columns)
+        return list(layout.columns[2:] if layout.stamped and part.rows and len(part.rows[0]) == len(layout.columns) - 2 else layout.columns)
     found = []
     for name in part.columns:
         if name.lower() == TBNAME:

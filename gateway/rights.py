@@ -95,6 +95,11 @@ def _(s: st.Insert, asked: Asked) -> Needs:
 
 
 @needs.register
+def _(s: st.InsertSelect, asked: Asked) -> Needs:
+    return (_table("WRITE", s.table, asked), *_read(s.select.query, asked))
+
+
+@needs.register
 def _(s: st.Delete, asked: Asked) -> Needs:
     return (_table("WRITE", s.table, asked),)
 

@@ -78,6 +78,11 @@ class Layout:
     def fields(self) -> tuple[Column, ...]:
         return self.columns + self.tags
 
+    @property
+    def stamped(self) -> bool:
+        """A stream without a time column: its first two columns, time and number, come by themselves."""
+        return self.time == names.EVENT_TIME and self.key_column == names.EVENT_NUMBER
+
     def find(self, name: str) -> Column | None:
         """Column or tag called *name*, whatever its case."""
         low = name.lower()
@@ -249,7 +254,7 @@ def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
 
 def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
-    if layout.time == names.EVENT_TIME and layout.key_column == names.EVENT_NUMBER and names.EVENT_NUMBER not in ready:
+    if layout.stamped and names.EVENT_NUMBER not in ready:
         _stamp(layout, ready, height)
     if layout.time not in ready:
         raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")

@@ -104,22 +104,26 @@ async def resolve(target: Endpoint, allowed: AllowList) -> str:
 
 
 def check_hosts(hosts: Sequence[str], patterns: Sequence[str]) -> None:
-    """Whether every one of *hosts* has only addresses that an `AllowList` of *patterns* permits. Asked at CREATE and before each
-    connection. Blocks. Raises CatalogError.
+    """Whether every one of *hosts* may be connected to. Blocks. Raises CatalogError."""
+    for host in hosts:
+        checked(host, patterns)
+
+
+def checked(host: str, patterns: Sequence[str]) -> list[str]:
+    """The addresses of *host*, all of which an `AllowList` of *patterns* permits; none when nobody has that name now. Asked at CREATE and
+    before each connection. Blocks. Raises CatalogError.
     """
     allowed = AllowList(patterns)
-    for host in hosts:
-        try:
-            found = {str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-        except OSError:
-            # nobody by that name now: what the name may be is all that can be asked
-            found = set()
-        if found and not all(allowed.permits(host, ipaddress.ip_address(text.partition("%")[0])) for text in found):
-            raise CatalogError(
-                f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=f"addresses {', '.join(sorted(found))}",
-                hint="PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may",
-            )  # fmt: skip
-        if not found and not allowed.permits_name(host):
-            raise CatalogError(
-                f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_EXTERNAL_ALLOW lists hosts that may"
-            )
+    try:
+        found = list(dict.fromkeys(str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)))
+    except OSError:
+        # what the name may be is all that can be asked
+        found = []
+    if not all(allowed.permits(host, ipaddress.ip_address(text.partition("%")[0])) for text in found):
+        raise CatalogError(
+            f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=f"addresses {', '.join(sorted(found))}",
+            hint="PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may",
+        )  # fmt: skip
+    if not found and not allowed.permits_name(host):
+        raise CatalogError(f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_EXTERNAL_ALLOW lists hosts that may")
+    return found

@@ -11,9 +11,10 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
+import tenacity
 
 from penstock.client.wire import error_of
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
@@ -168,3 +169,9 @@ def outcome_unknown(rows: int, detail: str) -> BusError:
     """The error of writes that got no answer in all the time there was."""
     hint = "they may or may not be written; a key column or reading the table's end tells"
     return BusError(f"{rows} writes have no answer", detail=detail, hint=hint)
+
+
+def patience_is_over(state: tenacity.RetryCallState) -> NoReturn:
+    """What tenacity does at the end of attempts of one write: the same as an error. Raises BusError."""
+    last = state.outcome.exception() if state.outcome is not None else None
+    raise outcome_unknown(1, f"{last.code}: {last.message}" if isinstance(last, PenstockError) else "") from last

@@ -110,7 +110,7 @@ class Messages:
 
     def _from_json(self, values: Sequence[bytes]) -> pl.DataFrame:
         # a newline inside an object is white space: in a text it would be escaped
-        lines = b"\n".join(v.replace(b"\n", b" ") for v in values)
+        lines = b"\n".join(_unframed(v).replace(b"\n", b" ") for v in values)
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=self._read)
         except pl.exceptions.PolarsError as wrong:
@@ -188,3 +188,8 @@ class Messages:
         given = pl.col(column.name)
         timed = any(isinstance(k, dict) and "logicalType" in k for k in (kind if isinstance(kind, list) else [kind]))
         return given.cast(pl.Datetime(self._precision, "UTC")) if timed and column.type.kind == "TIMESTAMP" else given
+
+
+def _unframed(value: bytes) -> bytes:
+    """JSON without the schema id that Confluent's serializers of JSON Schema put before it; no JSON begins with that byte."""
+    return value[_PREFIX.size :] if value[:1] == b"\0" else value

@@ -11,6 +11,7 @@ import base64
 import itertools
 import json
 import queue
+import socket
 import ssl
 import threading
 import time
@@ -27,7 +28,7 @@ from penstock.client.wire import error_of
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, MAX_FRAME, PATH, VERSION, VERSION_HEADER, pack, unpack
-from penstock.targets import check_hosts
+from penstock.targets import checked
 
 DEFAULT_PORT, DEFAULT_TLS_PORT = 7707, 7708
 
@@ -140,8 +141,6 @@ class Link:
             AuthError: user or password is wrong.
             CatalogError: the address is not one of those allowed (any more).
         """
-        if address.allowed is not None:
-            check_hosts([address.host], address.allowed)
         self.address, self.timeout = address, timeout
         self._channels: dict[int, Channel] = {}
         self._numbers = itertools.count(1)
@@ -160,31 +159,39 @@ class Link:
         """What the table looks like over there. Raises PenstockError."""
         return Description.from_json(self._ask({"op": "describe", "table": table, "database": database})["table"])
 
-    def resolve(self, table: str, query: str | None = None, serial: int | None = None) -> Description:
+    def resolve(self, table: str, query: str | None = None, serial: int | None = None, *, timeout: float | None = None) -> Description:
         """A table in the scope of a running query: a stream, a view or a database, by name or serial. Raises PenstockError."""
-        return Description.from_json(self._ask({"op": "describe", "table": table, "query": query, "serial": serial})["table"])
+        request = {"op": "describe", "table": table, "query": query, "serial": serial}
+        return Description.from_json(self._ask(request, timeout)["table"])
 
     def information(self) -> dict[str, Any]:
         """Who is there: `deployment` (an id that stays), `queries` (name, serial and state of each stream and view)."""
         return self._ask({"op": "information"})
 
-    def query(self, sql: str, database: str = "", timezone: str = "UTC", *, positions: bool = False) -> pa.Table:
+    def query(
+        self, sql: str, database: str = "", timezone: str = "UTC", *, positions: bool = False, timeout: float | None = None
+    ) -> pa.Table:
         """The rows of one SELECT, as of now. Raises PenstockError.
 
         Args:
             positions: also say, in the schema's metadata, up to where in the log the rows go (`penstock.token`).
+            timeout: seconds for all of it; None: as long as pieces of it come.
         """
-        batches = list(self.stream_query(sql, database, timezone, positions=positions))
+        batches = list(self.stream_query(sql, database, timezone, positions=positions, timeout=timeout))
         return pa.concat_tables(batches) if len(batches) > 1 else batches[0]
 
-    def stream_query(self, sql: str, database: str = "", timezone: str = "UTC", *, positions: bool = False) -> Iterator[pa.Table]:
+    def stream_query(
+        self, sql: str, database: str = "", timezone: str = "UTC", *, positions: bool = False, timeout: float | None = None
+    ) -> Iterator[pa.Table]:
         """The same in pieces as they come; at least one, which may be empty."""
+        end = None if timeout is None else time.monotonic() + timeout
         channel = self.open({"op": "query", "sql": sql, "database": database, "timezone": timezone, "positions": positions})
         try:
             while True:
-                message = channel.get(self.timeout * 6)
+                patience = self.timeout * 6 if end is None else max(end - time.monotonic(), 0.0)
+                message = channel.get(patience)
                 if message is None:
-                    raise RemoteError(f"{self.address.shown} does not answer", code="E_TIMEOUT")
+                    raise RemoteError(f"{self.address.shown} does not answer", code="E_TIMEOUT", detail=f"within {timeout or patience:g} s")
                 if message.kind == "end":
                     return
                 if message.rows is not None:
@@ -237,13 +244,13 @@ class Link:
     # ---------------------------------------------------------------- channels
 
     def open(self, request: dict[str, Any]) -> Channel:
-        """A new channel with its first message sent."""
+        """A new channel with its first message sent, less what is off in it: so an older peer need not know of that."""
         with self._lock:
             if self._failed is not None:
                 raise self._failed
             channel = Channel(self, next(self._numbers))
             self._channels[channel.number] = channel
-        channel.send(request)
+        channel.send({k: v for k, v in request.items() if v is not None and v is not False})
         return channel
 
     def forget(self, channel: Channel) -> None:
@@ -264,10 +271,10 @@ class Link:
         except (ConnectionClosed, OSError) as lost:
             raise self._lost(lost) from None
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         channel = self.open(request)
         try:
-            return channel.expect("answer", self.timeout).header
+            return channel.expect("answer", self.timeout if timeout is None else timeout).header
         finally:
             channel.close()
 
@@ -322,9 +329,9 @@ def _connect(address: Address, timeout: float, ping_seconds: float) -> ClientCon
     host = f"[{address.host}]" if ":" in address.host else address.host
     try:
         return connect(
-            f"{scheme}://{host}:{address.port}{PATH}", ssl=_tls(address), compression=None, max_size=MAX_FRAME, open_timeout=timeout,
-            ping_interval=ping_seconds, ping_timeout=ping_seconds * 2, close_timeout=1.0, max_queue=CREDIT, proxy=None,
-            legacy=True, additional_headers={"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)},
+            f"{scheme}://{host}:{address.port}{PATH}", sock=_reached(address, timeout), ssl=_tls(address), compression=None,
+            max_size=MAX_FRAME, open_timeout=timeout, ping_interval=ping_seconds, ping_timeout=ping_seconds * 2, close_timeout=1.0,
+            max_queue=CREDIT, proxy=None, legacy=True, additional_headers={"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)},
         )  # fmt: skip
     except InvalidStatus as refused:
         words = (refused.response.body or b"").decode(errors="replace").strip()[:200]
@@ -343,6 +350,24 @@ def _connect(address: Address, timeout: float, ping_seconds: float) -> ClientCon
         raise LinkLost(f"{address.shown} does not answer as a federation room does", detail=str(wrong)[:200], hint=hint) from None
     except (OSError, WebSocketException, EOFError) as down:
         raise LinkLost(f"{address.shown} cannot be reached", detail=str(down)[:200] or type(down).__name__) from None
+
+
+def _reached(address: Address, timeout: float) -> socket.socket | None:
+    """A connection to an address that was checked, so that a name which means another one a moment later gains nothing; None: anywhere
+    may be gone to. Raises CatalogError, OSError.
+    """
+    if address.allowed is None:
+        return None
+    failed = OSError("nobody has that name")
+    for place in checked(address.host, address.allowed):
+        try:
+            made = socket.create_connection((place, address.port), timeout)
+        except OSError as down:
+            failed = down
+        else:
+            made.settimeout(None)
+            return made
+    raise failed
 
 
 def _tls(address: Address) -> ssl.SSLContext | None:
@@ -393,6 +418,16 @@ class Links:
         with self._lock:
             self._open[replicas] = (made, now)
         return made
+
+    def query(self, replicas: tuple[Address, ...], sql: str, database: str, timezone: str) -> pa.Table:
+        """The rows of one SELECT. A link that is lost while they come costs another question. Raises PenstockError."""
+        for _ in replicas:
+            link = self.get(replicas)
+            try:
+                return link.query(sql, database, timezone)
+            except LinkLost:
+                link.close()
+        return self.get(replicas).query(sql, database, timezone)
 
     def close(self) -> None:
         with self._lock:

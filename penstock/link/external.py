@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from penstock.catalog.model import External
 from penstock.errors import CatalogError
 from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.description import Description
+from penstock.sql.plan import Column
+from penstock.sql.words import quote_name, quote_string
 
 #: ports that are dialled when a host names none, by type: plain, secure. `timeplus` is another name of our own link.
 PORTS = {"penstock": (DEFAULT_PORT, DEFAULT_TLS_PORT), "timeplus": (8463, 9440)}
@@ -157,7 +159,22 @@ def shown(entry: External) -> str:
     """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     hosts = ",".join("|".join(shard) for shard in entry.shards)
     settings = {"type": entry.type, "hosts": hosts, "db": entry.remote_database, "user": entry.user, "password": "******"}
-    text = ", ".join(f"{k} = '{v}'" for k, v in settings.items())
-    text += f", secure = {'true' if entry.secure else 'false'}" + (f", ca_file = '{entry.ca_file}'" if entry.ca_file else "")
+    text = ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items())
+    text += f", secure = {'true' if entry.secure else 'false'}" + (f", ca_file = {quote_string(entry.ca_file)}" if entry.ca_file else "")
     columns = ", ".join(f"`{c.name}` {c.type}" for c in (*entry.columns, *entry.tags))
-    return f"CREATE EXTERNAL STREAM `{entry.name}` ({columns}) SETTINGS {text}, stream = '{entry.remote_name}'"
+    return f"CREATE EXTERNAL STREAM `{entry.name}` ({columns}) SETTINGS {text}, stream = {quote_string(entry.remote_name)}"
+
+
+def statement(name: str, replicas: Sequence[Address], description: Description, columns: Sequence[Column] | None) -> str:
+    """CREATE EXTERNAL STREAM for a table that is answered for at *replicas*; *columns*: only these."""
+    first = replicas[0]
+    settings = {
+        "type": "penstock", "hosts": "|".join(f"[{a.host}]:{a.port}" if ":" in a.host else a.shown for a in replicas),
+        "db": description.database, "user": first.user, "password": first.password, "secure": "true" if first.secure else "false",
+        "stream": description.child or description.name,
+    }  # fmt: skip
+    if first.ca_file is not None:
+        settings["ca_file"] = first.ca_file
+    listed = " (" + ", ".join(f"{quote_name(c.name)} {c.type}" for c in columns) + ")" if columns is not None else ""
+    shown = ".".join(quote_name(part) for part in name.split("."))
+    return f"CREATE EXTERNAL STREAM {shown}{listed} SETTINGS " + ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items())

@@ -26,6 +26,7 @@ import pyarrow as pa
 from penstock import segments
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import PenstockError, RemoteError
+from penstock.link import external
 from penstock.link.client import Address, Channel, Link, LinkLost, Message, connect_any
 from penstock.link.description import Description
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
@@ -35,8 +36,12 @@ from penstock.sql.plan import Column
 if TYPE_CHECKING:
     import pandas as pd
 
+    from penstock.client.connection import Connection
+
 State = Literal["connecting", "live", "disconnected", "failed", "closed"]
 _PAUSES = (0.05, 2.0)
+#: for how long one step of following a table is waited for
+_STEP_SECONDS = 10.0
 #: rows that wait to be put together with the rest
 _LOOSE_ROWS = 500_000
 #: an update cycle without rows empties a blink table
@@ -88,6 +93,29 @@ class _Held:
     loose: int = 0
     step: int = 0
     deletes: list[RangeDelete] = field(default_factory=list)
+
+
+class _Left:
+    """What is left of the time for the first rows; without a limit each step has a time of its own, and rows may come for ever."""
+
+    def __init__(self, timeout_ms: int | None = None) -> None:
+        self._end = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+
+    def all(self) -> float | None:
+        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    def step(self) -> float:
+        left = self.all()
+        return _STEP_SECONDS if left is None else left
+
+    def told(self, error: PenstockError, target: Target) -> PenstockError:
+        """*error*, unless it came because the time was over."""
+        if self.all() != 0.0:
+            return error
+        return RemoteError(
+            f"the rows of {target.shown} did not come in time", code="E_TIMEOUT", detail=f"{error.code}: {error.message}",
+            hint="waitTimeout says for how long they are waited for",
+        )  # fmt: skip
 
 
 class RemoteTable:
@@ -173,6 +201,18 @@ class RemoteTable:
             connection.register("t", self.to_arrow())
             return connection.sql(text).to_arrow_table()
 
+    def make_external(self, connection: Connection, name: str) -> None:
+        """Make an external stream *name* of it in the deployment behind *connection*, where SQL, windows and views read it from then on.
+
+        Raises:
+            PenstockError: that deployment does not reach it, or the table is filtered (WHERE over the external stream does that).
+        """
+        if self.options.where:
+            raise RemoteError("an external stream has no filter of its own", hint="write the condition behind WHERE, where it is read")
+        description = self._known()
+        columns = self._columns(description) if self.options.columns or self._definition is not None else None
+        connection.execute(external.statement(name, self.target.replicas, description, columns))
+
     # ---------------------------------------------------------------- following
 
     def on_update(self, listener: Callable[[Update], None]) -> None:
@@ -243,12 +283,12 @@ class RemoteTable:
         if self._definition is not None:
             self._thread.start()
             return self
-        timeout = None if self.options.wait_timeout_ms is None else self.options.wait_timeout_ms / 1000
+        left = _Left(self.options.wait_timeout_ms)
         try:
-            channel = self._open(timeout)
-        except PenstockError:
+            channel = self._open(left)
+        except PenstockError as error:
             self._disconnect()
-            raise
+            raise left.told(error, self.target) from error
         self._thread = threading.Thread(target=self._run, args=(channel,), name=self._thread.name, daemon=True)
         self._thread.start()
         return self
@@ -258,7 +298,7 @@ class RemoteTable:
         pause = _PAUSES[0]
         while not self._halt.is_set():
             try:
-                channel = channel or self._open(None)
+                channel = channel or self._open(_Left())
                 lost_at, pause, self.attempts = time.monotonic(), _PAUSES[0], 0
                 self._follow(channel)
             except PenstockError as error:
@@ -278,12 +318,11 @@ class RemoteTable:
             pause = min(pause * 2, _PAUSES[1])
             self.attempts += 1
 
-    def _open(self, timeout: float | None) -> Channel:
+    def _open(self, left: _Left) -> Channel:
         """Link, table, first rows (or those missed), subscription: live when it returns. Raises PenstockError."""
-        patience = 10.0 if timeout is None else timeout
         self._disconnect()
-        link = self._link = connect_any(self.target.replicas, timeout=patience)
-        description = link.resolve(self.target.table, self.target.query, self.target.serial)
+        link = self._link = connect_any(self.target.replicas, timeout=left.step())
+        description = link.resolve(self.target.table, self.target.query, self.target.serial, timeout=left.step())
         if self._definition is not None:
             _check_definition(self._definition, description)
         if self.options.columns:
@@ -293,41 +332,42 @@ class RemoteTable:
             self._description, self._table_id = description, description.id
         if again:
             try:
-                return self._continue(link, description, self._token, patience)
+                return self._continue(link, description, self._token, left)
             except PenstockError as error:
                 if error.code != TokenError.code:
                     raise
-        return self._anew(link, description, patience)
+        return self._anew(link, description, left)
 
-    def _subscribe(self, link: Link, description: Description, token: str, patience: float) -> Channel:
+    def _subscribe(self, link: Link, description: Description, token: str, left: _Left) -> Channel:
         channel = link.subscribe(
             self._sql(description), description.database, start=token, cycles=self.options.blink, query=self.target.query,
             serial=self.target.serial,
         )  # fmt: skip
-        channel.expect("subscribed", patience)
+        channel.expect("subscribed", left.step())
         return channel
 
-    def _continue(self, link: Link, description: Description, token: str, patience: float) -> Channel:
-        channel = self._subscribe(link, description, token, patience)
+    def _continue(self, link: Link, description: Description, token: str, left: _Left) -> Channel:
+        channel = self._subscribe(link, description, token, left)
         self.reconnects += 1
         self._become("live")
         self._tell(Update("restored"))
         return channel
 
-    def _anew(self, link: Link, description: Description, patience: float) -> Channel:
+    def _anew(self, link: Link, description: Description, left: _Left) -> Channel:
         """All rows as of one place of the log, and what follows."""
         frames: list[pl.DataFrame] = []
         positions: dict[int, int] = {}
         if self.options.blink:
-            channel = self._subscribe(link, description, "latest", patience)
+            channel = self._subscribe(link, description, "latest", left)
         else:
-            for piece in link.stream_query(self._snapshot_sql(description), description.database, positions=True):
+            sql = self._snapshot_sql(description)
+            for piece in link.stream_query(sql, description.database, positions=True, timeout=left.all()):
                 if not frames:
                     held = json.loads((piece.schema.metadata or {}).get(b"penstock.positions", b"{}"))
                     positions = {int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()}
                 frames.append(_versions(piece, description, self._columns(description)))
             token = f"{description.id}.{Cursor(positions).token()}"
-            channel = self._subscribe(link, description, token, patience)
+            channel = self._subscribe(link, description, token, left)
         first = self.updated_at == 0.0
         with self._lock:
             self._held = _Held([pl.concat(frames)] if frames else [], step=1)
@@ -519,18 +559,20 @@ class RemoteTable:
 
 def snapshot(target: Target, options: Options) -> pa.Table:
     """The rows of this moment, for ever. Raises PenstockError when the other side is not there."""
-    table = RemoteTable(target, options)
-    patience = 10.0 if options.wait_timeout_ms is None else options.wait_timeout_ms / 1000
-    with connect_any(target.replicas, timeout=patience) as link:
-        description = link.resolve(target.table, target.query, target.serial)
-        if options.columns:
-            _check_columns(options.columns, description)
-        known = {c.name.lower(): c for c in description.fields}
-        chosen = [known[c.lower()] for c in options.columns] or list(description.fields)
-        listed = ", ".join(_quote(c.name) for c in chosen)
-        where = f" WHERE {table.options.where}" if table.options.where else ""
-        sql = f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
-        rows = link.query(sql, description.database)
+    left = _Left(options.wait_timeout_ms)
+    try:
+        with connect_any(target.replicas, timeout=left.step()) as link:
+            description = link.resolve(target.table, target.query, target.serial, timeout=left.step())
+            if options.columns:
+                _check_columns(options.columns, description)
+            known = {c.name.lower(): c for c in description.fields}
+            chosen = [known[c.lower()] for c in options.columns] or list(description.fields)
+            listed = ", ".join(_quote(c.name) for c in chosen)
+            where = f" WHERE {options.where}" if options.where else ""
+            sql = f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
+            rows = link.query(sql, description.database, timeout=left.all())
+    except PenstockError as error:
+        raise left.told(error, target) from error
     return rows.cast(pa.schema([(c.name, _arrow(c, description.precision)) for c in chosen]))
 
 

@@ -44,6 +44,10 @@ class Proxy:
         with self._lock:
             self._cut = False
 
+    def point_at(self, port: int) -> None:
+        """Who connects from now on comes to another port: the other side was started again elsewhere."""
+        self._to = (self._to[0], port)
+
     def close(self) -> None:
         self.cut()
         _end(self._server)

@@ -84,7 +84,7 @@ def _statement(source: Source, start: int, end: int) -> Statement:
     first = _FIRST.match(source.text, start, end)
     word = first.group().upper() if first else ""
     if word == "INSERT":
-        return parse_insert(source, start, end)
+        return parse_insert(source, start, end, lambda at: _select(source, at, end))
     if end - start > MAX_PLAIN:
         raise source.syntax_error(f"a statement other than INSERT may have {MAX_PLAIN} characters", start, code="E_TOO_LONG")
     try:
@@ -95,6 +95,13 @@ def _statement(source: Source, start: int, end: int) -> Statement:
     statement = parser.statement()
     parser.expect_end()
     return replace(statement, source=source, start=start, end=end, notices=tuple(parser.notices))
+
+
+def _select(source: Source, start: int, end: int) -> Query:
+    """The SELECT of an INSERT."""
+    statement = _statement(source, start, end)
+    assert isinstance(statement, Query)
+    return statement
 
 
 def _unreadable(source: Source, start: int, end: int, error: SqlglotError) -> SqlSyntaxError:

@@ -213,6 +213,12 @@ def _(s: st.Insert) -> str:
 
 
 @render.register
+def _(s: st.InsertSelect) -> str:
+    columns = _joined(map(quote_name, s.columns)) if s.columns is not None else None
+    return _words("INSERT INTO", name(s.table), columns, render(s.select))
+
+
+@render.register
 def _(s: st.Delete) -> str:
     return _words("DELETE FROM", name(s.table), None if s.where is None else f"WHERE {to_sql(s.where)}")
 

@@ -249,6 +249,15 @@ class Insert(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InsertSelect(Statement):
+    """Rows that a SELECT gives now. `columns` None: all columns in order."""
+
+    table: Name
+    select: Query
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delete(Statement):
     table: Name
     where: exp.Expr | None = None

@@ -6,7 +6,6 @@ message that cannot be read is a dead letter, and the next one goes on; what som
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from penstock.records import DeadLetter, encode
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.targets import check_hosts
 from services.federation.appenders import AnyAppender, Appenders
-from services.federation.pump import Report
+from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
 
 log = get(__name__)
@@ -34,7 +33,7 @@ log = get(__name__)
 _LOOK_SECONDS = 2.0
 
 
-class Inflow(threading.Thread):
+class Inflow(Persistent):
     """Runs until `stop`."""
 
     def __init__(
@@ -45,48 +44,24 @@ class Inflow(threading.Thread):
             present: the table as it is now; None: it was dropped.
             dead: takes dead letters.
         """
-        super().__init__(name=f"inflow-{table.database}.{table.name}", daemon=True)
+        shown = f"{table.database}.{table.name}"
+        super().__init__(f"inflow-{shown}", settings, stream=shown)
         topic = foreign.of(table)
         assert topic is not None
-        self._topic, self._stream, self._id = topic, f"{table.database}.{table.name}", table.id
-        self._present, self._settings, self._all, self._dead = present, settings, appenders, dead
-        self._halt = threading.Event()
-        self.report = Report()
+        self._topic, self._stream, self._id = topic, shown, table.id
+        self._present, self._all, self._dead = present, appenders, dead
         # of one connection
         self._appenders: dict[int, AnyAppender] = {}
         self._next: dict[int, int] = {}
         self._under_way: deque[Future[int]] = deque()
         self._messages: tuple[int, Messages] | None = None
 
-    def stop(self) -> None:
-        self._halt.set()
-
-    def run(self) -> None:
-        pause = self._settings.retry_min
-        while not self._halt.is_set():
-            before = self.report.rows
-            try:
-                self._flow()
-            except PenstockError as error:
-                transient = isinstance(error, RemoteError) or (isinstance(error, BusError) and error.retryable)
-                self._say("retrying" if transient else "error", error)
-            except Exception as bug:
-                log.exception("reading a topic found a bug", stream=self._stream)
-                self._say("error", RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
-            if self.report.rows > before:
-                pause = self._settings.retry_min
-            self._halt.wait(pause)
-            pause = min(pause * 2, self._settings.retry_max)
-
-    def _say(self, state: str, error: PenstockError) -> None:
-        text = f"{error.code}: {error.message}" + (f" ({error.detail})" if error.detail else "")
-        if text != self.report.error:
-            log.warning("an external stream waits", stream=self._stream, reason=text)
-        self.report.state, self.report.error = state, text
+    def passes(self, error: PenstockError) -> bool:
+        return isinstance(error, RemoteError) or (isinstance(error, BusError) and error.retryable)
 
     # ---------------------------------------------------------------- one connection
 
-    def _flow(self) -> None:
+    def work(self) -> None:
         topic, settings = self._topic, self._settings
         check_hosts(topic.hosts, settings.external_allow)
         options = topic.options(external.secret(settings.data_dir, self._id))

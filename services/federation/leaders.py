@@ -22,10 +22,11 @@ from urllib.parse import quote
 import polars as pl
 import pyarrow as pa
 import redis
+import tenacity
 
 from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
-from penstock.client.nodes import Nodes, outcome_unknown
+from penstock.client.nodes import Nodes, patience_is_over
 from penstock.client.wire import to_stream
 from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
@@ -160,8 +161,11 @@ class LeaderAppender:
 
     def _deliver(self, frame: pl.DataFrame) -> int:
         """Have the leader write the rows that it has not; the number that the producer was at before."""
-        end, avoid, begun, url = time.monotonic() + self._leaders.patience, "", None, ""
-        while True:
+        moved, avoid, url = time.monotonic(), "", ""
+        begun: int | None = None
+
+        def attempt() -> int:
+            nonlocal moved, avoid, url, begun
             try:
                 table = writable(self._table, self.broken)
                 url = self._leaders.leader(table, avoid)
@@ -172,17 +176,20 @@ class LeaderAppender:
                     number = _number(piece)
                     self._leaders.write(url, table, self._body(piece, number, self._reached))
                     self._reached = number
-                    end, avoid = time.monotonic() + self._leaders.patience, ""
+                    moved, avoid = time.monotonic(), ""
                 return begun
             except PenstockError as error:
-                if error.code not in _AGAIN or self._halt.is_set():
-                    raise
-                if time.monotonic() > end:
-                    raise outcome_unknown(1, f"{error.code}: {error.message}") from error
                 if error.code == "E_SEQUENCE":
                     self._reached = None
                 avoid = url if error.code in ("E_NODE_DOWN", "E_NOT_LEADER") else ""
-            self._halt.wait(_PAUSE_S)
+                raise
+
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, PenstockError) and e.code in _AGAIN and not self._halt.is_set()),
+            wait=tenacity.wait_fixed(_PAUSE_S), sleep=tenacity.sleep_using_event(self._halt),
+            stop=lambda _: time.monotonic() - moved > self._leaders.patience, retry_error_callback=patience_is_over,
+        )  # fmt: skip
+        return attempts(attempt)
 
     def _body(self, piece: pl.DataFrame, number: int, after: int) -> bytes:
         meta = {"penstock.producer": self._producer, "penstock.seq": str(number), "penstock.after": str(after)}

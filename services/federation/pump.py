@@ -3,17 +3,16 @@
 Both ends are links, the deployment's own tables included, so every pairing of local and remote is one piece of code. What the target has
 is known from the target's own log: every row goes with its place in the source's log. The note of how far the pump has come is only a
 lower bound for what it reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where they are, in
-the source's log. Refused: judging errors; all of them are shown and tried again.
+the source's log.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,10 @@ from penstock.link.description import Description
 from penstock.log import get
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
+from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
 
 log = get(__name__)
-#: errors that somebody has to see to are tried this much less often
-_SLOWER = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,66 +62,25 @@ class Job:
     alone: bool = True
 
 
-@dataclass
-class Report:
-    """What a pump says of itself; written by its thread, read by others."""
-
-    state: str = "starting"
-    rows: int = 0
-    lag: int | None = None
-    error: str = ""
-    #: when everything there was had been sent (clock seconds)
-    level_at: float = field(default_factory=time.time)
-
-
-class Pump(threading.Thread):
+class Pump(Persistent):
     """Runs until `stop`."""
 
     def __init__(self, job: Job, settings: FederationSettings, directory: Path) -> None:
-        super().__init__(name=f"pump-{job.view}-{job.shard}", daemon=True)
-        self.job, self._settings = job, settings
+        super().__init__(f"pump-{job.view}-{job.shard}", settings, view=job.view, shard=job.shard)
+        self.job = job
         self._note = directory / f"{job.view_id}-{job.created}-{job.shard}.json"
-        self._halt = threading.Event()
-        self.report = Report()
         self._noted_at = 0.0
-
-    def stop(self) -> None:
-        self._halt.set()
 
     def forget(self) -> None:
         """The view is gone: so is the note of how far it had come."""
         self._note.unlink(missing_ok=True)
 
-    def run(self) -> None:
-        pause = self._settings.retry_min
-        while not self._halt.is_set():
-            before = self.report.rows
-            try:
-                self._pump()
-            except PenstockError as error:
-                transient = isinstance(error, LinkLost) or error.code in ("E_TIMEOUT", "E_BUS", "E_FENCED", "E_KAFKA_DOWN", "E_OVERLOAD")
-                self.report.state = "retrying" if transient else "error"
-                self._say(error)
-            except Exception as bug:
-                log.exception("a view's pump found a bug", view=self.job.view)
-                self.report.state = "error"
-                self._say(RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
-            else:
-                return
-            if self.report.rows > before:
-                pause = self._settings.retry_min
-            self._halt.wait(pause * (_SLOWER if self.report.state == "error" else 1.0))
-            pause = min(pause * 2, self._settings.retry_max)
-
-    def _say(self, error: PenstockError) -> None:
-        text = f"{error.code}: {error.message}" + (f" ({error.detail})" if error.detail else "")
-        if text != self.report.error:
-            log.warning("a view waits", view=self.job.view, shard=self.job.shard, reason=text)
-        self.report.error = text
+    def passes(self, error: PenstockError) -> bool:
+        return isinstance(error, LinkLost) or error.code in ("E_TIMEOUT", "E_BUS", "E_FENCED", "E_KAFKA_DOWN", "E_OVERLOAD")
 
     # ---------------------------------------------------------------- one connection
 
-    def _pump(self) -> None:
+    def work(self) -> None:
         job, wait = self.job, self._settings.connect_seconds
         with connect_any(job.source, timeout=wait, ping_seconds=self._settings.ping_seconds) as source:
             targets = _Targets(job, wait, self._settings.ping_seconds)

@@ -7,7 +7,8 @@ A channel begins with {"ch": n, "op": …}:
     subscribe  sql, database, from, credit    `subscribed` with a token, then frames of rows, each with the token that continues behind it
     append     table, database, producer      `opened`; frames {"seq"} with rows in, an `ack` for each out
     credit n, close                           about a channel that is open
-An error ends its channel only. A slow reader is waited for by its own channel: nothing is queued for it beyond the credit it gave.
+A parameter that this build does not know is refused by name, never left out. An error ends its channel only. A slow reader is waited for
+by its own channel: nothing is queued for it beyond the credit it gave.
 """
 
 from __future__ import annotations
@@ -58,6 +59,16 @@ log = get(__name__)
 _FRAMES = 64
 #: a quiet subscription says this often how far it has read
 _TOKEN_SECONDS = 1.0
+#: what each operation may be asked
+_PARAMETERS: dict[str, frozenset[str]] = {
+    "information": frozenset(),
+    "describe": frozenset({"table", "database", "query", "serial"}),
+    "query": frozenset({"sql", "database", "timezone", "positions"}),
+    "subscribe": frozenset({"sql", "database", "from", "positions", "cycles", "timezone", "query", "serial"}),
+    "append": frozenset({"table", "database", "producer"}),
+}
+#: what a request of any operation may have beside its parameters
+_ENVELOPE = frozenset({"ch", "op", "credit"})
 
 
 class BadRequest(RemoteError):
@@ -180,6 +191,7 @@ class Doorway:
             }  # fmt: skip
             if op not in begins:
                 raise BadRequest(f"no such operation: {op}", hint=", ".join(begins))
+            _check_parameters(op, header)
             if channel is not None and channel.task is not None and not channel.task.done():
                 raise BadRequest(f"channel {number} is open")
             if len(channels) >= self._settings.max_channels:
@@ -505,6 +517,14 @@ class Doorway:
 
     def close(self) -> None:
         self._feeds.stop()
+
+
+def _check_parameters(op: str, header: dict[str, Any]) -> None:
+    """Raises BadRequest: to leave out what a newer peer asks for would be another answer than it means to get."""
+    unknown = sorted(header.keys() - _PARAMETERS[op] - _ENVELOPE)
+    if unknown:
+        hint = f"this side speaks version {VERSION} of the link; parameters are {', '.join(sorted(_PARAMETERS[op]))}"
+        raise BadRequest(f"{op} has no parameter {unknown[0][:64]}", hint=hint)
 
 
 def _behind(subscription: Subscription, feed: Feed) -> int:

@@ -148,8 +148,21 @@ class Subscription:
             lengths = batch.rle().struct.field("len").to_list()
             yield Out({"type": "rows", "cycles": lengths}, to_wire(passed, self._columns, self.source.precision))
             return
-        for piece in passed.iter_slices(FRAME_ROWS):
+        for piece in pieces(passed):
             yield Out({"type": "rows"}, to_wire(piece, self._columns, self.source.precision))
+
+
+def pieces(rows: pl.DataFrame, most: int = FRAME_ROWS) -> Iterator[pl.DataFrame]:
+    """At most *most* rows each, and no record in two of them: whoever applies a message whole shows no half of a write. (A record with more
+    rows than that has to be cut.)
+    """
+    start = 0
+    while rows.height - start > most:
+        whole = int(rows["_offset"].search_sorted(rows["_offset"][start + most], "left"))
+        end = whole if whole > start else start + most
+        yield rows[start:end]
+        start = end
+    yield rows[start:]
 
 
 def begin(start: str, table_id: int, ends: dict[int, int], beginnings: dict[int, int]) -> Cursor:

@@ -27,7 +27,8 @@ from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from services.federation.appenders import Appenders
 from services.federation.inflow import Inflow
-from services.federation.pump import Job, Place, Pump, Report
+from services.federation.persistent import Persistent, Report
+from services.federation.pump import Job, Place, Pump
 from services.federation.settings import FederationSettings
 
 log = get(__name__)
@@ -55,7 +56,7 @@ class Views(threading.Thread):
     def stop(self) -> None:
         self._halt.set()
         self.join(5.0)
-        running: list[Pump | Inflow] = [*self._pumps.values(), *self._ending.values(), *self._inflows.values()]
+        running: list[Persistent] = [*self._pumps.values(), *self._ending.values(), *self._inflows.values()]
         for pump in running:
             pump.stop()
         for pump in running:

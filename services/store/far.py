@@ -2,7 +2,7 @@
 
 A query over one deployment alone goes there whole: its filter, projection, aggregates and windows are computed where the rows are. In any
 other query the columns that it names and the conditions that concern only that table go along, and the rest happens here.
-Refused: virtual columns that only a live row has.
+Refused: `_tp_append_time`, which only a live row has.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from penstock.link import external
 from penstock.link.client import Links
 from penstock.sql.dialect import to_sql
 
+#: virtual columns: where in the other side's log a row stands
+_PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}
 _KINDS_THAT_KEEP = ("", "INNER", "CROSS")
 
 
@@ -61,7 +63,7 @@ class Far:
             node.set("db", exp.to_identifier(entry.remote_database))
             node.set("this", exp.to_identifier(entry.remote_name))
         (replicas,) = external.addresses(first, self._data_dir, self._allowed)
-        return self._links.get(replicas).query(to_sql(tree), first.remote_database, timezone)
+        return self._links.query(replicas, to_sql(tree), first.remote_database, timezone)
 
     def rows(self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str) -> pa.Table:
         """`tbname` and the columns of the rows of every shard that meet the conditions; times without a zone, as DuckDB has them."""
@@ -70,8 +72,8 @@ class Far:
         if conditions:
             sql += " WHERE " + " AND ".join(f"({to_sql(_unqualified(c))})" for c in conditions)
         shards = external.addresses(entry, self._data_dir, self._allowed)
-        parts = self._threads.map(lambda replicas: self._links.get(replicas).query(sql, entry.remote_database, timezone), shards)
-        kinds = {c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)}
+        parts = self._threads.map(lambda replicas: self._links.query(replicas, sql, entry.remote_database, timezone), shards)
+        kinds = _PLACES | {c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)}
         wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in columns)]
         return pa.concat_tables([part.cast(pa.schema(wanted)) for part in parts])
 

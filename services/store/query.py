@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
-from penstock.catalog.model import External, Table
+from penstock.catalog.model import Table
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
@@ -26,7 +26,7 @@ from penstock.sql.statements import Query
 from penstock.udf import UserFunction, sandbox
 from services.store import virtual
 from services.store.far import Far, needed
-from services.store.relation import Relation, literal, parts, quote
+from services.store.relation import PLACES, Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
 from services.store.tail import View
@@ -100,7 +100,13 @@ class Queries:
         con.execute(f"SET allowed_directories=[{literal(self._shelf.root)}]; SET enable_external_access=false; SET lock_configuration=true")
 
     def relation(
-        self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved, views: dict[int, View] | None = None, *, places: bool = False
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: Resolved,
+        views: dict[int, View] | None = None,
+        *,
+        places: Collection[str] = (),
     ) -> str:
         """SQL of the live rows of a table or child table, as of one moment of its partitions."""
         table = found.table
@@ -175,21 +181,26 @@ class _Run:
 
     def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
         if found.external is not None:
-            return self._fetched(prefix, found.external, [c.name for c in (*found.table.columns, *found.table.tags)], [])
+            return self._fetched(prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], [])
         views = self._queries.views(found.table.topic)
         for partition, view in views.items():
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
-        own = {c.name.lower() for c in (*found.table.columns, *found.table.tags)}
-        wanted = {c.name.lower() for c in self._statement.query.find_all(exp.Column)} & {"_tp_sn", "_tp_shard"}
-        return self._queries.relation(con, prefix, found, views, places=bool(wanted) and not wanted & own)
+        return self._queries.relation(con, prefix, found, views, places=self._places(found.table))
 
-    def _fetched(self, prefix: str, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
+    def _places(self, table: Table) -> list[str]:
+        """The virtual columns that the query names and the table has no columns of its own for."""
+        own = {c.name.lower() for c in (*table.columns, *table.tags)}
+        return sorted({c.name.lower() for c in self._statement.query.find_all(exp.Column)} & PLACES.keys() - own)
+
+    def _fetched(self, prefix: str, found: Resolved, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
         """SQL of rows that have been brought here from another deployment."""
-        assert self._queries.far is not None
-        name = f"{prefix}_far"
+        entry, name = found.external, f"{prefix}_far"
+        assert self._queries.far is not None and entry is not None
+        columns = [*columns, *self._places(found.table)]
         self._con.register(name, self._queries.far.rows(entry, columns, conditions, self._timezone))
         types = {c.name: duck_type(c.type.kind, entry.precision, str(c.type)) for c in (*entry.columns, *entry.tags)}
+        types |= {place: kind for place, (_, kind) in PLACES.items() if place not in types}
         return f"SELECT tbname, {', '.join(f'CAST({quote(c)} AS {types[c]}) AS {quote(c)}' for c in columns)} FROM {name}"
 
     def view(self) -> SchemaView:
@@ -239,7 +250,7 @@ class _Run:
         found = self._queries.resolve(self._database, table, self._statement)
         name = self._name()
         if found.external is not None:
-            rows = self._fetched(name, found.external, *needed(found.external, tree, table))
+            rows = self._fetched(name, found, *needed(found.external, tree, table))
         else:
             rows = self.relation(self._con, name, found)
         self._con.execute(f"CREATE TEMP VIEW {name} AS {rows}")

@@ -6,7 +6,7 @@ may replace earlier ones, only the keys found in files that are not fresh (and i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,17 +51,21 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+#: virtual column → (what it is in a part, its DuckDB type)
+PLACES = {"_tp_sn": ("_offset", "BIGINT"), "_tp_shard": ("_part", "INTEGER")}
+
+
 class Relation:
     """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL of its live rows."""
 
     def __init__(
         self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part],
-        *, places: bool = False,
+        *, places: Collection[str] = (),
     ) -> None:  # fmt: skip
-        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL. With `places`
-        rows say where in the log they stand: `_tp_sn` and `_tp_shard`.
+        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL. `places`:
+        which of PLACES, where in the log they stand, rows have as well.
         """
-        self._place = ("_offset AS _tp_sn", "_part AS _tp_shard") if places else ()
+        self._places = [name for name in PLACES if name in places]
         self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
@@ -84,7 +88,7 @@ class Relation:
             else f"r.{quote(n)}"
             for n, _ in self._columns
         )
-        shown += ", r._tp_sn, r._tp_shard" if self._place else ""
+        shown += "".join(f", r.{name}" for name in self._places)
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
 
     def _rows(self, tables: Sequence[str] | None) -> str:
@@ -107,7 +111,8 @@ class Relation:
                 if self._may_replace(rows, part):
                     dirty.append(f"SELECT * FROM {name}")
         everything = " UNION ALL BY NAME ".join(sources)
-        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *self._place])
+        places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
+        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *places])
         only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})" if tables is not None else ""
         everything = f"SELECT * FROM ({everything}){only}"
         deletes = [(p.partition, d) for p in self._image for d in p.deletes]

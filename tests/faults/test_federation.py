@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -219,6 +220,43 @@ def test_the_remote_is_down_at_the_start(edge: RunningMesh, cloud: RunningMesh, 
         eventually(lambda: far.query("SELECT count(*) FROM hq.late").rows == [(1000,)])
         _each_once(cloud, "hq.late", 1000)
         near.execute("DROP MATERIALIZED VIEW site.wait")
+
+
+def test_store_and_forward_while_both_sides_are_restarted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The link is cut; both deployments go down as a whole and come back, rows are written before, between and after; then it heals."""
+    there, here = tmp_path_factory.mktemp("far"), tmp_path_factory.mktemp("near")
+    made = METERS.replace("meters", "m")
+    with contextlib.ExitStack() as far_life, contextlib.ExitStack() as near_life:
+        far = far_life.enter_context(deployment(there, "CREATE DATABASE hq PARTITIONS 3"))
+        near = near_life.enter_context(deployment(here, "CREATE DATABASE site PARTITIONS 2"))
+        with Proxy(int(far.federation_url.rpartition(":")[2])) as wire:
+            with client_of(far) as client:
+                client.execute(made, database="hq")
+            with client_of(near) as client:
+                client.execute(made, database="site")
+                client.execute(f"CREATE EXTERNAL STREAM site.hq {_through(wire, far, 'hq.m')}")
+                client.execute("CREATE MATERIALIZED VIEW site.send INTO site.hq AS SELECT * FROM site.m")
+                client.write("site.m", rows(0, 500, tables=7))
+                with client_of(far) as other:
+                    eventually(lambda: other.query("SELECT count(*) FROM hq.m").rows == [(500,)])
+                wire.cut()
+                client.write("site.m", rows(500, 500, tables=7))
+            near_life.close()
+            far_life.close()
+            near = near_life.enter_context(deployment(here))
+            with client_of(near) as client:
+                client.write("site.m", rows(1000, 500, tables=7))
+                eventually(lambda: _status(client, "send")["status"] == "retrying")
+            near_life.close()
+            far = far_life.enter_context(deployment(there))
+            near = near_life.enter_context(deployment(here))
+            wire.point_at(int(far.federation_url.rpartition(":")[2]))
+            with client_of(near) as client, client_of(far) as other:
+                client.write("site.m", rows(1500, 500, tables=7))
+                assert other.query("SELECT count(*) FROM hq.m").rows == [(500,)]
+                wire.heal()
+                eventually(lambda: other.query("SELECT count(*) FROM hq.m").rows == [(2000,)])
+            _each_once(far, "hq.m", 2000)
 
 
 def test_kills_and_cuts_under_a_remote_table(cloud: RunningMesh, wire: Proxy) -> None:

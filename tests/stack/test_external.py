@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from penstock.errors import PenstockError
+from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, health_port, link_to, rows, settings_of
@@ -127,6 +132,60 @@ def test_T2_shards_and_replicas(edge: RunningMesh, cloud: RunningMesh) -> None:
             client.execute(f"CREATE EXTERNAL STREAM near.y {clause({**settings_of(cloud, 'far.log'), 'hosts': '127.0.0.1:1'})}")
 
 
+def test_T2_a_replica_that_dies_while_it_answers_costs_nothing(edge: RunningMesh, cloud: RunningMesh) -> None:
+    settings = settings_of(cloud, "far.long")
+    with client_of(edge) as client, client_of(cloud) as there, Proxy(int(settings["hosts"].rpartition(":")[2])) as dying:
+        there.execute("CREATE TABLE far.long (ts TIMESTAMP, v INT, noise VARCHAR(40))")
+        chance = random.Random(7)
+        there.write("far.long", [{"ts": T0 + i, "v": i, "noise": f"{chance.getrandbits(128):032x}"} for i in range(5000)])
+        both = clause({**settings, "hosts": f"127.0.0.1:{dying.port}|{settings['hosts']}"})
+        client.execute(f"CREATE EXTERNAL STREAM near.long {both}")
+        dying.rate = 50_000  # the answer needs seconds, and not one of it has passed when the replica is gone
+        before = _sent(cloud)
+        with ThreadPoolExecutor(1) as pool, client.stream("SELECT v FROM near.long", start="earliest") as followed:
+            answer = pool.submit(client.query, "SELECT v, noise FROM near.long ORDER BY v")
+            eventually(lambda: _sent(cloud) > before)
+            dying.cut()
+            assert [v for v, _ in answer.result(60).rows] == list(range(5000))
+            got: list[int] = []
+            for message in followed:
+                got += message.rows.column("v").to_pylist()
+                if len(got) == 5000:
+                    break
+            assert got == list(range(5000)), "an unbounded SELECT goes to the other one as well"
+
+
+def test_T12_T13_insert_select_copies_either_way(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as client, client_of(cloud) as there:
+        client.execute("CREATE STREAM near.log_copy (ts TIMESTAMP, http_code INT, path VARCHAR(40))")
+        assert client.execute("INSERT INTO near.log_copy SELECT * FROM near.log WHERE _tp_time > earliest_ts()") == 100
+        wanted = client.query("SELECT * FROM near.log ORDER BY ts").rows
+        assert client.query("SELECT * FROM near.log_copy ORDER BY ts").rows == wanted
+        client.execute(METERS.replace("meters", "meters_copy"), database="near")
+        assert client.execute("INSERT INTO near.meters_copy SELECT tbname, * FROM table(near.meters) WHERE v < 50") == 50
+        question = "SELECT tbname, v, note, site FROM {} WHERE v < 50 ORDER BY v"
+        assert client.query(question.format("near.meters_copy")).rows == client.query(question.format("near.meters")).rows
+        there.execute("CREATE TABLE far.back (ts TIMESTAMP, code BIGINT)")
+        client.execute(f"CREATE EXTERNAL STREAM near.back {clause(settings_of(cloud, 'far.back'))}")
+        assert client.execute("INSERT INTO near.back (code, ts) SELECT http_code, ts FROM near.log_copy WHERE http_code >= 400") == 50
+        eventually(lambda: there.query("SELECT count(*), min(code) FROM far.back").rows == [(50, 400)])
+        with pytest.raises(PenstockError, match="SELECT gives 3 columns for 2"):
+            client.execute("INSERT INTO near.back SELECT * FROM near.log_copy")
+        with pytest.raises(PenstockError, match="tbname"):
+            client.execute("INSERT INTO near.meters_copy SELECT * FROM near.meters")
+
+
+def test_T7_a_child_table_is_a_stream_of_its_own(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as client, client_of(cloud) as there:
+        there.execute("CREATE STABLE far.parents (ts TIMESTAMP, v INT) TAGS (site INT)")
+        there.execute("CREATE TABLE far.one USING far.parents TAGS (1), far.two USING far.parents TAGS (2)")
+        there.write("far.parents", [{"tbname": ("one", "two")[i % 2], "ts": T0 + i, "v": i} for i in range(10)])
+        client.execute(f"CREATE EXTERNAL STREAM near.only_two {clause(settings_of(cloud, 'far.two'))}")
+        assert client.query("SELECT count(*), min(v), max(site) FROM near.only_two").rows == [(5, 1, 2)]
+        with client.stream("SELECT v FROM near.only_two", start="earliest") as followed:
+            assert set(next(iter(followed)).rows.column("tbname").to_pylist()) == {"two"}
+
+
 def test_T13_insert_goes_there(edge: RunningMesh, cloud: RunningMesh) -> None:
     with client_of(edge) as client, client_of(cloud) as there:
         client.execute(f"CREATE EXTERNAL STREAM near.out {clause(settings_of(cloud, 'far.log2'))}")
@@ -193,3 +252,34 @@ def test_T10_T11_an_unbounded_select_streams_on(edge: RunningMesh, cloud: Runnin
                 count += message.rows.num_rows
                 if count == 24:
                     break
+
+
+def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None:
+    """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to when they started anew."""
+    narrow = {"PENSTOCK_EXTERNAL_ALLOW": '["10.0.0.0/8", "*.example.com"]'}
+    with (
+        deployment(tmp_path, "CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)") as mesh,
+        client_of(mesh) as client,
+    ):
+        client.execute(f"CREATE EXTERNAL STREAM d.ext {clause(settings_of(mesh, 'd.t'))}")
+        client.execute("CREATE MATERIALIZED VIEW d.v AS SELECT * FROM d.ext")
+        kafka = AdminClient({"bootstrap.servers": mesh.kafka_bootstrap})
+        kafka.create_topics([NewTopic("orders", 1, 1)])["orders"].result(20)
+        topic = clause({"type": "kafka", "brokers": mesh.kafka_bootstrap, "topic": "orders", "data_format": "JSONEachRow"})
+        client.execute(f"CREATE EXTERNAL STREAM d.orders (ts TIMESTAMP, v INT) {topic}")
+        client.execute(f"INSERT INTO d.ext VALUES ({T0}, 1); INSERT INTO d.orders VALUES ({T0}, 1)")
+        eventually(lambda: client.query("SELECT count(*) FROM d.orders").rows == [(1,)])
+    with deployment(tmp_path, environment=narrow) as mesh, client_of(mesh) as client:
+        for statement in (
+            "SELECT * FROM d.ext", f"INSERT INTO d.ext VALUES ({T0}, 2)", f"INSERT INTO d.orders VALUES ({T0}, 2)",
+            f"CREATE EXTERNAL STREAM d.more {clause(settings_of(mesh, 'd.t'))}",
+            f"CREATE EXTERNAL STREAM d.more (ts TIMESTAMP, v INT) {topic}",
+        ):  # fmt: skip
+            with pytest.raises(PenstockError, match="127.0.0.1 may not be connected to"):
+                client.execute(statement)
+        with pytest.raises(PenstockError, match="may not be connected to"):
+            client.stream("SELECT * FROM d.ext").open()
+        errors = "SELECT last_error FROM information_schema.{} WHERE last_error LIKE 'E_EXTERNAL_HOST%'"
+        eventually(lambda: len(client.query(errors.format("ins_views")).rows) == 1)
+        eventually(lambda: len(client.query(errors.format("ins_external_streams")).rows) == 1)
+        assert client.query("SELECT count(*) FROM d.orders").rows == [(1,)], "what was read stays"

@@ -17,6 +17,7 @@ _WINDOWS = {
     "hop": "SELECT _wstart, count(*) AS n, sum(v) AS s FROM {t} PARTITION BY tbname INTERVAL(10s) SLIDING(5s)",
     "gap": "SELECT _wstart, count(*) AS n, sum(v) AS s FROM {t} PARTITION BY tbname SESSION(ts, 2s)",
     "state": "SELECT _wstart, count(*) AS n, sum(v) AS s FROM {t} PARTITION BY tbname STATE_WINDOW(site)",
+    "count": "SELECT _wstart, count(*) AS n, sum(v) AS s FROM {t} PARTITION BY tbname COUNT_WINDOW(7)",
     "event": "SELECT _wstart, count(*) AS n, sum(v) AS s FROM {t} PARTITION BY tbname EVENT_WINDOW START WITH v % 7 = 0 END WITH v % 5 = 0",
 }
 
@@ -63,6 +64,34 @@ def test_T16_windows_over_a_remote_stream_are_those_over_a_local_one(mesh: Runni
         client.execute(f"DROP STREAM wnear.{name}")
     client.execute("DROP EXTERNAL STREAM wnear.ext")
     assert not [r for r in client.query("SHOW wnear.TABLES").rows if str(r[0]).startswith("_")], "mirrors go with their last stream"
+
+
+_FUNCTIONS = {
+    "tumbled": "SELECT window_start, site, count(*) AS n, sum(v) AS s FROM tumble({t}, 10s) GROUP BY window_start, site",
+    "hopped": "SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM hop({t}, ts, 5s, 10s) GROUP BY window_start, window_end",
+    "sessions": "SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM session({t}, 2s) GROUP BY window_start, window_end",
+}
+
+
+def test_T9_T16_window_functions_over_a_remote_stream_and_its_table(mesh: RunningMesh, client: Connection) -> None:
+    client.execute("CREATE DATABASE ffar PARTITIONS 1; CREATE DATABASE fnear PARTITIONS 1")
+    client.execute("CREATE TABLE ffar.src (ts TIMESTAMP, v INT, site INT)")
+    client.execute(f"CREATE EXTERNAL STREAM fnear.ext {clause(settings_of(mesh, 'ffar.src'))}")
+    for name, sql in _FUNCTIONS.items():
+        client.execute(f"CREATE STREAM fnear.{name} TRIGGER AT_ONCE INTO fnear.{name}_r AS {sql.format(t='fnear.ext')}")
+    client.write("ffar.src", [{"ts": T0 + 700 * i + (5000 if i > 60 else 0), "v": i, "site": i % 3} for i in range(120)])
+    eventually(lambda: client.query("SELECT count(*) FROM fnear._mirror_ext").rows == [(120,)])
+    client.drain("fnear")
+    for name, sql in _FUNCTIONS.items():
+        wanted = sorted(client.query(sql.format(t="ffar.src")).rows)
+        assert len(wanted) > 1
+        for source in ("fnear.ext", "table(fnear.ext)"):
+            assert sorted(client.query(sql.format(t=source)).rows) == wanted, f"{name} in a SELECT"
+        kept = client.query(f"SELECT * FROM fnear.{name}_r")
+        assert sorted(tuple(row[kept.columns.index(c)] for c in ("window_start", "n", "s")) for row in kept.rows) == sorted(
+            (row[0], *row[-2:]) for row in wanted
+        ), f"{name} as a stream"
+        client.execute(f"DROP STREAM fnear.{name}")
 
 
 def test_a_stream_without_a_time_column(client: Connection) -> None:

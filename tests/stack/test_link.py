@@ -253,6 +253,17 @@ def test_T15_H15_another_version_of_the_link_is_refused_by_name(serving: Running
         link_to(serving)
 
 
+def test_T15_H15_an_older_peer_answers_what_it_knows_and_refuses_the_rest_by_name(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE older PARTITIONS 1")
+        client.execute(METERS, database="older")
+        request = {"op": "subscribe", "sql": "SELECT v FROM older.meters", "from": "earliest"}
+        link.open({**request, "sparkle": False}).expect("subscribed", 10)  # what is off is not asked for
+        with pytest.raises(PenstockError, match="subscribe has no parameter sparkle"):
+            link.open({**request, "sparkle": True}).get(10)
+        assert link.query("SELECT count(*) AS n FROM older.meters").to_pylist() == [{"n": 0}]
+
+
 def test_a_slow_reader_waits_for_itself_alone(serving: RunningMesh) -> None:
     with client_of(serving) as client, link_to(serving) as link:
         client.execute("CREATE DATABASE brake PARTITIONS 1")

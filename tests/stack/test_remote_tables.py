@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from penstock import remote_table, uri
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.mirror import RemoteTable, Update
+from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import METERS, T0, client_of, deployment, rows
@@ -87,6 +90,82 @@ def test_H3_H16_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
             table.wait(lambda t: len(t) == 1)
         with builder.table_definition({"ts": "TIMESTAMP", "v": "BIGINT"}).subscribe() as wrong:
             wrong.wait(lambda t: t.error is not None and t.error.code == "E_REMOTE_SCHEMA")
+
+
+def test_H18_H19_H20_H23_the_other_side_is_away(plant: RunningMesh) -> None:
+    """Not only the query: nobody answers there."""
+    with Proxy(int(plant.federation_url.rpartition(":")[2])) as wire:
+        there = f"ws://127.0.0.1:{wire.port}"
+        uri.session(there, user=plant.user, password=plant.password)
+        builder = remote_table.for_remote_cluster(there).query_name("plant").table_name("meters")
+        defined = builder.table_definition(pa.schema([("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32())]))
+        wire.cut()
+        with defined.subscribe() as table:
+            for call in (builder.subscribe, builder.snapshot, defined.snapshot):
+                with pytest.raises(PenstockError, match="E_LINK_LOST"):
+                    call()
+            assert len(table) == 0 and table.columns == ["ts", "v"] and table.stale
+            wire.heal()
+            with client_of(plant) as client:
+                wanted = client.query("SELECT count(*) FROM plant.meters").rows[0][0]
+            table.wait(lambda t: len(t) == wanted)
+            wire.cut()
+            table.wait(lambda t: len(t) == 0 and t.state == "disconnected")
+            assert table.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 0}], "empty, not failed"
+            wire.heal()
+            table.wait(lambda t: len(t) == wanted)
+
+
+def test_H26_waiting_for_the_first_rows_ends(plant: RunningMesh) -> None:
+    before = threading.active_count()
+    for room in ("federation", "store"):
+        plant.kill(room, signal.SIGSTOP)  # it takes connections and says nothing
+        try:
+            for more in ("", "&snapshot=true"):
+                began = time.monotonic()
+                with pytest.raises(PenstockError, match="E_TIMEOUT"):
+                    uri.resolve(f"pq://plant/scope/meters?waitTimeout=PT0.5S{more}")
+                assert time.monotonic() - began < 5
+        finally:
+            plant.kill(room, signal.SIGCONT)
+    eventually(lambda: threading.active_count() <= before)  # nothing is left behind
+
+
+def test_H13_what_was_written_at_once_is_seen_at_once(plant: RunningMesh) -> None:
+    with client_of(plant) as client:
+        client.execute("CREATE TABLE plant.cycles (ts TIMESTAMP, v INT)")
+        with _live("pq://plant/scope/cycles") as table:
+            seen: list[int] = []
+            table.on_update(lambda _: seen.append(len(table)))
+            for i in range(20):
+                client.write("plant.cycles", [{"ts": T0 + 700 * i + k, "v": k} for k in range(700)])
+            table.wait(lambda t: len(t) == 14_000)
+            assert seen and all(count % 700 == 0 for count in seen)
+
+
+def test_H11_names_that_need_encoding(plant: RunningMesh) -> None:
+    name = "Sla\\sh PQ/50% größer?"
+    with client_of(plant) as client:
+        client.execute("CREATE TABLE plant.odd (ts TIMESTAMP, v INT)")
+        client.execute(f"CREATE MATERIALIZED VIEW plant.`{name}` AS SELECT * FROM plant.odd")
+        client.write("plant.odd", [{"ts": T0, "v": 5}])
+        with _live(f"pq://{quote(name, safe='')}/scope/{quote(name, safe='')}?waitTimeout=PT20S") as table:
+            table.wait(lambda t: t.to_polars()["v"].to_list() == [5])
+
+
+def test_a_resolved_table_is_a_source_of_sql_and_streams(plant: RunningMesh) -> None:
+    with client_of(plant) as client:
+        client.execute("CREATE DATABASE taker PARTITIONS 1")
+        with _live("pq://plant/scope/meters?columns=v,site") as table:
+            table.make_external(client, "taker.meters")
+            assert [r[0] for r in client.query("DESCRIBE taker.meters").rows] == ["ts", "v", "site"]
+            assert client.query("SELECT count(*) FROM taker.meters").rows == [(len(table),)]
+            client.execute("CREATE MATERIALIZED VIEW taker.big AS SELECT v FROM taker.meters WHERE v > 100000")
+            client.write("plant.meters", rows(100_001, 3))
+            eventually(lambda: client.query("SELECT count(*) FROM taker.big").rows == [(3,)])
+        builder = remote_table.in_local_cluster("plant", "meters")
+        with builder.subscribe(filters="v > 3") as filtered, pytest.raises(PenstockError, match="no filter of its own"):
+            filtered.make_external(client, "taker.filtered")
 
 
 def test_H4_H5_H17_H23_H24_H25_snapshot_and_columns(plant: RunningMesh) -> None:

@@ -253,7 +253,7 @@ class ExpressionParser(Cursor, ABC):
         name = self.token.text.lower()
         self.index += 2
         if self.take_type(TokenType.R_PAREN):
-            return exp.Anonymous(this=name, expressions=[])
+            return exp.Anonymous(this=name, expressions=[exp.Star()] if name == "count" else [])
         if name == "trim":
             node = self._trim()
         else:

@@ -1,12 +1,14 @@
 """INSERT: a scanner of its own, because a statement may carry tens of thousands of rows.
 
 It reads the text with one regular expression per literal instead of tokens and trees; a megabyte of rows takes a
-fraction of a second. The grammar is `INSERT INTO (table [USING stable [(tags)] TAGS (…)] [(columns)] VALUES (…) (…) …)…`.
+fraction of a second. The grammar is `INSERT INTO (table [USING stable [(tags)] TAGS (…)] [(columns)] VALUES (…) (…) …)…`, or
+`INSERT INTO table [(columns)] SELECT …`, whose SELECT is read by the parser of all other statements.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
@@ -14,7 +16,7 @@ from penstock.sql.nodes import UNITS
 from penstock.sql.parsers.cursor import MAX_YEARS, negated, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
-from penstock.sql.statements import Insert, InsertPart, Name, RelativeTime, Value
+from penstock.sql.statements import Insert, InsertPart, InsertSelect, Name, Query, RelativeTime, Value
 from penstock.sql.words import RESERVED, meant
 
 #: Possessive, as is every repeat that something must follow: a long run of blanks costs its length, never its square.
@@ -43,14 +45,17 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"
 _WORDS: dict[str, Value] = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
-def parse_insert(source: Source, start: int, end: int) -> Insert:
-    """The INSERT at [start, end) of *source*."""
+def parse_insert(source: Source, start: int, end: int, query: Callable[[int], Query]) -> Insert | InsertSelect:
+    """The INSERT at [start, end) of *source*; *query* reads a SELECT from an offset to the end."""
     scanner = _Scanner(source, start, end)
     scanner.keyword("INSERT")
     scanner.keyword("INTO")
-    parts = [scanner.part()]
+    table, columns = scanner.into()
+    if scanner.peek() == "SELECT":
+        return InsertSelect(table=table, columns=columns, select=query(scanner.at), source=source, start=start, end=end)
+    parts = [scanner.part(table, columns)]
     while scanner.skip() < end:
-        parts.append(scanner.part())
+        parts.append(scanner.part(*scanner.into()))
     return Insert(parts=tuple(parts), source=source, start=start, end=end)
 
 
@@ -129,10 +134,12 @@ class _Scanner:
 
     # -- one table -------------------------------------------------------------------------------------------------
 
-    def part(self) -> InsertPart:
-        """One table with its rows. Columns may stand before USING too, as TDengine has it."""
-        table = self.name("a table name")
-        columns = self.names("a column name") if self.peek() == "(" else None
+    def into(self) -> tuple[Name, tuple[str, ...] | None]:
+        """A table, and the columns that stand behind it."""
+        return self.name("a table name"), self.names("a column name") if self.peek() == "(" else None
+
+    def part(self, table: Name, columns: tuple[str, ...] | None) -> InsertPart:
+        """The rows of one table. Columns may stand before USING too, as TDengine has it."""
         stable: Name | None = None
         tag_names: tuple[str, ...] | None = None
         tag_values: tuple[Value, ...] = ()

@@ -177,9 +177,7 @@ class QueryParser(ExpressionParser):
         """`tumble(table[, time], size)`, `hop(table[, time], step, size)`, `session(table[, time], gap)`."""
         start, kind = self.offset, self.word()
         self.index += 2
-        node = exp.Table(this=self._identifier())
-        if self.take_type(TokenType.DOT):
-            node = exp.Table(this=self._identifier(), db=node.this)
+        node = self._named_table()
         mark(node, start, self.previous_end)
         self.expect_type(TokenType.COMMA, '","')
         ts: exp.Expr | None = None
@@ -279,22 +277,22 @@ class QueryParser(ExpressionParser):
             self.close()
             node: exp.Expr = exp.Subquery(this=inner)
         else:
-            # table(x): what x holds now, which is what a SELECT reads in any case
-            bounded = self.sees("TABLE") and self.sees_type(TokenType.L_PAREN, 1)
-            if bounded:
-                self.index += 2
-            first = self._identifier()
-            if self.take_type(TokenType.DOT):
-                node = exp.Table(this=self._identifier(), db=first)
-            else:
-                node = exp.Table(this=first)
-            if bounded:
-                self.close()
-                node.meta["bounded"] = True
+            node = self._named_table()
         alias = self._alias()
         if alias:
             node.set("alias", exp.TableAlias(this=alias))
         mark(node, start, self.previous_end)
+        return node
+
+    def _named_table(self) -> exp.Table:
+        """A table's name; in `table(x)` it means what x holds now, which is what a SELECT reads in any case."""
+        bounded = self.sees("TABLE") and self.sees_type(TokenType.L_PAREN, 1)
+        if bounded:
+            self.index += 2
+        first = self._identifier()
+        node = exp.Table(this=self._identifier(), db=first) if self.take_type(TokenType.DOT) else exp.Table(this=first)
+        if bounded:
+            self.close()
         return node
 
     # -- windows ---------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pyarrow as pa
 import pytest
 
 from gateway import insert
 from gateway.insert import Bound
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
-from penstock.sql.statements import Insert
+from penstock.sql.statements import Insert, InsertSelect
 from tests.unit.gateway.test_rows import METERS, NOW
 
 
@@ -50,3 +51,33 @@ def test_errors_point_into_the_text(text: str, code: str, column: int | None) ->
         bind(text)
     assert caught.value.code == code
     assert column is None or caught.value.column == column
+
+
+def selected(text: str, columns: dict[str, list[object]], child: str | None = None) -> Bound:
+    statement = parse_one(text)
+    assert isinstance(statement, InsertSelect)
+    return insert.bind_selected(statement, pa.table(columns), METERS, child, NOW * 1_000_000)
+
+
+def test_selected_columns_go_by_place_and_tbname_by_name() -> None:
+    given: dict[str, list[object]] = {"x": [5], "TbName": ["d7"], "y": [1], "z": [2], "w": ["s"], "site": ["a"]}
+    assert selected("INSERT INTO m SELECT * FROM far", given).frame.rows() == [("d7", 0, 5, 1.0, 2, "s", "a")]
+    assert selected("INSERT INTO d1 (n, ts) SELECT a, b FROM far", {"a": [1], "b": [5]}, "d1").frame.rows() == [
+        ("d1", 2, 5, None, 1, None, None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "words"),
+    [
+        ("INSERT INTO d1 (ts, n) SELECT a FROM far", {"a": [1]}, "SELECT gives 1 columns for 2"),
+        ("INSERT INTO d1 SELECT a FROM far", {"a": [1]}, "SELECT gives 1 columns for 5"),
+        ("INSERT INTO d1 (ts, w) SELECT a, b FROM far", {"a": [1], "b": [2]}, 'no column "w"'),
+        ("INSERT INTO d1 (ts, n) SELECT a, b FROM far", {"a": [1], "b": [2.5]}, "2.5 is not"),
+        ("INSERT INTO m (ts, n) SELECT a, b FROM far", {"a": [1], "b": [2]}, "tbname"),
+    ],
+)
+def test_what_a_select_gives_must_fit(text: str, columns: dict[str, list[object]], words: str) -> None:
+    with pytest.raises(SqlSemanticError, match=words) as caught:
+        selected(text, columns, "d1" if " d1 " in text else None)
+    assert "SELECT" in caught.value.snippet or caught.value.code == "E_NO_COLUMN"

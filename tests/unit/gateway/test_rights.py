@@ -21,6 +21,7 @@ FOR_ADMINS = {"CreateSnode", "CreateUser", "CreateRole", "Grant", "GrantRole"}
 CASES = [
     ("INSERT INTO a VALUES (1, 2) q.b VALUES (1, 2)", [("WRITE", "table", "p.a"), ("WRITE", "table", "q.b")]),
     ("INSERT INTO q.c USING s TAGS (1) VALUES (1, 2)", [("WRITE", "table", "q.s")]),
+    ("INSERT INTO a (ts) SELECT ts FROM q.b", [("WRITE", "table", "p.a"), ("READ", "table", "q.b")]),
     ("DELETE FROM a", [("WRITE", "table", "p.a")]),
     ("SELECT * FROM a UNION SELECT * FROM q.b", [("READ", "table", "p.a"), ("READ", "table", "q.b")]),
     ("SELECT * FROM (SELECT x FROM q.b)", [("READ", "table", "q.b")]),

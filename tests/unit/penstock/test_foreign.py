@@ -177,3 +177,9 @@ def test_avro_of_several_schemas_and_what_is_refused() -> None:
         assert refused.value.code == "E_MALFORMED"
     with pytest.raises(SchemaError, match="no field v"):
         Messages("avro", COLUMNS, "ms", Shelf(_1=old)).encode(frame_of([{**full, "ts": T0}]), "orders-value")
+
+
+def test_json_as_confluents_json_schema_serializers_frame_it() -> None:
+    n = Column("n", ColumnType("INT"))
+    framed = struct.pack(">bI", 0, 7) + b'{"n": 3}'
+    assert json_of(n).decode([framed, b'{"n": 4}'])["n"].to_list() == [3, 4]

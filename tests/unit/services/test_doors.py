@@ -134,3 +134,10 @@ async def test_a_link_gives_what_is_granted() -> None:
         assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.mine"}))["type"] == "end"
         assert (await ask(way, "root:secret", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.theirs"}))["type"] == "end"
         assert (await ask(way, "ann:anns password", {"ch": 1, "op": "information"}))["databases"] == ["d"]
+
+
+@pytest.mark.parametrize("request_", [r for r, _ in REFUSED])
+async def test_H15_a_peer_refuses_by_name_what_it_does_not_know(request_: dict[str, Any]) -> None:
+    async with doorway() as way:
+        answer = await ask(way, "root:secret", {"ch": 1, **request_, "sparkle": True})
+        assert answer["code"] == "E_REQUEST" and answer["message"] == f"{request_['op']} has no parameter sparkle"
