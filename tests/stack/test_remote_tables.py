@@ -156,14 +156,17 @@ def test_H11_names_that_need_encoding(plant: RunningMesh) -> None:
 def test_a_resolved_table_is_a_source_of_sql_and_streams(plant: RunningMesh) -> None:
     with client_of(plant) as client:
         client.execute("CREATE DATABASE taker PARTITIONS 1")
-        with _live("pq://plant/scope/meters?columns=v,site") as table:
-            table.make_external(client, "taker.meters")
-            assert [r[0] for r in client.query("DESCRIBE taker.meters").rows] == ["ts", "v", "site"]
-            assert client.query("SELECT count(*) FROM taker.meters").rows == [(len(table),)]
-            client.execute("CREATE MATERIALIZED VIEW taker.big AS SELECT v FROM taker.meters WHERE v > 100000")
-            client.write("plant.meters", rows(100_001, 3))
+        client.execute(METERS.replace("meters", "shared"), database="plant")
+        client.write("plant.shared", rows(0, 40))
+        with _live("pq://plant/scope/shared?columns=v,site") as table:
+            table.make_external(client, "taker.shared")
+            assert [r[0] for r in client.query("DESCRIBE taker.shared").rows] == ["ts", "v", "site"]
+            assert client.query("SELECT count(*), sum(v) FROM taker.shared").rows == [(len(table), sum(range(40)))]
+            client.execute("CREATE MATERIALIZED VIEW taker.big AS SELECT v FROM taker.shared WHERE v > 40")
+            assert [r[0] for r in client.query("DESCRIBE taker.big").rows] == ["ts", "v", "site"]
+            client.write("plant.shared", rows(41, 3))
             eventually(lambda: client.query("SELECT count(*) FROM taker.big").rows == [(3,)])
-        builder = remote_table.in_local_cluster("plant", "meters")
+        builder = remote_table.in_local_cluster("plant", "shared")
         with builder.subscribe(filters="v > 3") as filtered, pytest.raises(PenstockError, match="no filter of its own"):
             filtered.make_external(client, "taker.filtered")
 
@@ -184,6 +187,13 @@ def test_H4_H5_H17_H23_H24_H25_snapshot_and_columns(plant: RunningMesh) -> None:
             client.write("plant.meters", rows(1010, 10))
             table.wait(lambda t: len(t) == 20)
             assert table.to_arrow().column_names == ["site", "v"]
+        with (
+            _live("pq://plant/scope/meters") as wide,
+            _live("pq://plant/scope/meters?columns=v") as narrow,
+            builder.subscribe(filters="v < -100") as none,
+        ):
+            crossed = [table._link.received for table in (none, narrow, wide) if table._link is not None]
+            assert len(crossed) == 3 and crossed == sorted(set(crossed)), "what was not asked for does not cross the link"
         with pytest.raises(RemoteError, match="which table"):
             remote_table.for_remote_cluster(plant.gateway_url).query_name("plant").subscribe()
 
