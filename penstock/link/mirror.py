@@ -210,6 +210,8 @@ class RemoteTable:
         if self.options.where:
             raise RemoteError("an external stream has no filter of its own", hint="write the condition behind WHERE, where it is read")
         description = self._known()
+        if not description.name:
+            raise RemoteError(f"nobody has seen {self.target.shown} yet", hint="wait until it is live")
         columns = self._columns(description) if self.options.columns or self._definition is not None else None
         connection.execute(external.statement(name, self.target.replicas, description, columns))
 

@@ -212,6 +212,16 @@ def test_T17_virtual_columns(edge: RunningMesh, cloud: RunningMesh) -> None:
     with client_of(edge) as client:
         places = client.query("SELECT v, _tp_sn, _tp_shard FROM near.meters WHERE v < 50 AND _tp_sn >= 0").rows
         assert len(places) == 50 and {p[2] for p in places} <= {0, 1} and all(p[1] >= 0 for p in places)
+        port = settings_of(cloud, "far.log")["hosts"].rpartition(":")[2]
+        both = clause({**settings_of(cloud, "far.log"), "hosts": f"localhost:{port},127.0.0.1:{port}"})
+        client.execute(f"CREATE EXTERNAL STREAM near.placed {both}")
+        placed = client.query("SELECT path, _tp_sn, _tp_shard, _tp_time FROM near.placed WHERE http_code = 500").rows
+        assert len(placed) == 50 and len(set(placed)) == 25, "of two shards, which are the same table here"
+        with client_of(cloud) as there:  # its rows have a number of their own, called as the place in the log is elsewhere
+            there.execute("CREATE STREAM far.stamped (v INT); INSERT INTO far.stamped VALUES (1) (2)")
+        client.execute(f"CREATE EXTERNAL STREAM near.stamped {clause(settings_of(cloud, 'far.stamped'))}")
+        stamped = client.query("SELECT v, _tp_sn, _tp_shard FROM near.stamped ORDER BY v").rows
+        assert [v for v, _, _ in stamped] == [1, 2] and stamped[0][1] + 1 == stamped[1][1] and stamped[0][2] in (0, 1)
     with link_to(cloud) as link:
         channel = link.subscribe("SELECT v, _tp_sn, _tp_shard, _tp_append_time FROM far.meters", start="earliest")
         channel.expect("subscribed", 10)

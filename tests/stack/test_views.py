@@ -78,6 +78,7 @@ def test_T13_T14_edge_to_cloud_with_a_filter_and_a_pause(edge: RunningMesh, clou
         eventually(lambda: 250 <= _view(near, "up")["rows_sent"] <= 500)
         shown = near.query("SHOW CREATE MATERIALIZED VIEW site.up").rows[0][1]
         assert "INTO `site`.`in_cloud`" in shown and "http_code >= 400" in shown
+        assert [r[0] for r in near.query("DESCRIBE site.up").rows] == ["ts", "http_code", "path"]
         near.execute("DROP MATERIALIZED VIEW site.up")
         assert far.query("SELECT count(*) FROM hq.errors").rows == [(500,)], "what was sent stays"
 
