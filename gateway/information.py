@@ -101,6 +101,8 @@ _STREAMS: Columns = (
     ("state_bytes", _BIG),
     ("lag_records", _BIG),
     ("last_error", _LONG),
+    ("max_results", _BIG),
+    ("max_state", _BIG),
 )
 _LATE: Columns = (
     ("stream_name", _TEXT), ("db_name", _TEXT), ("arrived", _TIME), ("table_name", _TEXT), ("ticks", _BIG), ("row", _LONG),
@@ -371,6 +373,8 @@ class Information:
                     p.path,
                     message,
                     *self._figures(s),
+                    p.max_results or None,
+                    p.max_state or None,
                 )
             )
         return table_of(_STREAMS, rows)
@@ -569,8 +573,10 @@ class Information:
             return "failed", "; ".join(failed)
         if stream.status != "running":
             return stream.status, stream.reason
-        if held := progress.get("notifier"):
+        if held := progress.get(names.HELD):
             return "paused", held
+        if held := progress.get(names.QUOTA):
+            return "throttled", held
         if ask(lambda: self._redis.exists(names.safe_mode())):
             return "stopped", "safe mode: DROP what must not run, then start without --safe"
         filling = [int(v) for k, v in progress.items() if k.startswith(names.FILLING)]

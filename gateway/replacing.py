@@ -22,7 +22,7 @@ from penstock.sql.statements import AlterStream, CreateStream
 from penstock.udf import UserFunction
 
 #: options that ALTER STREAM takes
-ALTERABLE = ("idle_timeout", "delete_mark", "on_error")
+ALTERABLE = ("idle_timeout", "delete_mark", "on_error", "max_results", "max_state")
 
 
 class Without:
@@ -49,7 +49,8 @@ def _same(plan: StreamPlan) -> StreamPlan:
     """*plan* without what may change while its state is kept."""
     return replace(
         plan, stream_id=0, sql="", idle_timeout=None, on_error="dead_letter", delete_mark=None, fill_history=False,
-        fill_history_async=False, source=replace(plan.source, members=()), target=replace(plan.target, table_id=0),
+        fill_history_async=False, max_results=0, max_state=0, source=replace(plan.source, members=()),
+        target=replace(plan.target, table_id=0),
     )  # fmt: skip
 
 
@@ -60,7 +61,10 @@ def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
 
 def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
     """*old* with the options of *new*, which keeps its state."""
-    return replace(old, sql=new.sql, idle_timeout=new.idle_timeout, on_error=new.on_error, delete_mark=new.delete_mark)
+    return replace(
+        old, sql=new.sql, idle_timeout=new.idle_timeout, on_error=new.on_error, delete_mark=new.delete_mark,
+        max_results=new.max_results, max_state=new.max_state,
+    )  # fmt: skip
 
 
 def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
@@ -73,7 +77,7 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
     if not plan.fill_history:
         raise CatalogError(
             f"{plan.name} cannot go on with the state it has", code="E_STREAM_STATE",
-            detail="only IDLE_TIMEOUT, ON_ERROR and DELETE_MARK can change while the windows are kept; a stream that failed has none",
+            detail="only IDLE_TIMEOUT, ON_ERROR, DELETE_MARK and quotas can change while windows are kept; a stream that failed has none",
             hint="FILL_HISTORY 1 computes everything anew from what is stored; DROP STREAM and CREATE STREAM begin now",
         )  # fmt: skip
     known = catalog.table(plan.target.database, plan.target.table)
@@ -110,6 +114,8 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
             made = replace(made, idle_timeout=length) if name == "idle_timeout" else replace(made, delete_mark=length)
     if "on_error" in given:
         made = replace(made, on_error="stop" if given["on_error"] == "stop" else "dead_letter")
+    quotas = {name: given[name] for name in ("max_results", "max_state") if name in given}
+    made = replace(made, **quotas)
     parsed = parse_one(plan.sql)
     assert isinstance(parsed, CreateStream)
     return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))

@@ -117,6 +117,8 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
             )
         elif status == "paused":
             found.append(Finding("look", f"stream {name} is paused{': ' + message if message else ''}", f"RESUME STREAM {name}"))
+        elif status == "throttled":
+            found.append(Finding("look", f"stream {name} is {message}", f"raise its quota: ALTER STREAM {name} MAX_RESULTS …"))
         elif status == "init":
             found.append(
                 Finding(

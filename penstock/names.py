@@ -76,6 +76,9 @@ def stream_status(stream_id: int) -> str:
 STATS = "stats:"
 #: the same, in front of why a stream has stopped in a lane
 FAILED = "failed:"
+#: fields of the same hash that say why a stream is paused for now: a target of NOTIFY is behind, or it is over its quota
+HELD = "notifier"
+QUOTA = "quota"
 
 
 def open_windows(request: str) -> str:

@@ -1,4 +1,4 @@
-"""Control records the driver sends by itself: ticks where streams need processing time, and `stream_on` again where it got lost.
+"""Control records the driver sends by itself: ticks where streams need processing time, `stream_on` again where it got lost, quotas.
 
 A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a partition has not reported (its control
 was never written, or Redis has lost the report) is announced again; a lane that has it already only reports. With a manual clock nobody
@@ -21,6 +21,10 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
 from spark_jobs.lanes.stream import needs_ticks
+from spark_jobs.quotas import Quotas
+
+#: how often quotas are looked at: lanes report with their snapshots
+_MIND_SECONDS = 1.0
 
 _log = log.get(__name__)
 
@@ -65,13 +69,14 @@ class Controls(threading.Thread):
         self._tick_seconds, self._grace = tick_seconds, grace_seconds
         self._ticks = ticking
         self._absent: dict[int, float] = {}
+        self._quotas = Quotas(client, self._send)
         self._halt = threading.Event()
 
     def stop(self) -> None:
         self._halt.set()
 
     def run(self) -> None:
-        tick_at = announce_at = 0.0
+        tick_at = announce_at = mind_at = 0.0
         while not self._halt.wait(min(self._tick_seconds, 1.0) / 4):
             now = self._clock.monotonic()
             try:
@@ -81,8 +86,17 @@ class Controls(threading.Thread):
                 if now >= announce_at:
                     announce_at = now + min(self._grace / 4, 5.0)
                     self._announce(now)
+                if now >= mind_at:
+                    mind_at = now + _MIND_SECONDS
+                    self._quotas.mind(self._catalog.catalog, now)
             except (PenstockError, redis.RedisError) as error:
                 _log.warning("controls not sent", error=str(error))
+
+    def _send(self, stream: StreamEntry, control: ControlRecord) -> None:
+        value = encode(control)
+        for topic, partitions in self._catalog.catalog.source_topics(stream.plan).items():
+            for partition in range(partitions):
+                self._publisher.send(topic, value, partition=partition)
 
     def _tick(self) -> None:
         value = encode(ControlRecord("tick", time=milliseconds(self._clock)))

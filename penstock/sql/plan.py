@@ -260,6 +260,9 @@ class StreamPlan:
     functions: tuple[UserFunction, ...] = ()
     #: an expression that fails on a row: dead-letter the row, or stop this stream.
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
+    #: quotas: result rows a second, beyond which it is throttled, and megabytes of state, beyond which it is stopped; 0: none.
+    max_results: int = 0
+    max_state: int = 0
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))

@@ -94,6 +94,7 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
         fill_history_async=options.fill_history_async, fill=fill, notify=plan_notify(statement, window is not None),
         timezone=timezone, functions=tuple(binder.used[n] for n in sorted(binder.used)),
         on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
+        max_results=statement.options.max_results or 0, max_state=statement.options.max_state or 0,
     )  # fmt: skip
     return PlannedStream(plan, planned.definition, statement.notices)
 

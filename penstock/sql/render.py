@@ -266,6 +266,8 @@ def _options(options: st.StreamOptions) -> str:
         _words(history, _if("ASYNC", options.fill_history_async)),
         _optional("IDLE_TIMEOUT", options.idle_timeout),
         _optional("ON_ERROR", options.on_error and options.on_error.upper()),
+        _optional("MAX_RESULTS", options.max_results),
+        _optional("MAX_STATE", options.max_state),
     )
 
 

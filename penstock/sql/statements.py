@@ -309,6 +309,9 @@ class StreamOptions:
     fill_history_async: bool = False
     idle_timeout: Duration | None = None
     on_error: Literal["drop", "stop"] | None = None
+    #: result rows a second, megabytes of state; 0: as many as there are
+    max_results: int | None = None
+    max_state: int | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from penstock.errors import BusError
 from penstock.log import get
 from penstock.records import ControlRecord, encode
 
-#: field of `names.stream_status`
-FIELD = "notifier"
 log = get(__name__)
 
 
@@ -34,7 +32,7 @@ class Brake:
     async def recall(self, streams: Iterable[StreamEntry]) -> None:
         """Learn what was held before this process."""
         for stream in streams:
-            if await self._redis.hexists(names.stream_status(stream.id), FIELD):
+            if await self._redis.hexists(names.stream_status(stream.id), names.HELD):
                 self.held.add(stream.id)
 
     async def hold(self, stream_id: int, reason: str) -> None:
@@ -55,7 +53,7 @@ class Brake:
         log.warning("stream held" if reason else "stream released", stream=f"{entry.database}.{entry.name}", reason=reason)
         try:
             status = names.stream_status(stream_id)
-            await (self._redis.hset(status, FIELD, reason) if reason else self._redis.hdel(status, FIELD))
+            await (self._redis.hset(status, names.HELD, reason) if reason else self._redis.hdel(status, names.HELD))
             if entry.status == "running":
                 for topic, partitions in catalog.source_topics(entry.plan).items():
                     for partition in range(partitions):

@@ -289,6 +289,8 @@ class Lane(ABC):
                 self.ended(control.stream)
         elif control.kind == "alter" and control.stream in self.streams:
             self._alter(self.streams[control.stream], control.body)
+        elif control.kind == "stop" and control.stream in self.streams:
+            self._stop(self.streams[control.stream], control.body)
         elif control.kind == "open_windows":
             self.show(control)
         elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
@@ -338,6 +340,12 @@ class Lane(ABC):
             if self._dirty:
                 self.snapshot()
             stream.alter(text, self.history(self.worker.plan(text)))
+            self.touch(stream)
+
+    def _stop(self, stream: LiveStream, reason: str) -> None:
+        """End a stream that is over its quota."""
+        if stream.status != "failed":
+            stream.fail(reason)
             self.touch(stream)
 
     def show(self, control: ControlRecord) -> None:

@@ -24,12 +24,15 @@ class Stats:
     failed: int = 0
     #: bytes of the state as it is saved: when it was last saved in full, and what changed since
     state_bytes: int = 0
+    #: the first part of it alone
+    full_bytes: int = 0
     error: str = ""
 
     def into(self, delta: Delta) -> Delta:
         """*delta* with the counters in it."""
         size = sum(int(f.estimated_size()) for f in delta.frames.values())
         self.state_bytes = size if delta.full else self.state_bytes + size
+        self.full_bytes = size if delta.full else self.full_bytes
         return Delta({**delta.frames, FRAME: pl.DataFrame([dataclasses.asdict(self)])}, delta.full)
 
     def take(self, delta: Delta) -> Delta:

@@ -141,7 +141,7 @@ class LiveStream:
     def fail(self, reason: str) -> None:
         """Stop this stream, here only, and say why."""
         self.status, self._kernel, self.route, self.changed = "failed", None, None, True
-        self.stats.error = reason[:1000]
+        self.stats.error, self.stats.state_bytes, self.stats.full_bytes = reason[:1000], 0, 0
         self.report()
         _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
         self._worker.report_stream(self.id, f"{names.FAILED}{self._topic}:{self._partition}", reason)
@@ -196,11 +196,7 @@ class LiveStream:
             size, taken = 0, 0
             while taken < len(lines) and (not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE):
                 size, taken = size + len(lines[taken]), taken + 1
-            letter = DeadLetter(
-                topic=self._topic, partition=self._partition, offset=last, reader="stream", stream=self.id, code="E_LATE",
-                reason=f"{taken} rows came after their windows were over", time=time, value=b"".join(lines[:taken]),
-            )  # fmt: skip
-            self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+            self._letter("E_LATE", f"{taken} rows came after their windows were over", last, time, b"".join(lines[:taken]))
             lines = lines[taken:]
 
     def _events(self, events: list[dict[str, object]], first: int, last: int, trace: str | None) -> None:
@@ -224,12 +220,12 @@ class LiveStream:
         at = pl.col("_offset").fill_null(last) if own else pl.lit(last, dtype=pl.Int64).alias("_offset")
         now = pl.col("_now").fill_null(0) if "_now" in have else pl.lit(0, dtype=pl.Int64).alias("_now")
         for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
-            letter = DeadLetter(
-                topic=self._topic, partition=self._partition, offset=int(str(offset)), reader="stream", stream=self.id, code="E_EXPRESSION",
-                reason=f"{part.height} rows failed: {part['_reason'][0]}", time=int(part["_now"][0]),
-                value=_json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False)),
-            )  # fmt: skip
-            self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+            sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
+            self._letter("E_EXPRESSION", f"{part.height} rows failed: {part['_reason'][0]}", int(str(offset)), int(part["_now"][0]), sample)
+
+    def _letter(self, code: str, reason: str, offset: int, time: int, value: bytes) -> None:
+        letter = DeadLetter(self._topic, self._partition, offset, "stream", code, reason, time, self.id, value)
+        self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
 
 
 def _json_lines(rows: pl.DataFrame) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.request import urlopen
 
+import polars as pl
 import pytest
 
 import penstock
@@ -98,6 +99,49 @@ def test_a_failed_stream_is_shown_as_failed(db: penstock.Connection) -> None:
     db.drain()
     assert figures(db, "s", "status", "message", "last_error") == ("ready", "", None)
     eventually(lambda: db.query("SELECT n FROM small").rows == [(2,)])
+
+
+def test_a_stream_over_its_quota_of_state_stops_alone(db: penstock.Connection) -> None:
+    create = "CREATE STREAM {} WATERMARK 30d {} INTO r{} AS SELECT _wstart, count(*) AS n FROM m PARTITION BY tbname INTERVAL(1s)"
+    for name, option in (("s", "MAX_STATE 1"), ("o", "")):
+        db.execute(create.format(name, option, name))
+    assert figures(db, "s", "max_state", "max_results") == (1, None)
+    written = 0
+
+    def stopped() -> bool:
+        """Whoever has a full state file sees it; the next one is due when as much has changed as there was."""
+        nonlocal written
+        second = pl.int_range(written, written + 10_000, eager=True)
+        db.write("m", pl.DataFrame({"tbname": "t", "ts": T0 + second * 1000, "v": 1.0, "g": 1}))
+        written += 10_000
+        return figures(db, "s", "status") == ("failed",)
+
+    eventually(stopped, 60)
+    assert "MAX_STATE is 1" in str(figures(db, "s", "message"))
+    db.drain()
+    assert figures(db, "o", "status") == ("ready",)
+    assert len(db.query("SELECT n FROM o OPEN WINDOWS").rows) == written
+
+
+def test_a_stream_over_its_quota_of_results_is_throttled_and_loses_nothing(db: penstock.Connection) -> None:
+    create = "CREATE STREAM {} TRIGGER AT_ONCE {} INTO r{} AS SELECT _wstart, count(*) AS n FROM m PARTITION BY tbname INTERVAL(1m)"
+    for name, option in (("s", "MAX_RESULTS 20"), ("o", "")):
+        db.execute(create.format(name, option, name))
+    tables = pl.DataFrame({"tbname": [f"t{i}" for i in range(800)], "ts": T0, "v": 1.0, "g": 1})
+    db.write("m", tables)
+    eventually(lambda: figures(db, "s", "status") == ("throttled",))
+    assert "MAX_RESULTS is 20 a second" in str(figures(db, "s", "message"))
+    for second in (1, 2):
+        db.write("m", tables.with_columns(pl.col("ts") + second))
+    db.drain()
+    each = "SELECT n, count(*) FROM r{} GROUP BY n"
+    eventually(lambda: db.query(each.format("o")).rows == [(3, 800)])
+    assert db.query(each.format("s")).rows == [(1, 800)]
+    db.execute("ALTER STREAM s MAX_RESULTS 200")
+    assert figures(db, "s", "max_results") == (200,)
+    eventually(lambda: db.query(each.format("s")).rows == [(3, 800)], 60)
+    # what came meanwhile was computed together
+    eventually(lambda: figures(db, "s", "rows_out") == (1600,) and figures(db, "o", "rows_out") == (2400,))
 
 
 def test_the_idle_time_out_closes_the_last_window(db: penstock.Connection) -> None:

@@ -33,7 +33,9 @@ _TRIGGERS: dict[str, TriggerKind] = {
     "FORCE_WINDOW_CLOSE": "force_window_close",
     "CONTINUOUS_WINDOW_CLOSE": "continuous_window_close",
 }
-_OPTIONS = ("TRIGGER", "WATERMARK", "IGNORE", "DELETE_MARK", "FILL_HISTORY", "IDLE_TIMEOUT", "ON_ERROR")
+_QUOTAS = ("MAX_RESULTS", "MAX_STATE")
+_HIGHEST_QUOTA = 10**9
+_OPTIONS = ("TRIGGER", "WATERMARK", "IGNORE", "DELETE_MARK", "FILL_HISTORY", "IDLE_TIMEOUT", "ON_ERROR", *_QUOTAS)
 
 
 class StreamParser(DdlParser):
@@ -105,6 +107,8 @@ class StreamParser(DdlParser):
                 given["fill_history_async"] = self.take("ASYNC")
             elif word == "ON_ERROR":
                 given["on_error"] = self.one_of(("DROP", "STOP"), "DROP or STOP").lower()
+            elif word in _QUOTAS:
+                given[word.lower()] = self._quota()
             else:
                 given[word.lower()] = self._time()
         return StreamOptions(**given)
@@ -115,6 +119,13 @@ class StreamParser(DdlParser):
             self.index += 1
             return Duration(0, "a")
         return self.duration()
+
+    def _quota(self) -> int:
+        """A whole number; 0: no quota."""
+        at, given = self.index, self.integer()
+        if given > _HIGHEST_QUOTA:
+            self.fail(f"expected a number up to {_HIGHEST_QUOTA}", index=at)
+        return given
 
     def _trigger(self) -> Trigger:
         kind = _TRIGGERS[self.one_of(_TRIGGERS, "a trigger")]

@@ -29,7 +29,7 @@ def alter(text: str) -> AlterStream:
 
 def test_options_that_leave_windows_alone_keep_the_state() -> None:
     old = planned()
-    for options in ("IDLE_TIMEOUT 1h", "ON_ERROR STOP", "DELETE_MARK 1d", "FILL_HISTORY 1"):
+    for options in ("IDLE_TIMEOUT 1h", "ON_ERROR STOP", "DELETE_MARK 1d", "FILL_HISTORY 1", "MAX_RESULTS 5 MAX_STATE 7"):
         assert replacing.keeps_state(old, planned(options)), options
     for options in ("WATERMARK 1s", "TRIGGER AT_ONCE", "IGNORE EXPIRED 0"):
         assert not replacing.keeps_state(old, planned(options)), options
@@ -48,6 +48,15 @@ def test_alter_changes_the_text_too() -> None:
     assert (made.idle_timeout, made.delete_mark, made.on_error) == (Duration(2, "m"), Duration(10, "s"), "stop")
     assert "IDLE_TIMEOUT 2m" in made.sql and "WATERMARK 5s" in made.sql
     assert plan(made.sql, MemoryView(DDL)).plan.idle_timeout == Duration(2, "m")
+
+
+def test_quotas_are_set_raised_and_lifted() -> None:
+    made = replacing.with_options(alter("MAX_RESULTS 100 MAX_STATE 8"), planned("MAX_STATE 7"))
+    assert (made.max_results, made.max_state) == (100, 8)
+    lifted = replacing.with_options(alter("MAX_STATE 0"), made)
+    assert (lifted.max_results, lifted.max_state) == (100, 0)
+    assert "MAX_RESULTS 100 MAX_STATE 0" in lifted.sql
+    assert replacing.altered(planned(), replace(made, stream_id=99)).max_results == 100
 
 
 @pytest.mark.parametrize(

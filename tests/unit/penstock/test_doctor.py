@@ -52,8 +52,9 @@ def test_exposure() -> None:
 
 def test_streams_and_dead_letters() -> None:
     rows = [("a", "ready", ""), ("b", "failed", "no column x"), ("c", "paused", ""), ("d", "init", "live in 0 of 4 partitions")]
+    rows.append(("e", "throttled", "throttled: MAX_RESULTS is 5 a second, and it is 9 rows ahead"))
     found = doctor.streams(rows)
-    assert grades(found) == ["bad", "look", "look"] and "no column x" in found[0].what
+    assert grades(found) == ["bad", "look", "look", "look"] and "no column x" in found[0].what
     assert grades(doctor.streams(rows[:1])) == grades(doctor.streams([])) == ["ok"]
     assert grades(doctor.dead_letters(0)) == ["ok"] and grades(doctor.dead_letters(3)) == ["look"]
 

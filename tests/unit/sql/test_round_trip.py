@@ -215,6 +215,7 @@ triggers = some.one_of(
 stream_options = some.builds(
     StreamOptions, some.none() | triggers, some.none() | durations, some.none() | flags, some.none() | flags, some.none() | durations,
     some.just(True), flags, some.none() | durations, some.none() | some.sampled_from(["drop", "stop"]),
+    some.none() | some.integers(0, 10**9), some.none() | some.integers(0, 10**9),
 )  # fmt: skip
 notifies = some.builds(
     NotifyClause, some.lists(texts, max_size=2).map(tuple), some.just(("WINDOW_OPEN", "WINDOW_CLOSE")), some.none() | flags,
