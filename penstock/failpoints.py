@@ -13,7 +13,7 @@ from pathlib import Path
 
 from penstock.errors import ConfigError
 
-PLACES = ("after_produce", "mid_state_file", "after_state", "before_commit", "mid_replay", "before_publish")
+PLACES = ("after_produce", "mid_state_file", "after_state", "before_commit", "mid_replay", "mid_settle", "before_publish")
 EXIT_STATUS = 71
 
 

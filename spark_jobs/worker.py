@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 import redis
+import tenacity
 
 from penstock import bus, log, names, redis_link
 from penstock.bus import Admin, Publisher
@@ -121,14 +122,11 @@ class Worker:
 
     def _tell_surely(self, action: Callable[[redis.Redis], Any]) -> None:
         """Tell Redis what somebody waits for and what no snapshot says again. Reports behind it wait: they need Redis, too."""
-        end = time.monotonic() + _BARRIER_SECONDS
-        while time.monotonic() < end:
-            try:
-                action(self.redis)
-                return
-            except redis.RedisError as error:
-                _log.warning("a report waits for Redis", error=str(error))
-                time.sleep(_AGAIN_SECONDS)
+        again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(redis.RedisError), wait=tenacity.wait_fixed(_AGAIN_SECONDS),
+            stop=tenacity.stop_after_delay(_BARRIER_SECONDS), before_sleep=_waits, retry_error_callback=lambda _: None,
+        )  # fmt: skip
+        again(action, self.redis)
 
     def report_stream(self, stream_id: int, field: str, value: object) -> None:
         """Set one field of a stream's status."""
@@ -157,6 +155,11 @@ class Worker:
             client.expire(key, _BARRIER_SECONDS)
 
         self._reports.submit(self._tell_surely, tell)
+
+
+def _waits(state: tenacity.RetryCallState) -> None:
+    assert state.outcome is not None
+    _log.warning("a report waits for Redis", error=str(state.outcome.exception()))
 
 
 _workers: dict[str, Worker] = {}

@@ -79,6 +79,7 @@ class ScanLane(Lane):
         if self._unread:
             records, self._unread = joined(self._unread), []
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
+                self.worker.failpoints.reach("mid_settle")
                 self._work(records, schema_ids(records.values).tolist())
 
     def _work(self, records: Records, ids: Sequence[int]) -> None:
