@@ -1,0 +1,34 @@
+"""ARCHITECTURE names the test that holds each promise: what a room gives, what becomes of a crash, and what exactly once rests on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.documents import ROOT
+
+_PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+_SECTIONS = {s.partition("\n")[0].strip("# "): s.partition("\n")[2] for s in re.split(r"^(?=##+ )", _PAGE, flags=re.MULTILINE)[1:]}
+_PROMISES = ("*Gives*", "*After a crash*", "- ")
+#: in front of a list, which names them
+_HEAD = re.compile(r"\*Gives\*:\n- ")
+
+
+def promises(text: str) -> list[str]:
+    """Paragraphs and items of lists that promise something."""
+    paragraphs = [_HEAD.sub("- ", p.strip()) for p in re.split(r"\n\s*\n", text)]
+    return [item for p in paragraphs for item in re.split(r"\n(?=- )", p) if item.startswith(_PROMISES)]
+
+
+@pytest.mark.parametrize("section", [s for s, text in _SECTIONS.items() if promises(text)])
+def test_each_promise_names_its_test(section: str) -> None:
+    assert not [p for p in promises(_SECTIONS[section]) if "tests/" not in p]
+
+
+def test_promises_are_found() -> None:
+    rooms = {"gateway", "spark_jobs", "services/store", "services/notifier", "services/snode", "services/federation", "services/tables"}
+    for room in rooms:
+        found = promises(_SECTIONS[room])
+        assert {p.partition(":")[0] for p in found if p[0] == "*"} == {"*Gives*", "*After a crash*"}, room
+    assert sum(len(promises(text)) for text in _SECTIONS.values()) > 40
