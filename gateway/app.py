@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 import redis
 import uvloop
 from aiohttp import web
-from prometheus_client import Gauge
+from prometheus_client import Gauge, Histogram
 
 from gateway.children import Children
 from gateway.console import Console
@@ -56,7 +56,7 @@ from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
 from penstock.errors import BusError, PenstockError
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.limits import Open, Rate
 from penstock.login import Login
 from penstock.nodes import Presence
@@ -134,7 +134,7 @@ class _Gateway:
         self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, settings.external_allow, self._topics)
         self._stream_tables = StreamTables(
             settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
-            timeout=settings.live_timeout,
+            timeout=settings.live_timeout, ca=settings.tls_ca,
         )  # fmt: skip
         principals = Principals(self._definer, clock, settings.user)
         definitions = Definitions(
@@ -193,6 +193,13 @@ class _Gateway:
         waiting.set_function(lambda: self._publisher.pending[1])
         rows = Gauge("penstock_gateway_rows", "Rows that Kafka has confirmed since the start", registry=self._health.registry)
         rows.set_function(lambda: self._publisher.rows)
+        took = Histogram(
+            "penstock_gateway_ack_seconds", "From sending rows to Kafka until it has confirmed them", buckets=SECONDS,
+            registry=self._health.registry,
+        )  # fmt: skip
+        self._publisher.on_confirmed = took.observe
+        lease = Gauge("penstock_lease_held", "1: this room holds the lease", ["lease"], registry=self._health.registry)
+        lease.labels("catalog").set_function(lambda: float(self._writer.leading))
 
     async def start(self) -> None:
         await self._runner.setup()

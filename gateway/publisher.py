@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 import pyarrow as pa
@@ -60,6 +61,8 @@ class Publisher:
         self.acked: dict[tuple[str, int], int] = {}
         #: counts acked rows; for metrics
         self.rows = 0
+        #: told how many seconds Kafka took to confirm what was sent together
+        self.on_confirmed: Callable[[float], object] = _ignored
         self._thread = threading.Thread(target=self._run, name="rows", daemon=True)
         self._thread.start()
 
@@ -183,12 +186,16 @@ class Publisher:
         if not records:
             self._settle(receipts)
             return
-        flush = _Flush(len(records), receipts, self._settle, self.acked)
+        flush = _Flush(len(records), receipts, partial(self._confirmed, self._clock.monotonic()), self.acked)
         for partition, value in records:
             try:
                 self._bus.send(topic, value, partition=partition, on_delivery=flush.delivered)
             except BusError as error:
                 flush.delivered(error)
+
+    def _confirmed(self, sent: float, outcomes: list[tuple[Write, Outcome]]) -> None:
+        self.on_confirmed(self._clock.monotonic() - sent)
+        self._settle(outcomes)
 
     def _settle(self, outcomes: list[tuple[Write, Outcome]]) -> None:
         """All records of a flush have come back (in the bus's thread)."""
@@ -203,6 +210,10 @@ class Publisher:
             for write, _ in outcomes:
                 self._box.finished(write)
         self._loop.call_soon_threadsafe(_resolve, outcomes)
+
+
+def _ignored(_: float) -> None:
+    return
 
 
 class _Flush:

@@ -12,6 +12,7 @@ import base64
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,6 +25,7 @@ from gateway.coalescer import Write
 from gateway.door import Door
 from gateway.idempotency import Receipt
 from gateway.publisher import frame_of
+from penstock import tls
 from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
 from penstock.client.appender import Appender
@@ -45,12 +47,12 @@ class StreamTables:
 
     def __init__(
         self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], clock: Clock, loop: asyncio.AbstractEventLoop, *,
-        user: str, password: str, timeout: float,
+        user: str, password: str, timeout: float, ca: Path | None,
     ) -> None:  # fmt: skip
         self.groups, self._catalog, self._clock, self._loop, self._timeout = groups, catalog, clock, loop, timeout
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", among_nodes=True)
+        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", context=tls.client(ca), among_nodes=True)
         self._appenders: dict[int, Appender] = {}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(4, "stream-tables")

@@ -20,6 +20,9 @@ from prometheus_client.registry import CollectorRegistry
 
 from penstock.errors import ConfigError
 
+#: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
 
 @dataclass(frozen=True)
 class Condition:

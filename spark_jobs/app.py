@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 
+from prometheus_client import Gauge
+
 from penstock import bus, log, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
@@ -43,6 +45,8 @@ def run(settings: SparkSettings) -> int:
         leadership = Leadership(
             client, clock, ttl=settings.lease_seconds, node=settings.node, data_dir=settings.data_dir, on_lost=lambda: os._exit(EXIT_LOST)
         )
+        held = Gauge("penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry)
+        held.labels("jobs").set_function(lambda: float(leadership.lease.held))
         # a node that stands by has all that it needs: ready
         if not leadership.wait(stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)):
             presence.close()

@@ -23,15 +23,15 @@ class Epochs:
         self._settings, self._publisher, self._clock = settings, publisher, clock
         self._reported: dict[str, int] = {}
 
-    def report(self, wanted: Wanted, query: StreamingQuery) -> None:
-        """Publish a manifest for the query's newest epoch unless it is known already."""
+    def report(self, wanted: Wanted, query: StreamingQuery) -> bool:
+        """Publish a manifest for the query's newest epoch unless it is known already; whether there was one."""
         progress = query.lastProgress
         if progress is None:
-            return
+            return False
         batch = int(progress["batchId"])
         key = f"{wanted.topic}/{query.runId}"
         if self._reported.get(key, -1) >= batch:
-            return
+            return False
         self._reported[key] = batch
         offsets = {
             f"{topic}:{partition}": int(offset)
@@ -44,6 +44,7 @@ class Epochs:
             offsets=offsets, files=tuple(self._files(wanted)),
         )  # fmt: skip
         self._publisher.send(names.EPOCHS, encode(manifest), key=wanted.topic.encode(), partition=0)
+        return True
 
     def _files(self, wanted: Wanted) -> list[str]:
         """State files there are now: the newest of each partition covers the offsets and more."""

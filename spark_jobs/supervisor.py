@@ -81,6 +81,8 @@ class Supervisor:
         self._mode_gauge = Gauge("penstock_query_realtime", "1 in real time, 0 in micro-batches", ["topic"], registry=registry)
         self._restarts = Counter("penstock_query_failures", "Queries that failed", ["topic"], registry=registry)
         self._stuck = Counter("penstock_query_stuck", "Times a query made no progress with records waiting", ["topic"], registry=registry)
+        self._ended = Counter("penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry)
+        self._letters = Gauge("penstock_dead_letters", "Dead letters that all rooms have ever written", registry=registry)
         self._figures = Figures(client, registry)
         catalog.listen(self._changed)
 
@@ -171,7 +173,8 @@ class Supervisor:
     def _watch(self, now: float) -> None:
         """Notice queries that ended, and epochs that did."""
         for topic, query in list(self._queries.items()):
-            self._epochs.report(query.wanted, query.handle)
+            if self._epochs.report(query.wanted, query.handle):
+                self._ended.labels(topic).inc()
             if query.handle.isActive:
                 self._beat(query)
                 continue
@@ -238,7 +241,9 @@ class Supervisor:
     def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
         """Lag of every topic; alarms for those that stand still with records waiting."""
         there = [w for w in wanted.values() if self._existing.get(w.topic) == w.partitions]
-        ends = self._admin.end_offsets([(w.topic, p) for w in there for p in range(w.partitions)])
+        letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in self._existing else []
+        ends = self._admin.end_offsets([*((w.topic, p) for w in there for p in range(w.partitions)), *letters])
+        self._letters.set(sum(ends[place] for place in letters))
         for item in there:
             stored = self._redis.hgetall(names.query_progress(item.topic))
             # Redis may have lost what partitions said that get no records now: they would look far behind for ever

@@ -176,7 +176,7 @@ class Appender:
             socket = connect(
                 f"{url.replace('http', 'ws', 1)}/v1/append?table={self._table}",
                 additional_headers={"Authorization": self._nodes.authorization}, compression=None, max_size=16 << 20, open_timeout=1.0,
-                close_timeout=0.2, ping_interval=None, legacy=True,
+                close_timeout=0.2, ping_interval=None, legacy=True, ssl=self._nodes.context(url),
             )  # fmt: skip
         except InvalidStatus as refused:
             self._refused(refused)

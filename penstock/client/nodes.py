@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import ssl
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,11 +36,14 @@ class Leader:
 class Nodes:
     """Safe to use from several threads."""
 
-    def __init__(self, fetch: Callable[[], dict[str, Any]], authorization: str, *, among_nodes: bool = False) -> None:
+    def __init__(
+        self, fetch: Callable[[], dict[str, Any]], authorization: str, *, context: ssl.SSLContext | None = None, among_nodes: bool = False
+    ) -> None:
         """
         Args:
             fetch: asks the gateway for groups, nodes and tables.
             authorization: header for the nodes.
+            context: how calls to nodes with TLS check who answers; None: by the machine's authorities.
             among_nodes: use the addresses that nodes have for each other, not those for clients.
         """
         self._fetch, self.authorization, self._among_nodes = fetch, authorization, among_nodes
@@ -47,7 +51,8 @@ class Nodes:
         self._urls: dict[str, str] = {}
         self._groups: list[dict[str, Any]] = []
         self._tables: dict[str, int] = {}
-        self._http = httpx.Client(headers={"Authorization": authorization})
+        self._context = context
+        self._http = httpx.Client(headers={"Authorization": authorization}, verify=context or True)
 
     def close(self) -> None:
         self._http.close()
@@ -96,6 +101,10 @@ class Nodes:
         if found is None:
             raise RemoteError(f"node {node} is not known", code="E_NO_NODE", hint="`getStreamingRaftGroups` lists the nodes")
         return found
+
+    def context(self, url: str) -> ssl.SSLContext | None:
+        """For a WebSocket to the node at *url*."""
+        return self._context if url.startswith("https") else None
 
     def members(self, group: int) -> list[str]:
         """Addresses of the nodes that have copies, those not known left out."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -71,6 +72,7 @@ class StreamTables(ABC):
     """The part of a connection that deals with stream tables."""
 
     _nodes_made: Nodes | None = None
+    _context: ssl.SSLContext | None = None
     _executors_made: Executors | None = None
 
     def __init__(self) -> None:
@@ -395,7 +397,9 @@ class StreamTables(ABC):
     def _nodes(self) -> Nodes:
         with self._stream_lock:
             if self._nodes_made is None:
-                self._nodes_made = Nodes(lambda: json.loads(self._send("/v1/groups", None, "", {}).content), self._header())
+                self._nodes_made = Nodes(
+                    lambda: json.loads(self._send("/v1/groups", None, "", {}).content), self._header(), context=self._context
+                )
             return self._nodes_made
 
     @property

@@ -171,6 +171,7 @@ class TableSubscription:
             socket = connect(
                 f"{url.replace('http', 'ws', 1)}/v1/subscribe", additional_headers={"Authorization": self._nodes.authorization},
                 compression=None, max_size=None, open_timeout=1.0, close_timeout=0.2, ping_interval=None, max_queue=16, legacy=True,
+                ssl=self._nodes.context(url),
             )  # fmt: skip
             offset = self._asked if self.next < 0 else self.next
             hello = {"table": self.table, "action": self.action, "id": self._id, "offset": offset, "filter": self.options.filter}

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
@@ -24,6 +25,7 @@ import pyarrow as pa
 import redis
 import tenacity
 
+from penstock import tls
 from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
 from penstock.client.nodes import Nodes, patience_is_over
@@ -51,12 +53,15 @@ class Leaders:
     """Who leads which group, and asking them. One per process; thread-safe."""
 
     def __init__(
-        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float
-    ) -> None:
+        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float, *,
+        ca: Path | None,
+    ) -> None:  # fmt: skip
         """`patience`: seconds to go on trying until a write's outcome is known."""
         registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: registry.described(groups, catalog(), registry.urls), f"Basic {basic}", among_nodes=True)
+        self._nodes = Nodes(
+            lambda: registry.described(groups, catalog(), registry.urls), f"Basic {basic}", context=tls.client(ca), among_nodes=True
+        )
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
@@ -26,11 +26,11 @@ from penstock import audit, names
 from penstock.access import Access
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
+from penstock.clock import SystemClock, milliseconds
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import AuthError, CatalogError, PenstockError
 from penstock.feed import Feed, Feeds, Slice, worked
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.limits import Open
 from penstock.log import get
 from penstock.login import Login
@@ -52,12 +52,17 @@ class Hub:
         self._settings, self._catalog = settings, catalog
         self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
         self._connected = 0
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
+        self._clock = SystemClock()
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, self._clock)
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
         self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
         self._sent = Counter("penstock_notifier_messages", "Messages sent to clients", ["kind"], registry=health.registry)
+        self._delay = Histogram(
+            "penstock_notifier_delay_seconds", "From the newest record of a message in the log until it is sent", buckets=SECONDS,
+            registry=health.registry,
+        )  # fmt: skip
 
     # -- connections --------------------------------------------------------------------------------------------------
 
@@ -237,6 +242,7 @@ class Hub:
             head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
             self._sent.labels(message.kind).inc()
+            self._delay.observe(max(milliseconds(self._clock) - int(piece.batch.timestamps[-1]), 0) / 1000)
         else:
             await asyncio.sleep(0)  # much that is not for this one must not keep the loop
 

@@ -7,13 +7,13 @@ import threading
 import time
 from types import FrameType
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 from penstock import audit, bus, redis_link, tls
 from penstock.access import Access
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.log import configure, get
 from penstock.login import Login
 from penstock.nodes import Presence
@@ -37,6 +37,7 @@ def run(settings: StoreSettings) -> int:
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
     lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
     tail = Gauge("penstock_store_tail_rows", "Rows not in segments yet", registry=health.registry)
+    took = Histogram("penstock_store_query_seconds", "Time that a query took", buckets=SECONDS, registry=health.registry)
     stop = threading.Event()
 
     def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
@@ -66,7 +67,7 @@ def run(settings: StoreSettings) -> int:
             f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}", queries, shelf,
             login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock()),
             access=Access(lambda: catalog.catalog, settings.user), reached=catalog.wait_for, own_writes_seconds=settings.own_writes_seconds,
-            **tls.flight_server(settings),
+            timed=took.time, **tls.flight_server(settings),
         )  # fmt: skip
         threading.Thread(target=server.serve, name="flight", daemon=True).start()
         health.ready("flight")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -80,11 +81,15 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def __init__(
         self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, reached: Callable[[int, float], object],
-        own_writes_seconds: float, **options: Any,
+        own_writes_seconds: float, timed: Callable[[], AbstractContextManager[object]] = nullcontext, **options: Any,
     ) -> None:  # fmt: skip
-        """*reached*: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`)."""
+        """
+        Args:
+            reached: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`).
+            timed: what measures how long a query takes.
+        """
         super().__init__(location, auth_handler=_Handshake(), middleware={"credentials": _Credentials(login)}, **options)
-        self._reached, self._access = reached, access
+        self._reached, self._access, self._timed = reached, access, timed
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
 
     def get_flight_info(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
@@ -105,7 +110,8 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             self._await(int(request.get("revision") or 0), request.get("after") or {})
             database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
             permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
-            table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
+            with self._timed():
+                table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
             return flight.RecordBatchStream(table)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":

@@ -9,19 +9,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import uvloop
 from aiohttp import web
 from prometheus_client import Gauge
 
-from penstock import audit, redis_link
+from penstock import audit, redis_link, tls
 from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
 from penstock.health import Health
 from penstock.log import configure, get
 from penstock.presence import Registry
-from services.tables.election import Election
+from services.tables.election import Election, Standing
 from services.tables.inlets import Inlets
 from services.tables.keeper import Keeper
 from services.tables.peers import Peers
@@ -103,16 +104,16 @@ async def _serve(settings: TablesSettings) -> int:
         writer = Writer(election)
         election.wake_writer = writer.wake
         election.on_change = lambda: _soon(loop, server.wake)
-        _metrics(health, keeper, server)
+        _metrics(health, keeper, server, election)
         keeper.start()
         runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port, backlog=1024, reuse_address=True).start()
+        await web.TCPSite(runner, settings.host, settings.port, ssl_context=tls.server(settings), backlog=1024, reuse_address=True).start()
         health.ready("socket")
         writer.start()
         election.start()
         basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}").run())
+        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}", tls.client(settings.tls_ca)).run())
         inlets = asyncio.create_task(Inlets(settings, catalog, keeper, election, admin).run())
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)
@@ -141,7 +142,10 @@ async def _watch(stop: asyncio.Event, keeper: Keeper, health: Health) -> int:
     return 0
 
 
-def _metrics(health: Health, keeper: Keeper, server: Server) -> None:
+def _metrics(health: Health, keeper: Keeper, server: Server, election: Election) -> None:
+    lease = Gauge("penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry)
+    for standing in election.standings.values():
+        lease.labels(f"group {standing.group.id}").set_function(partial(_leads, standing))
     rows = Gauge("penstock_tables_rows", "Rows that the tables ever had, by this node's copies", registry=health.registry)
     rows.set_function(lambda: sum(r.copy.next for r in keeper.all()))
     memory = Gauge("penstock_tables_memory_rows", "Rows in memory", registry=health.registry)
@@ -150,3 +154,7 @@ def _metrics(health: Health, keeper: Keeper, server: Server) -> None:
     subscribers.set_function(lambda: len(server.subscribers))
     fenced = Gauge("penstock_tables_fenced_records", "Records of former leaders that were dropped", registry=health.registry)
     fenced.set_function(lambda: sum(r.fenced for r in keeper.all()))
+
+
+def _leads(standing: Standing) -> float:
+    return float(standing.term is not None)

@@ -21,7 +21,7 @@ import aiohttp
 import pyarrow as pa
 from aiohttp import WSMsgType, web
 
-from penstock import audit
+from penstock import audit, tls
 from penstock.access import Access
 from penstock.catalog.model import ROW_ID, Right
 from penstock.catalog.reader import CatalogReader
@@ -362,7 +362,8 @@ class Server:
     async def _call(self, method: str, url: str, data: bytes, *, timeout: float = _FORWARD_S) -> tuple[int, Any]:
         """Ask another node, which does not pass it on. Raises RemoteError when it does not answer."""
         if self._client is None:
-            self._client = aiohttp.ClientSession(headers={"Authorization": self._basic})
+            connector = aiohttp.TCPConnector(ssl=tls.client(self._settings.tls_ca))
+            self._client = aiohttp.ClientSession(connector=connector, headers={"Authorization": self._basic})
         headers = {"X-Penstock-Forwarded": self._settings.alias}
         try:
             limit = aiohttp.ClientTimeout(total=timeout)

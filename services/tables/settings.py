@@ -59,4 +59,4 @@ class TablesSettings(Settings):
 
     @property
     def url(self) -> str:
-        return self.advertised_url or f"http://{self.host}:{self.port}"
+        return self.advertised_url or f"http{'s' if self.tls_cert else ''}://{self.host}:{self.port}"

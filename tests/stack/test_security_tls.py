@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,10 @@ import pyarrow.flight as flight
 import pytest
 from websockets.sync.client import connect as dial
 
+import penstock
 from penstock.client.connection import Connection, connect
+from penstock.client.table_handles import arrow_rows
+from penstock.client.wire import to_stream
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.certificates import issued
@@ -32,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Iterator[RunningMesh]:
     environment = {**PATIENT, **files, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8"}
-    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment) as running:
+    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3) as running:
         yield running
 
 
@@ -74,6 +78,22 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh,
     for url, trusted in ((mesh.store_url, {}), (mesh.store_url.replace("grpc+tls", "grpc"), {})):
         with pytest.raises(flight.FlightError), flight.FlightClient(url, **trusted) as client:
             client.do_get(flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options).read_all()
+
+
+def test_nodes_of_stream_tables_speak_tls_to_clients_rooms_and_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    ticks = root.ha_stream_table(11, penstock.table(["ts", "n"], ["TIMESTAMP", "BIGINT"]), "plant.ticks", 1000)
+    seen: list[int] = []
+    take = lambda message: seen.extend(message.table.column("n").to_pylist())  # noqa: E731
+    with closing(root.subscribe_table(None, "plant.ticks", "look", 0, take, True)):
+        ticks.append({"ts": [1], "n": [1]})
+        root.execute("INSERT INTO plant.ticks VALUES (2, 2)")  # by way of the gateway
+        body = to_stream(arrow_rows([{"ts": 3, "n": 3}], ticks.schema), {"penstock.producer": "me", "penstock.seq": "1"})
+        for node in ("NODE1", "NODE2", "NODE3"):  # who does not lead passes it on
+            assert root._nodes.ask(mesh.node_url(node), "/v1/tables/plant/ticks/rows", body)["rows"] == 1
+        eventually(lambda: seen == [1, 2, 3])
+    for url in (mesh.node_url("NODE1"), mesh.node_url("NODE1").replace("https", "http")):
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{url}/v1/node", timeout=10)
 
 
 def test_the_command_line_trusts_what_the_rooms_trust(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:

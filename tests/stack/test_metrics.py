@@ -1,0 +1,50 @@
+"""Each room tells in Prometheus' form how much it has done, how long that took, what waits and what it leads."""
+
+from __future__ import annotations
+
+from urllib.request import urlopen
+
+import penstock
+from penstock.mesh.running import RunningMesh
+from tests.stack.conftest import eventually
+from tests.stack.federation_kit import health_port
+from tests.stack.names import unique
+
+#: what has to be above 0 once rows have gone all the way, and what has to be known at all
+COUNTED = {
+    "gateway": ("penstock_gateway_rows ", "penstock_gateway_ack_seconds_count ", 'penstock_lease_held{lease="catalog"} '),
+    "spark": ('penstock_stream_rows_in{stream="', 'penstock_stream_state_bytes{stream="', 'penstock_lease_held{lease="jobs"} '),
+    "store": ("penstock_store_rows_total ", "penstock_store_query_seconds_count "),
+    "notifier": ('penstock_notifier_messages_total{kind="rows"} ', "penstock_notifier_delay_seconds_count "),
+}
+NAMED = {
+    "gateway": ("penstock_gateway_waiting_bytes",),
+    "spark": ("penstock_lag_records", "penstock_epochs_total", "penstock_dead_letters", "penstock_query_failures_total"),
+    "store": ("penstock_store_lag_seconds", "penstock_store_tail_rows"),
+    "notifier": ("penstock_notifier_clients", "penstock_notify_behind_events"),
+}
+
+
+def lines(mesh: RunningMesh, room: str) -> list[str]:
+    with urlopen(f"http://127.0.0.1:{health_port(mesh, room)}/metrics", timeout=5) as answer:
+        return list(answer.read().decode().splitlines())
+
+
+def above_0(mesh: RunningMesh, room: str, name: str) -> bool:
+    return any(line.startswith(name) and float(line.rpartition(" ")[2]) > 0 for line in lines(mesh, room))
+
+
+def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("metrics")) as db:
+        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 1; CREATE TABLE m (ts TIMESTAMP, v DOUBLE)")
+        db.execute("CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m INTERVAL(10s)")
+        with db.subscribe(f"{db.database}.m").open() as rows:
+            db.write("m", [{"ts": 1_700_000_000_000, "v": 1.0}])
+            assert rows.next(60).items
+        assert db.query("SELECT count(*) FROM m").rows == [(1,)]
+        for room, found in COUNTED.items():
+            for name in found:
+                eventually(lambda r=room, n=name: above_0(mesh, r, n))  # type: ignore[misc]
+    for room, wanted in NAMED.items():
+        known = {line.split()[2] for line in lines(mesh, room) if line.startswith("# TYPE ")}
+        assert set(wanted) <= known
