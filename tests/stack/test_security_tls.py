@@ -84,7 +84,7 @@ def test_nodes_of_stream_tables_speak_tls_to_clients_rooms_and_each_other(mesh: 
     ticks = root.ha_stream_table(11, penstock.table(["ts", "n"], ["TIMESTAMP", "BIGINT"]), "plant.ticks", 1000)
     seen: list[int] = []
     take = lambda message: seen.extend(message.table.column("n").to_pylist())  # noqa: E731
-    with closing(root.subscribe_table(None, "plant.ticks", "look", 0, take, True)):
+    with closing(root.subscribe_table(None, "plant.ticks", "look", 0, take, True, reconnect=True)):
         ticks.append({"ts": [1], "n": [1]})
         root.execute("INSERT INTO plant.ticks VALUES (2, 2)")  # by way of the gateway
         body = to_stream(arrow_rows([{"ts": 3, "n": 3}], ticks.schema), {"penstock.producer": "me", "penstock.seq": "1"})
