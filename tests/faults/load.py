@@ -1,4 +1,7 @@
-"""Rows that flow in while faults happen: each write is repeated under its idempotency key until it is acknowledged."""
+"""Rows that flow in while faults happen: each write is repeated under its idempotency key until it is acknowledged.
+
+What a machine cannot bear it is not given: writes wait while streams are far behind, so a backlog stays one that ends.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ STEP = 250
 _CHUNK = 240
 #: between two writes: some 600 rows a second, which a machine that is busy with a fault bears, too
 _PAUSE_SECONDS = 0.4
+#: records that wait for the streams; on a machine of its own a mesh is not that far behind even after a minute without its jobs
+_BEARABLE = 3_000
 
 
 def rows(first: int, count: int) -> pl.DataFrame:
@@ -38,8 +43,9 @@ def rows(first: int, count: int) -> pl.DataFrame:
 class Load:
     """A thread that writes to `<database>.m` until told to stop."""
 
-    def __init__(self, world: World, database: str) -> None:
-        self._table = f"{database}.m"
+    def __init__(self, world: World, database: str, *, bearable: float = _BEARABLE) -> None:
+        """*bearable*: no write begins while more records than these wait."""
+        self._world, self._table, self._bearable = world, f"{database}.m", bearable
         self._client: Connection = connect(world.mesh.gateway_url, password=world.mesh.password, timeout=20)
         self._halt, self._lock = threading.Event(), threading.Lock()
         self._acked: list[pl.DataFrame] = []
@@ -75,6 +81,8 @@ class Load:
         first = 0
         try:
             while not self._halt.wait(_PAUSE_SECONDS):
+                if self._world.lag() > self._bearable:
+                    continue
                 chunk, key = rows(first, _CHUNK), uuid.uuid4().hex
                 with self._lock:
                     persistently(lambda c=chunk, k=key: self._client.write(self._table, c, idempotency_key=k))  # type: ignore[misc]

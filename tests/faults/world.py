@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,6 +168,15 @@ class World:
                 elif leftover.name != "redis.conf":
                     leftover.unlink()
         self.mesh.wait_ready("redis", not_pid=pid)
+
+    def lag(self) -> float:
+        """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no jobs."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.mesh.state()['ports']['spark-health']}/metrics", timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+        except (OSError, PenstockError):
+            return 0.0
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))
 
     def redis(self) -> redis.Redis:
         found: redis.Redis = redis.Redis.from_url(self.mesh.redis_url, decode_responses=True)
