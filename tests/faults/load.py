@@ -72,6 +72,9 @@ class Load:
 
     @property
     def sent(self) -> int:
+        """Rows that were acknowledged. Raises what ended the writing, so that nobody waits for more."""
+        if self._failure is not None:
+            raise self._failure
         return sum(f.height for f in self._acked)
 
     def all(self) -> pl.DataFrame:

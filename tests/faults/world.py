@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import shutil
 import signal
 import subprocess
@@ -172,9 +173,9 @@ class World:
     def lag(self) -> float:
         """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no jobs."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.mesh.state()['ports']['spark-health']}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.mesh.state()['ports']['spark-health']}/metrics", timeout=2) as answer:
                 lines = answer.read().decode().splitlines()
-        except (OSError, PenstockError):
+        except (OSError, http.client.HTTPException, PenstockError):  # it may die over its answer
             return 0.0
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))
 
