@@ -58,7 +58,8 @@ class RunningMesh:
 
     def node_url(self, alias: str) -> str:
         """Where a node of stream tables serves."""
-        return f"http://127.0.0.1:{self.state()['ports'][alias.lower()]}"
+        scheme = "https" if self.gateway_url.startswith("https") else "http"
+        return f"{scheme}://127.0.0.1:{self.state()['ports'][alias.lower()]}"
 
     @property
     def federation_url(self) -> str:

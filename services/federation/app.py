@@ -54,8 +54,9 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         leaders = Leaders(
-            settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds
-        )
+            settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds,
+            tls.client(settings.tls_ca),
+        )  # fmt: skip
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders)
         views = Views(settings, catalog, client, appenders, bus)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import itertools
 import secrets
+import ssl
 import threading
 import time
 from collections import deque
@@ -51,12 +52,18 @@ class Leaders:
     """Who leads which group, and asking them. One per process; thread-safe."""
 
     def __init__(
-        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float
-    ) -> None:
-        """`patience`: seconds to go on trying until a write's outcome is known."""
+        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float,
+        context: ssl.SSLContext | None = None,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            patience: seconds to go on trying until a write's outcome is known.
+            context: for nodes that speak TLS.
+        """
         registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: registry.described(groups, catalog(), registry.urls), f"Basic {basic}", among_nodes=True)
+        fetch = lambda: registry.described(groups, catalog(), registry.urls)  # noqa: E731
+        self._nodes = Nodes(fetch, f"Basic {basic}", among_nodes=True, context=context)
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")
 

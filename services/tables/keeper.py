@@ -24,7 +24,6 @@ from services.tables.settings import TablesSettings
 
 log = get(__name__)
 _QUEUE_BYTES = 16 << 20
-_MINUTE_MS = 60_000
 #: the log is not read further while a table has this many times `flush_rows` waiting for a file
 _BEHIND = 4
 _RETRY_SECONDS = 0.3
@@ -178,18 +177,13 @@ class Keeper:
             self._remove_leftovers({str(i) for i in wanted})
 
     def _open(self, table: Table) -> Replica:
-        replicated = table.replicated
-        assert replicated is not None
+        assert table.replicated is not None
         home = self._catalog.catalog.database(table.database)
         ahead = home.max_ahead.ticks(table.precision) if home is not None else 0
-        limit = replicated.cache_limit
-        pre_cache = limit if replicated.pre_cache is None else replicated.pre_cache
-        shape = Shape(
-            table.id, limit, int(replicated.retention_minutes * _MINUTE_MS), replicated.key_columns, pre_cache,
-            self._settings.flush_rows, self._settings.max_producers,
-        )  # fmt: skip
-        copy = Copy(self._directory / str(table.id), shape)
-        log.info("table opened", table=f"{table.database}.{table.name}", group=replicated.group, rows=copy.next, earliest=copy.earliest)
+        copy = Copy(self._directory / str(table.id), Shape.of(table, self._settings.flush_rows, self._settings.max_producers))
+        log.info(
+            "table opened", table=f"{table.database}.{table.name}", group=table.replicated.group, rows=copy.next, earliest=copy.earliest
+        )
         return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -23,13 +24,14 @@ _CONNECT_SECONDS = 1.0
 class Peers:
     """Event loop only."""
 
-    def __init__(self, election: Election, node: str, authorization: str) -> None:
-        self._election, self._node, self._authorization = election, node, authorization
+    def __init__(self, election: Election, node: str, authorization: str, context: ssl.SSLContext) -> None:
+        self._election, self._node, self._authorization, self._context = election, node, authorization, context
 
     async def run(self) -> None:
         """Follow every leader there is, until cancelled."""
         links: dict[str, asyncio.Task[None]] = {}
-        async with aiohttp.ClientSession(headers={"Authorization": self._authorization}) as client:
+        connector = aiohttp.TCPConnector(ssl=self._context)
+        async with aiohttp.ClientSession(connector=connector, headers={"Authorization": self._authorization}) as client:
             try:
                 while True:
                     urls = {s.url for s in self._election.standings.values() if s.leader not in ("", self._node)}

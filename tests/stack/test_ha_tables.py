@@ -88,12 +88,15 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMes
         return httpx.request(method, url, auth=(user, password)).status_code
 
     eventually(lambda: status("GET", rows_of) == 403)
+    groups = f"{nodes.gateway_url}/v1/groups"
+    assert name not in httpx.get(groups, auth=(user, password)).json()["tables"]
     assert status("GET", rows_of.replace("trades", "nothing")) == 403
     assert status("GET", f"{nodes.node_url('NODE2')}/v1/peer") == 403
 
     client.execute(f"GRANT READ ON {name} TO {user}")
     eventually(lambda: all(status("GET", rows_of.replace(nodes.node_url("NODE2"), nodes.node_url(n))) == 200 for n in ("NODE1", "NODE3")))
     eventually(lambda: status("GET", rows_of) == 200)
+    assert httpx.get(groups, auth=(user, password)).json()["tables"] == {name: 11}
     assert status("POST", rows_of) == 403
     with penstock.connect(nodes.gateway_url, user=user, password=password) as ann:
         with refused("E_FORBIDDEN"):

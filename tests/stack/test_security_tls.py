@@ -14,7 +14,10 @@ import pyarrow.flight as flight
 import pytest
 from websockets.sync.client import connect as dial
 
+import penstock
 from penstock.client.connection import Connection, connect
+from penstock.client.table_handles import arrow_rows
+from penstock.client.wire import to_stream
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.certificates import issued
@@ -32,7 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Iterator[RunningMesh]:
     environment = {**PATIENT, **files, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8"}
-    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment) as running:
+    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3) as running:
         yield running
 
 
@@ -74,6 +77,32 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh,
     for url, trusted in ((mesh.store_url, {}), (mesh.store_url.replace("grpc+tls", "grpc"), {})):
         with pytest.raises(flight.FlightError), flight.FlightClient(url, **trusted) as client:
             client.do_get(flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options).read_all()
+
+
+def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    table = root.haStreamTable(11, penstock.table(["ts", "v"], ["TIMESTAMP", "INT"]), "plant.stream", 1000)
+    assert table.append([{"ts": "2026-03-01T00:00:00Z", "v": 1}]) == 1
+    root.execute("INSERT INTO plant.stream VALUES (now, 2)")  # by way of the gateway
+    assert mesh.node_url("NODE1").startswith("https://")
+    body = to_stream(arrow_rows([{"ts": "2026-03-01T00:00:00Z", "v": 3}], table.schema), {"penstock.producer": "me", "penstock.seq": "1"})
+    for node in ("NODE1", "NODE2", "NODE3"):  # by way of each other
+        url = f"{mesh.node_url(node)}/v1/tables/plant/stream/rows"
+        with browser(ca) as client:
+            assert client.post(url, content=body, auth=("root", mesh.password)).json()["rows"] == 1
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url, timeout=10)
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url.replace("https", "http"), timeout=10)
+    got: list[int] = []
+    root.subscribe_table("NODE2", "plant.stream", "a", 0, lambda m: got.extend(m.table.column("v").to_pylist()), True, reconnect=True)
+    eventually(lambda: got == [1, 2, 3])
+    first = root.getStreamingLeader(11)
+    mesh.kill(first.lower())
+    table.append([{"ts": "2026-03-01T00:00:00Z", "v": 4}])
+    eventually(lambda: got == [1, 2, 3, 4])
+    root.unsubscribe_table(None, "plant.stream", "a")
+    root.dropStreamTable("plant.stream")
+    mesh.wait_ready(first.lower())
 
 
 def test_the_command_line_trusts_what_the_rooms_trust(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:
