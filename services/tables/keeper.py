@@ -6,6 +6,7 @@ Two threads: one reads the logs of all tables, one writes files. Refused: anythi
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import shutil
 import threading
 import time
@@ -14,7 +15,7 @@ from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import Clock, milliseconds
-from penstock.errors import BusError
+from penstock.errors import BusError, ConfigError
 from penstock.log import get
 from penstock.raft import Group
 from services.tables.copy import Copy, Shape
@@ -45,6 +46,13 @@ class Keeper:
         self._clock, self._loop = clock, loop
         self._directory = settings.directory
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._claim = open(self._directory / "lock", "w", encoding="utf-8")  # noqa: SIM115  held as long as the node lives
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                f"{self._directory} holds the copies of another node that runs", hint="PENSTOCK_TABLES_PERSISTENCE_DIR: one for each node"
+            ) from None
         self._replicas: dict[int, Replica] = {}
         self._followed = -1
         #: topic → where its log ended when this node began to read it
@@ -69,6 +77,7 @@ class Keeper:
         self._halt.set()
         for thread in self._threads:
             thread.join(timeout=15)
+        self._claim.close()
 
     def all(self) -> list[Replica]:
         return list(self._replicas.copy().values())

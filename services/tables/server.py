@@ -252,7 +252,8 @@ class Server:
                 {
                     "table": replica.name, "raftGroup": replica.replicated.group, "leads": session is not None and session.serving,
                     "totalSize": replica.copy.next, "subscribers": sum(s.replica is replica for s in self.subscribers),
-                    "ackedRows": session.acked_rows if session is not None else 0, "waitingForDisk": replica.copy.waiting,
+                    "ackedRows": session.acked_rows if session is not None else 0,
+                    "straightRecords": session.straight if session is not None else 0, "waitingForDisk": replica.copy.waiting,
                 }
             )  # fmt: skip
         return web.json_response(

@@ -128,6 +128,8 @@ class Session:
         #: why writes are refused although this node leads; "" when they are not
         self.refuses = ""
         self.acked_rows = 0
+        #: records that went the short way
+        self.straight = 0
 
     def start(self) -> None:
         """Open the epoch in the log."""
@@ -193,6 +195,7 @@ class Session:
         self._under_way.add((entry.producer, entry.sequence))
         self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
         self._keep(made, entry.rows)
+        self.straight += 1
         direct.send(topic, made.value, self.replica.table.name.encode(), lambda result: self._answered(made, result))
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -45,6 +46,16 @@ class TablesSettings(Settings):
     idle_seconds: float = Field(0.3, gt=0)
     #: producers that are remembered per table, to recognise what they send again
     max_producers: int = Field(100_000, ge=1)
+
+    @field_validator("persistence_dir", mode="after")
+    @classmethod
+    def _usable(cls, value: Path | None) -> Path | None:
+        """Said at the start, before there are rows to keep."""
+        if value is not None:
+            there = next(p for p in (value.absolute(), *value.absolute().parents) if p.exists())
+            if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+                raise ValueError(f"{there} is no directory that can be written")
+        return value
 
     @field_validator("alias", mode="after")
     @classmethod

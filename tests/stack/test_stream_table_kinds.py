@@ -85,6 +85,34 @@ def test_d4_a_name_is_taken_for_every_group(client: Connection) -> None:
     assert [row[0] for row in client.getStreamingRaftGroups("NODE1").rows] == [11, 12]
 
 
+def test_a_row_alone_goes_straight_to_the_log_and_many_rows_do_not(client: Connection) -> None:
+    table = client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "numbers", 50_000)
+
+    def straight() -> int:
+        lines = client.getStreamingStat()["pubTables"]
+        return sum(line["straightRecords"] for line in lines if line["table"] == table.name)
+
+    written = 0
+
+    def one() -> int:
+        nonlocal written
+        table.append(numbers(written))
+        written += 1
+        return straight()
+
+    before = eventually(one)  # the connection is made when it is wanted for the first time
+    table.append({"ts": [AT] * 20_000, "n": list(range(written, written + 20_000))})
+    assert straight() == before
+    written += 20_000
+    # one after the other and many at once, in any mixture: one order, nothing twice
+    for _ in range(20):
+        waiting = [table.submit(numbers(written + i)) for i in range(10)]
+        table.append(numbers(written + 10))
+        written += 11
+        assert [w.result(60) for w in waiting] == [1] * 10
+    assert table.rows().table.column("n").to_pylist() == list(range(written))
+
+
 # ---------------------------------------------------------------- which rows are taken
 
 
@@ -181,6 +209,7 @@ def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection
         client.haStreamTable(11, penstock.streamTable(NUMBERS, TYPES), "wrong", 100)
 
 
+@pytest.mark.long
 def test_d38_keys_and_times_are_known_to_the_next_leader(own_mesh: MeshFactory) -> None:
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
