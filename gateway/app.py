@@ -132,15 +132,15 @@ class _Gateway:
         streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
         self._topics = ForeignTopics(self._definer, clock, settings.data_dir, settings.external_allow, settings.ack_timeout)
         self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, settings.external_allow, self._topics)
+        access = Access(self._catalog, settings.user)
         self._stream_tables = StreamTables(
-            settings.raft_groups, self._redis, self._catalog, clock, loop, user=settings.user, password=password,
-            timeout=settings.live_timeout, ca=settings.tls_ca,
+            settings.raft_groups, self._redis, self._catalog, clock, loop, access=access, user=settings.user, password=password,
+            timeout=settings.live_timeout, context=tls.client(settings.tls_ca),
         )  # fmt: skip
         principals = Principals(self._definer, clock, settings.user)
         definitions = Definitions(
             self._definer, streams, self._federation, principals, self._stream_tables, clock, allow_functions=settings.allow_functions
         )
-        access = Access(self._catalog, settings.user)
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(
             settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout,

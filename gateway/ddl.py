@@ -107,6 +107,10 @@ class Definer:
         for replica, topics in self._by_replica(change, missing).items():
             self._clear_way(topics)
             self._admin.ensure_topics(topics, replication=replica)
+        for table in (e for e in change.puts if isinstance(e, Table) and e.topic in missing):
+            # also when it is not wanted: the topic may be one that a dropped table has left
+            if table.replicated is not None:
+                self._admin.set_flush(table.topic, 1 if table.replicated.flush_mode else None)
         puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
         return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
 

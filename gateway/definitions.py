@@ -15,10 +15,10 @@ from gateway.ddl import Definer
 from gateway.federation import Federation
 from gateway.intake import database_of, layout_of
 from gateway.principals import Principals
-from gateway.stream_tables import StreamTables
+from gateway.stream_tables import StreamTables, wanted
 from gateway.streams import Streams
 from penstock import names
-from penstock.catalog import changes, functions, virtual
+from penstock.catalog import changes, functions, stream_tables, virtual
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import Database, External, Table, VirtualColumn
 from penstock.catalog.view import Catalog
@@ -174,10 +174,9 @@ class Definitions:
         if self._definer.catalog.table(home.name, statement.table.name) is None:
             self._stream_tables.check_quorum(group)
         change = self._definer.decide(
-            lambda c, i: changes.create_stream_table(
-                c, i, home.name, statement.table.name, _columns(statement.columns), group.id, o.cache_limit,
-                key_columns=o.key_column, retention_minutes=o.retention_minutes, pre_cache=o.pre_cache, filter_column=o.filter_column,
-                timestamp_column=o.timestamp_column, if_not_exists=statement.if_not_exists,
+            lambda c, i: stream_tables.create(
+                c, i, home.name, statement.table.name, _columns(statement.columns), wanted(group.id, o),
+                if_not_exists=statement.if_not_exists,
             )
         )  # fmt: skip
         made = [t for t in change.puts if isinstance(t, Table)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from gateway.answers import table_of
+from gateway.stream_tables import options_of
 from penstock import foreign, names
 from penstock.catalog.model import ROW_ID, External, Replicated, Table, VirtualColumn
 from penstock.catalog.view import Catalog
@@ -120,8 +121,5 @@ def _create_table(table: Table) -> str:
 
 def _create_stream_table(table: Table, replicated: Replicated) -> str:
     columns = tuple(st.ColumnDef(c.name, c.type) for c in table.columns if c.name != ROW_ID)
-    options = st.StreamTableOptions(
-        replicated.group, replicated.asked_limit, replicated.key_columns, replicated.retention_minutes, replicated.pre_cache,
-        replicated.filter_column, replicated.timestamp_column,
-    )  # fmt: skip
+    options = options_of(replicated)
     return render(st.CreateStreamTable(table=st.Name(table.name), columns=columns, options=options))

@@ -1,19 +1,19 @@
 """Stream tables of raft groups, as far as the gateway has to do with them: it defines them and passes rows on to their leaders.
 
-Who leads and where nodes are it learns from their keys in Redis. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked
-here like those of any table, and written by one producer per table, so a change of the leader loses and doubles nothing. Refused: dropping
-a table that somebody subscribes to.
+Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables they may see. Rows that come in over SQL,
+HTTP, WebSocket or line protocol are checked here like those of any table, and written by one producer per table, so a change of the leader
+loses and doubles nothing. Refused: dropping a table that somebody subscribes to.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -22,11 +22,11 @@ from aiohttp import web
 
 from gateway import http, rows
 from gateway.coalescer import Write
-from gateway.door import Door
+from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.publisher import frame_of
-from penstock import tls
-from penstock.catalog.model import Table
+from penstock.access import Access, Visible
+from penstock.catalog.model import KeyRule, Purge, Replicated, Table
 from penstock.catalog.view import Catalog
 from penstock.client.appender import Appender
 from penstock.client.nodes import Nodes
@@ -34,7 +34,8 @@ from penstock.clock import Clock
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
 from penstock.presence import Presence, Registry
 from penstock.raft import GROUPS, Group, Groups
-from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.sql.plan import TICKS_PER_SECOND, Duration
+from penstock.sql.statements import StreamTableOptions
 
 _ENABLE = "`penstock up --nodes 3` sets both; see docs/ha-tables.md"
 #: seconds between looks at Redis while a new table is awaited
@@ -47,12 +48,13 @@ class StreamTables:
 
     def __init__(
         self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], clock: Clock, loop: asyncio.AbstractEventLoop, *,
-        user: str, password: str, timeout: float, ca: Path | None,
+        access: Access, user: str, password: str, timeout: float, context: ssl.SSLContext,
     ) -> None:  # fmt: skip
+        self._access = access
         self.groups, self._catalog, self._clock, self._loop, self._timeout = groups, catalog, clock, loop, timeout
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", context=tls.client(ca), among_nodes=True)
+        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", among_nodes=True, context=context)
         self._appenders: dict[int, Appender] = {}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(4, "stream-tables")
@@ -139,8 +141,9 @@ class StreamTables:
         return self._registry.described(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
-        async def groups(_: web.Request) -> web.Response:
-            return http.json_response(await asyncio.to_thread(self._described, self._registry.client_urls))
+        async def groups(request: web.Request) -> web.Response:
+            seen = Visible(self._catalog(), self._access, user_of(request))
+            return http.json_response(await asyncio.to_thread(self._registry.described, self.groups, seen, self._registry.client_urls))
 
         return [web.get("/v1/groups", door.guard(groups))]
 
@@ -189,6 +192,28 @@ class StreamTables:
         sent = appender.submit(data)
         sent.add_done_callback(lambda _: appender.abandon())
         return sent
+
+
+def wanted(group: int, o: StreamTableOptions) -> Replicated:
+    """What a statement's options say, as the catalog has it."""
+    purge = None
+    if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:
+        purge = Purge(o.cache_purge_time_column, o.cache_purge_interval.ticks("ms"), o.cache_retention_time.ticks("ms"))
+    return Replicated(
+        group, o.cache_limit, o.cache_limit, o.retention_minutes, o.key_column, o.filter_column, o.timestamp_column, o.pre_cache,
+        cast(KeyRule, o.key_rule), o.time_column, o.status_column, o.async_write, o.compress, o.flush_mode, purge,
+    )  # fmt: skip
+
+
+def options_of(table: Replicated) -> StreamTableOptions:
+    """The options that make a table like this one."""
+    purge = table.purge
+    return StreamTableOptions(
+        table.group, table.asked_limit, table.key_columns, table.retention_minutes, table.pre_cache, table.filter_column,
+        table.timestamp_column, table.key_rule, table.time_columns, table.status_column, table.async_write, table.compress,
+        table.flush_mode, purge.column if purge else None, Duration(purge.every_ms, "a") if purge else None,
+        Duration(purge.keep_ms, "a") if purge else None,
+    )  # fmt: skip
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:

@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.client.connection import Connection, connect
     from penstock.client.result import Result
+    from penstock.client.stream_definitions import (
+        StreamDefinition,
+        changelog_stream_table,
+        changelogStreamTable,
+        keyed_stream_table,
+        keyedStreamTable,
+        latest_keyed_stream_table,
+        latestKeyedStreamTable,
+        stream_table,
+        streamTable,
+    )
     from penstock.client.subscribe import Subscription, Update
     from penstock.client.table_handles import StreamTable, TableDefinition, table
     from penstock.client.table_subscription import Message, TableSubscription
@@ -18,8 +29,9 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 __all__ = [
-    "Connection", "Message", "PenstockError", "Result", "StreamTable", "Subscription", "TableDefinition", "TableSubscription", "Update",
-    "Writer", "connect", "table",
+    "Connection", "Message", "PenstockError", "Result", "StreamDefinition", "StreamTable", "Subscription", "TableDefinition",
+    "TableSubscription", "Update", "Writer", "changelogStreamTable", "changelog_stream_table", "connect", "keyedStreamTable",
+    "keyed_stream_table", "latestKeyedStreamTable", "latest_keyed_stream_table", "streamTable", "stream_table", "table",
 ]  # fmt: skip
 
 _HOME = {
@@ -35,7 +47,12 @@ _HOME = {
     "Update": "penstock.client.subscribe",
     "Writer": "penstock.client.writer",
     "connect": "penstock.client.connection",
-}
+    **dict.fromkeys(
+        ("StreamDefinition", "changelogStreamTable", "changelog_stream_table", "keyedStreamTable", "keyed_stream_table",
+         "latestKeyedStreamTable", "latest_keyed_stream_table", "streamTable", "stream_table"),
+        "penstock.client.stream_definitions",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

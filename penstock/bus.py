@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
@@ -403,6 +404,17 @@ class Admin:
         """Every topic and its number of partitions."""
         return {name: len(topic.partitions) for name, topic in self._metadata().items()}
 
+    def leader_of(self, topic: str) -> str:
+        """`host:port` of the broker that leads the topic's first partition. Raises BusError."""
+        try:
+            found = self._admin.list_topics(topic, timeout=self._timeout)
+            broker = found.brokers[found.topics[topic].partitions[0].leader]
+        except KafkaException as error:
+            raise _error(error, "cannot ask for a topic's leader", topic=topic) from None
+        except KeyError:
+            raise BusError("the topic has no leader at the moment", topic=topic, partition=0, retryable=True) from None
+        return f"{broker.host}:{broker.port}"
+
     def brokers(self) -> int:
         """How many brokers there are."""
         try:
@@ -436,6 +448,14 @@ class Admin:
         for topic, partitions in topics.items():
             if known.get(topic) != partitions:
                 raise BusError(f"topic {topic} has {known.get(topic)} partitions, not {partitions}", code="E_TOPIC_PARTITIONS", topic=topic)
+
+    def set_flush(self, topic: str, records: int | None) -> None:
+        """Have the broker sync a topic's log to disk each so many records, before it acks them; None: as the broker does by itself."""
+        way = AlterConfigOpType.DELETE if records is None else AlterConfigOpType.SET
+        entry = ConfigEntry("flush.messages", str(records or ""), incremental_operation=way)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        for future in self._admin.incremental_alter_configs([resource], request_timeout=self._timeout).values():
+            self._wait(future, "cannot set how the topic is synced", topic)
 
     def _wait_usable(self, topics: Mapping[str, int]) -> None:
         """A new topic is known before it has leaders; wait until each partition answers where it ends."""

@@ -14,7 +14,6 @@ from typing import Literal, NoReturn
 
 from penstock.catalog.model import (
     FOREIGN,
-    ROW_ID,
     Child,
     Database,
     Entry,
@@ -31,7 +30,6 @@ from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.names import MAX_NAME_BYTES, ingest_topic
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
-from penstock.types import ColumnType
 
 #: gives an id that nothing else has or had (`CatalogWriter.new_id`)
 NewId = Callable[[], int]
@@ -152,55 +150,6 @@ def create_table(
     return Change((table,))
 
 
-#: most rows of a stream table in memory; more are lowered to it, which its metadata show
-MAX_CACHE_LIMIT = 100_000
-
-
-def create_stream_table(
-    catalog: Catalog, new_id: NewId, database: str, name: str, columns: Iterable[Column], group: int, cache_limit: int, *,
-    key_columns: Iterable[str] = (), retention_minutes: float = 1440, pre_cache: int | None = None, filter_column: str | None = None,
-    timestamp_column: str | None = None, if_not_exists: bool = False,
-) -> Change:  # fmt: skip
-    """A stream table of a raft group: a plain table whose rows a leader numbers and writes, in a topic of its own with one partition.
-
-    Its second column is the row's index and part of its key, so rows of one time are different rows to every reader.
-    """
-    given = tuple(columns)
-    by_name = {c.name.lower(): c for c in given}
-    if ROW_ID in by_name:
-        _refuse("E_RESERVED_NAME", f"{by_name[ROW_ID].name} is a name that rows carry anyway", hint="choose another name")
-    if cache_limit < 1:
-        _refuse("E_BAD_OPTION", f"cacheLimit must be at least 1, not {cache_limit}")
-    if not 0 < retention_minutes <= 10_000_000:
-        _refuse("E_BAD_OPTION", f"retentionMinutes must be more than 0 minutes, not {retention_minutes:g}")
-    if pre_cache is not None and pre_cache < 0:
-        _refuse("E_BAD_OPTION", f"preCache must not be below 0, not {pre_cache}")
-    keys = tuple(_named(by_name, key, "keyColumn") for key in key_columns)
-    for key in keys:
-        if key.type.kind in ("JSON", "VARBINARY"):
-            _refuse("E_BAD_KEY", f"keyColumn {key.name} is {key.type}, which cannot be a key")
-    options = {
-        "raft_group": str(group), "cache_limit": str(min(cache_limit, MAX_CACHE_LIMIT)), "asked_limit": str(cache_limit),
-        "retention_minutes": f"{retention_minutes:g}",
-    }  # fmt: skip
-    if keys:
-        options["key_column"] = "\x1f".join(k.name for k in keys)
-    if pre_cache is not None:
-        options["pre_cache"] = str(pre_cache)
-    if filter_column is not None:
-        options["filter_column"] = _named(by_name, filter_column, "filterColumn").name
-    if timestamp_column is not None:
-        stamped = _named(by_name, timestamp_column, "timestampColumn")
-        if stamped.type.kind != "TIMESTAMP":
-            _refuse("E_BAD_OPTION", f"timestampColumn {stamped.name} is {stamped.type}", hint="it takes the time of arrival: a TIMESTAMP")
-        options["timestamp_column"] = stamped.name
-    made = create_table(
-        catalog, new_id, database, name, (*given[:1], Column(ROW_ID, ColumnType("BIGINT")), *given[1:]), kind="plain",
-        key_column=ROW_ID, own_topic=True, partitions=1, if_not_exists=if_not_exists,
-    )  # fmt: skip
-    return Change(tuple(dataclasses.replace(t, options=options) for t in made.puts if isinstance(t, Table)))
-
-
 def create_foreign(
     catalog: Catalog, new_id: NewId, database: str, name: str, columns: Iterable[Column], message_id: Column, option: str
 ) -> Change:
@@ -215,13 +164,6 @@ def create_foreign(
         partitions=1,
     )  # fmt: skip
     return Change(tuple(dataclasses.replace(t, options={FOREIGN: option}) for t in made.puts if isinstance(t, Table)))
-
-
-def _named(columns: Mapping[str, Column], name: str, argument: str) -> Column:
-    found = columns.get(name.lower())
-    if found is None:
-        _refuse("E_NO_COLUMN", f"{argument} {name} is no column of the table")
-    return found
 
 
 def create_child(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
 from penstock.udf.function import UserFunction
@@ -49,6 +49,19 @@ ROW_ID = "row_id"
 FOREIGN = "kafka"
 
 
+#: which rows of a keyed stream table are taken: the first of each key, newer ones by time, or all of them, each told new from update
+KeyRule = Literal["first", "latest", "changelog"]
+
+
+@dataclass(frozen=True)
+class Purge:
+    """When rows leave memory by a time in them: rows older than `keep_ms` against the newest, once the oldest is older than `every_ms`."""
+
+    column: str
+    every_ms: int
+    keep_ms: int
+
+
 @dataclass(frozen=True)
 class Replicated:
     """What a table of a raft group was made with. `asked_limit` is the cache limit before it was lowered to what is possible."""
@@ -61,6 +74,16 @@ class Replicated:
     filter_column: str | None = None
     timestamp_column: str | None = None
     pre_cache: int | None = None
+    key_rule: KeyRule = "first"
+    #: what says which of two rows with the same key is newer
+    time_columns: tuple[str, ...] = ()
+    #: filled by the leader of a changelog: N for a new key, U for one that is there
+    status_column: str | None = None
+    async_write: bool = False
+    compress: bool = True
+    #: 1: Kafka syncs each record to disk before it acks
+    flush_mode: int = 0
+    purge: Purge | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,10 @@ class VirtualColumn:
     database: str
     table: str
     source: str
+
+
+def _names(option: str | None) -> tuple[str, ...]:
+    return tuple(name for name in (option or "").split("\x1f") if name)
 
 
 @dataclass(frozen=True)
@@ -104,8 +131,11 @@ class Table:
         o = self.options
         return Replicated(
             int(o["raft_group"]), int(o["cache_limit"]), int(o["asked_limit"]), float(o["retention_minutes"]),
-            tuple(c for c in o.get("key_column", "").split("\x1f") if c), o.get("filter_column") or None, o.get("timestamp_column") or None,
-            int(o["pre_cache"]) if "pre_cache" in o else None,
+            _names(o.get("key_column")), o.get("filter_column") or None, o.get("timestamp_column") or None,
+            int(o["pre_cache"]) if "pre_cache" in o else None, cast(KeyRule, o.get("key_rule", "first")), _names(o.get("time_column")),
+            o.get("status_column"), o.get("async_write") == "true", o.get("compress") != "false", int(o.get("flush_mode", "0")),
+            Purge(o["cache_purge_time_column"], int(o["cache_purge_interval"]), int(o["cache_retention_time"]))
+            if "cache_purge_time_column" in o else None,
         )  # fmt: skip
 
     @property

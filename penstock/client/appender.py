@@ -2,6 +2,9 @@
 
 Writes carry the producer's id and count up. After a lost connection or a change of the leader everything without an answer is sent again
 in the same order under the same numbers, and the leader recognises what is in the log already. So a write that is acked is there once.
+
+A thread of its own connects and takes answers. As long as somebody calls `append`, which waits anyway, that one takes the answers itself:
+to wake one thread for each answer instead of two is a good part of what a single row costs.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus, WebSocketException
 
+from penstock.client.line import Line
 from penstock.client.nodes import Nodes, outcome_unknown
 from penstock.client.wire import error_of, to_stream
 from penstock.errors import OverloadError, PenstockError
@@ -27,6 +30,8 @@ from penstock.errors import OverloadError, PenstockError
 _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
 #: seconds of silence with writes under way after which the others are asked who leads
 _SILENCE = 0.5
+#: seconds after an `append` in which the next one is awaited, and takes its answer itself
+_LEFT_SECONDS = 1.0
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
 
@@ -54,11 +59,20 @@ class Appender:
         self._nodes, self._table, self._group = nodes, table, group
         self._window, self._patience = window, patience
         self.producer = producer or f"c-{secrets.token_hex(8)}"
-        self._lock = threading.Condition()
+        lock = threading.RLock()
+        self._lock = threading.Condition(lock)
+        #: the connection's thread waits for its turn to read
+        self._turn = threading.Condition(lock)
+        #: somebody reads
+        self._reading = False
+        #: until when the connection's thread leaves reading to those who wait
+        self._left_until = 0.0
+        #: what a caller found out while reading: the connection is of no use ("broken"), or the rest has to be sent again ("again")
+        self._trouble = ""
         #: writes without an answer by their number, in order
         self._open: dict[int, _Open] = {}
         self._sequence = 0
-        self._socket: ClientConnection | None = None
+        self._socket: Line | None = None
         self._closed = False
         self._heard = time.monotonic()
         #: rows that are in the log
@@ -77,6 +91,17 @@ class Appender:
             OverloadError: there is no room for more, for as long as `patience`.
         """
         with self._lock:
+            write = self._submit(data)
+            self._read_on()
+        return write.done
+
+    def _read_on(self) -> None:
+        """With the lock held: have the connection's thread read, because nobody else will."""
+        self._left_until = 0.0
+        self._turn.notify()
+
+    def _submit(self, data: pa.Table) -> _Open:
+        with self._lock:
             if not self._lock.wait_for(lambda: len(self._open) < self._window or self._closed, self._patience):
                 raise OverloadError(f"{len(self._open)} writes have no answer", hint="is there a majority of nodes?")
             if self._closed:
@@ -89,15 +114,43 @@ class Appender:
             if self._socket is not None:
                 self._send(write)
             self._lock.notify_all()
-        return write.done
+        return write
 
     def append(self, data: pa.Table, timeout: float | None = None) -> int:
         """The same, waiting for the answer. Raises PenstockError."""
-        return self.submit(data).result(timeout)
+        write = self._submit(data)
+        self._read_for(write)
+        return write.done.result(timeout)
+
+    def _read_for(self, write: _Open) -> None:
+        """Take answers until *write* has its own, unless somebody reads already; any trouble is the connection's thread's."""
+        with self._lock:
+            self._left_until = time.monotonic() + _LEFT_SECONDS
+            socket = self._socket
+            if self._reading or self._trouble or socket is None:
+                return
+            self._reading = True
+        trouble, end = "", time.monotonic() + _SILENCE
+        try:
+            while not write.done.done() and not trouble:
+                if not self._take(json.loads(socket.recv(end - time.monotonic()))["answers"]):
+                    trouble = "again"
+        except TimeoutError:
+            trouble = ""  # the connection's thread asks who leads
+        except (OSError, ValueError):
+            trouble = "broken"
+        finally:
+            with self._lock:
+                self._reading = False
+                if self._socket is socket:
+                    self._trouble = trouble
+                if trouble or self._open:
+                    self._read_on()
 
     def flush(self) -> int:
         """Wait until every write has its answer; the rows acked so far."""
         with self._lock:
+            self._read_on()
             waiting = [w.done for w in self._open.values()]
         for done in waiting:
             done.exception()
@@ -110,6 +163,7 @@ class Appender:
             self._closed = True
             socket, self._socket = self._socket, None
             self._lock.notify_all()
+            self._read_on()
         if socket is not None:
             socket.close()
         self._thread.join(5)
@@ -119,6 +173,7 @@ class Appender:
         with self._lock:
             self._closed = True
             socket, self._socket = self._socket, None
+            self._read_on()
         self._give_up("this appender was closed")
         if socket is not None:
             socket.close()
@@ -135,8 +190,9 @@ class Appender:
         meta = {"penstock.producer": self.producer, "penstock.seq": str(write.sequence), "penstock.settled": str(next(iter(self._open)))}
         try:
             self._socket.send(to_stream(write.data, meta))
-        except (OSError, WebSocketException):
+        except OSError:
             self._socket = None
+            self._read_on()
 
     # ---------------------------------------------------------------- the connection's thread
 
@@ -171,13 +227,9 @@ class Appender:
             return ""
         return leader.url if leader is not None and leader.url != avoid else ""
 
-    def _connect(self, url: str) -> ClientConnection | None:
+    def _connect(self, url: str) -> Line | None:
         try:
-            socket = connect(
-                f"{url.replace('http', 'ws', 1)}/v1/append?table={self._table}",
-                additional_headers={"Authorization": self._nodes.authorization}, compression=None, max_size=16 << 20, open_timeout=1.0,
-                close_timeout=0.2, ping_interval=None, legacy=True, ssl=self._nodes.context(url),
-            )  # fmt: skip
+            socket = self._nodes.line(url, f"/v1/append?table={self._table}", max_size=16 << 20)
         except InvalidStatus as refused:
             self._refused(refused)
             return None
@@ -185,7 +237,7 @@ class Appender:
             return None
         try:
             hello = json.loads(socket.recv(1.0))
-        except (OSError, WebSocketException, ValueError):
+        except (OSError, ValueError):
             socket.close()
             return None
         if not hello.get("leads"):
@@ -193,21 +245,44 @@ class Appender:
             return None
         self.connects += 1
         with self._lock:
-            self._socket = socket
+            self._socket, self._trouble = socket, ""
             for write in list(self._open.values()):
                 if self._socket is not None:
                     self._send(write)
         return socket
 
-    def _converse(self, socket: ClientConnection, url: str) -> bool:
+    def _my_turn(self, socket: Line) -> str:
+        """Wait until no caller reads or is about to; what one found out. From then on this thread reads."""
+        with self._lock:
+            while not self._trouble and not self._closed and self._socket is socket:
+                left = self._left_until - time.monotonic()
+                if not self._reading and left <= 0:
+                    break
+                self._turn.wait(left if left > 0 else _SILENCE)
+            self._turn.wait_for(lambda: not self._reading)
+            self._reading = True
+            return self._trouble
+
+    def _read_done(self) -> None:
+        with self._lock:
+            self._reading = False
+
+    def _converse(self, socket: Line, url: str) -> bool:
         """Take answers until the connection is of no use any more; whether the node at its other end should be avoided."""
         asked = silent_since = time.monotonic()
         mute = False
         try:
             while True:
+                trouble, answers = self._my_turn(socket), None
                 try:
+                    if trouble:
+                        return trouble == "broken" and not mute
                     answers = json.loads(socket.recv(_SILENCE))["answers"]
                 except TimeoutError:
+                    pass
+                finally:
+                    self._read_done()
+                if answers is None:
                     now = time.monotonic()
                     with self._lock:
                         if self._closed or self._socket is None:
@@ -223,7 +298,7 @@ class Appender:
                     continue
                 if not self._take(answers):
                     return False
-        except (ConnectionClosed, OSError, ValueError):
+        except (OSError, ValueError):
             return not mute
         finally:
             with self._lock:

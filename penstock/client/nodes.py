@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 
 import httpx
 import tenacity
+from websockets.sync.client import ClientConnection, connect
 
+from penstock.client.line import Line
 from penstock.client.wire import error_of
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
 
@@ -37,14 +39,14 @@ class Nodes:
     """Safe to use from several threads."""
 
     def __init__(
-        self, fetch: Callable[[], dict[str, Any]], authorization: str, *, context: ssl.SSLContext | None = None, among_nodes: bool = False
+        self, fetch: Callable[[], dict[str, Any]], authorization: str, *, among_nodes: bool = False, context: ssl.SSLContext | None = None
     ) -> None:
         """
         Args:
             fetch: asks the gateway for groups, nodes and tables.
             authorization: header for the nodes.
-            context: how calls to nodes with TLS check who answers; None: by the machine's authorities.
             among_nodes: use the addresses that nodes have for each other, not those for clients.
+            context: checks the certificates of nodes that speak TLS; None: as the machine does.
         """
         self._fetch, self.authorization, self._among_nodes = fetch, authorization, among_nodes
         self._lock = threading.Lock()
@@ -112,6 +114,18 @@ class Nodes:
         return [self._urls[n] for n in (*nodes["members"], *nodes["learners"]) if n in self._urls]
 
     # ---------------------------------------------------------------- asking
+
+    def line(self, url: str, path: str, *, max_size: int) -> Line:
+        """A WebSocket to the node at *url* that its user reads. Raises OSError, TimeoutError, WebSocketException."""
+        return Line(url + path, self.authorization, context=self._context, max_size=max_size)
+
+    def dial(self, url: str, path: str, **options: Any) -> ClientConnection:
+        """A WebSocket to the node at *url*. Raises OSError, WebSocketException."""
+        return connect(
+            url.replace("http", "ws", 1) + path, additional_headers={"Authorization": self.authorization}, compression=None,
+            open_timeout=1.0, close_timeout=0.2, ping_interval=None, legacy=True,
+            ssl=self._context if url.startswith("https") else None, **options,
+        )  # fmt: skip
 
     def ask(self, url: str, path: str, body: dict[str, Any] | bytes | None = None, *, seconds: float = 10.0) -> Any:
         """GET without a body, else POST; the answer's JSON (bytes for anything else). Raises PenstockError."""

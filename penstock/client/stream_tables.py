@@ -13,6 +13,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -21,6 +22,7 @@ import pyarrow as pa
 from penstock.client.appender import Appender
 from penstock.client.nodes import Nodes
 from penstock.client.result import Result
+from penstock.client.stream_definitions import StreamDefinition
 from penstock.client.table_handles import SINK_KEY, PartitionedTable, StreamTable, TableDefinition, quoted
 from penstock.client.table_subscription import ROW_ID, Executors, Options, TableSubscription, filter_of
 from penstock.client.wire import Rows, from_stream
@@ -115,8 +117,8 @@ class StreamTables(ABC):
         Raises:
             PenstockError: whatever is wrong, naming the argument.
         """
-        if not isinstance(table, TableDefinition):
-            kind = type(table).__name__
+        if not isinstance(table, TableDefinition) or isinstance(table, StreamDefinition):
+            kind = "a stream table" if isinstance(table, (StreamDefinition, StreamTable)) else type(table).__name__
             raise SchemaError(f"table must be an empty table made by penstock.table, not {kind}", code="E_BODY")
         if len(table):
             raise SchemaError(f"table must be empty, it has {len(table)} rows", code="E_BODY", hint="make it from names and types alone")
@@ -125,18 +127,24 @@ class StreamTables(ABC):
         for argument, value in (("cacheLimit", cache_limit),):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise SchemaError(f"{argument} must be an integer, not {value!r}", code="E_BODY")
-        name = self.table_name(table_name)
-        if "." not in table_name and self._default_database() is None:
-            self.execute(f"CREATE DATABASE IF NOT EXISTS {DEFAULT_DATABASE}")
-        group = raft_group if isinstance(raft_group, int) else _text(raft_group)
-        options = [f"raft_group={group}", f"cache_limit={cache_limit}", f"retention_minutes={retention_minutes:g}"]
+        options = [f"retention_minutes={retention_minutes:g}"]
         if key_column is not None:
             keys = [key_column] if isinstance(key_column, str) else list(key_column)
             options.append(f"key_column={_text(', '.join(quoted(k) for k in keys))}")
         options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
         options += [f"filter_column={_text(filter_column)}"] if filter_column is not None else []
         options += [f"timestamp_column={_text(timestamp_column)}"] if timestamp_column is not None else []
-        self.execute(f"CREATE STREAM TABLE {_path(name)} ({table.columns_sql()}) WITH ({', '.join(options)})")
+        return self._make_stream_table(raft_group, table, table_name, cache_limit, options)
+
+    def _make_stream_table(
+        self, raft_group: int | str, table: TableDefinition, table_name: str, cache_limit: int, options: Sequence[str]
+    ) -> StreamTable:
+        name = self.table_name(table_name)
+        if "." not in table_name and self._default_database() is None:
+            self.execute(f"CREATE DATABASE IF NOT EXISTS {DEFAULT_DATABASE}")
+        group = raft_group if isinstance(raft_group, int) else _text(raft_group)
+        inside = ", ".join([f"raft_group={group}", f"cache_limit={cache_limit}", *options])
+        self.execute(f"CREATE STREAM TABLE {_path(name)} ({table.columns_sql()}) WITH ({inside})")
         self._nodes.refresh()
         return StreamTable(self, name)
 
@@ -146,6 +154,88 @@ class StreamTables(ABC):
     ) -> StreamTable:  # fmt: skip
         """`ha_stream_table` under the name and with the arguments of the reference."""
         return self.ha_stream_table(raftGroup, table, tableName, cacheLimit, keyColumn, retentionMinutes, pre_cache=preCache)
+
+    def share(
+        self, table: StreamDefinition, table_name: str, *, raft_group: int | str | None = None, cache_limit: int = 100_000
+    ) -> StreamTable:
+        """Make a stream table that was only defined, for everybody to see: the reference's `share t as name`. Rows are kept as by
+        `haStreamTable`.
+
+        Args:
+            table: from `penstock.streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` or `changelogStreamTable`.
+            table_name: `[database.]name`.
+            raft_group: the group that keeps it; None: the first one there is.
+            cache_limit: most rows in memory on each node.
+
+        Raises:
+            PenstockError: whatever is wrong.
+        """
+        return self._share(table, table_name, raft_group, cache_limit, [])
+
+    def enable_table_share_and_persistence(
+        self, table: StreamDefinition, table_name: str, asyn_write: bool = True, compress: bool = True, cache_size: int | None = None,
+        retention_minutes: float = 1440, flush_mode: int = 0, pre_cache: int | None = None, cache_purge_time_column: str | None = None,
+        cache_purge_interval: str | timedelta | None = None, cache_retention_time: str | timedelta | None = None, *,
+        raft_group: int | str | None = None,
+    ) -> StreamTable:  # fmt: skip
+        """The same, saying when a row counts as kept and what stays in memory.
+
+        Args:
+            table: as for `share`.
+            table_name: `[database.]name`.
+            asyn_write: `append` does not wait for the log; what is under way is lost with the program.
+            compress: nodes compress their files.
+            cache_size: most rows in memory on each node; None: 100,000, the most there may be.
+            retention_minutes: how long rows are kept.
+            flush_mode: 1: Kafka syncs each record to disk before it counts.
+            pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
+            cache_purge_time_column: rows leave memory by this time …
+            cache_purge_interval: … once the oldest is so much older than the newest (`"7h"`, or a timedelta) …
+            cache_retention_time: … and those stay that are at most so much older.
+            raft_group: the group that keeps it; None: the first one there is.
+
+        Raises:
+            PenstockError: whatever is wrong.
+        """
+        options = [f"async_write={asyn_write}", f"compress={compress}", f"retention_minutes={retention_minutes:g}"]
+        options += [f"flush_mode={flush_mode}"]
+        options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
+        options += [f"cache_purge_time_column={_text(cache_purge_time_column)}"] if cache_purge_time_column is not None else []
+        options += [f"cache_purge_interval={_duration(cache_purge_interval)}"] if cache_purge_interval is not None else []
+        options += [f"cache_retention_time={_duration(cache_retention_time)}"] if cache_retention_time is not None else []
+        return self._share(table, table_name, raft_group, 100_000 if cache_size is None else cache_size, options)
+
+    def enableTableShareAndPersistence(  # noqa: N802
+        self, table: StreamDefinition, tableName: str, asynWrite: bool = True, compress: bool = True,  # noqa: N803
+        cacheSize: int | None = None, retentionMinutes: float = 1440, flushMode: int = 0, preCache: int | None = None,  # noqa: N803
+        cachePurgeTimeColumn: str | None = None, cachePurgeInterval: str | timedelta | None = None,  # noqa: N803
+        cacheRetentionTime: str | timedelta | None = None,  # noqa: N803
+    ) -> StreamTable:  # fmt: skip
+        """`enable_table_share_and_persistence` under the name and with the arguments of the reference."""
+        return self.enable_table_share_and_persistence(
+            table, tableName, asynWrite, compress, cacheSize, retentionMinutes, flushMode, preCache, cachePurgeTimeColumn,
+            cachePurgeInterval, cacheRetentionTime,
+        )  # fmt: skip
+
+    def _share(
+        self, table: StreamDefinition, table_name: str, raft_group: int | str | None, cache_limit: int, options: Sequence[str]
+    ) -> StreamTable:
+        if not isinstance(table, StreamDefinition):
+            hint = "penstock.streamTable, keyedStreamTable, latestKeyedStreamTable and changelogStreamTable make some"
+            raise SchemaError(f"only a stream table can be shared, not {type(table).__name__}", code="E_BODY", hint=hint)
+        if raft_group is None:
+            groups = self._nodes.groups()
+            raft_group = groups[0]["id"] if groups else 2  # without any, the gateway says what is missing
+        made = self._make_stream_table(raft_group, table, table_name, cache_limit, [*table.options_sql(), *options])
+        if table.values:
+            made.append(table.values)
+        return made
+
+    def get_stream_table_changelog(self, table: str | StreamTable) -> Result:
+        """All rows in memory of a changelog with their `changelog_type`. Raises SchemaError: it is none."""
+        return (table if isinstance(table, StreamTable) else self.stream_table(table)).changelog()
+
+    getStreamTableChangelog = get_stream_table_changelog  # noqa: N815
 
     def stream_table(self, name: str) -> StreamTable:
         """A stream table that exists. Raises CatalogError."""
@@ -170,6 +260,7 @@ class StreamTables(ABC):
         self, server: str | None, table_name: str, action_name: str = "", offset: int = -1, handler: Handler | Any = None,
         msg_as_table: bool = False, batch_size: int = 0, throttle: float = 1.0, hash: int = -1, reconnect: bool = False,
         filter: Any = None, persist_offset: bool = False, time_trigger: bool = False, handler_need_msg_id: bool = False,
+        raft_group: int | str | None = None,
     ) -> TableSubscription:  # fmt: skip
         """Have *handler* called with rows as they come.
 
@@ -188,6 +279,8 @@ class StreamTables(ABC):
             persist_offset: the group keeps how far rows are processed.
             time_trigger: call every *throttle* seconds, rows or not.
             handler_need_msg_id: the handler gets the id of the last row as well.
+            raft_group: programs that subscribe with the same group, table and action stand in for each other: one of them gets the rows,
+                and when it is gone the next one, from the row behind what was processed. Implies *reconnect* and *persist_offset*.
 
         Raises:
             PenstockError: the table, the offset or the filter is wrong, or there is such a subscription already (`E_SUBSCRIPTION_EXISTS`).
@@ -195,13 +288,15 @@ class StreamTables(ABC):
         if handler is None:
             raise SchemaError("a subscription needs a handler", code="E_BODY", hint="a function, or a table")
         call = handler if callable(handler) else handler.append
+        shared = int(self._nodes.group(raft_group)["id"]) if raft_group is not None else None
+        reconnect, persist_offset = reconnect or shared is not None, persist_offset or shared is not None
         if not reconnect:
             warnings.warn("without reconnect=True the subscription ends with its leader", stacklevel=2)
         name = self.table_name(table_name)
         group = self._nodes.group_of(name)
         options = Options(
             msg_as_table or hasattr(handler, "append") or hasattr(getattr(handler, "__self__", None), "append"), batch_size, throttle,
-            hash, reconnect, filter_of(filter), persist_offset, time_trigger, handler_need_msg_id,
+            hash, reconnect, filter_of(filter), persist_offset, time_trigger, handler_need_msg_id, shared,
         )  # fmt: skip
         key = (name.lower(), action_name)
         with self._stream_lock:
@@ -219,14 +314,17 @@ class StreamTables(ABC):
         self, server: str | None, tableName: str, actionName: str = "", offset: int = -1, handler: Handler | Any = None,  # noqa: N803
         msgAsTable: bool = False, batchSize: int = 0, throttle: float = 1.0, hash: int = -1, reconnect: bool = False,  # noqa: N803
         filter: Any = None, persistOffset: bool = False, timeTrigger: bool = False, handlerNeedMsgId: bool = False,  # noqa: N803
+        raftGroup: int | str | None = None,  # noqa: N803
     ) -> str:  # fmt: skip
         """`subscribe_table` under the name and with the arguments of the reference; the subscription's topic."""
         return self.subscribe_table(
             server, tableName, actionName, offset, handler, msgAsTable, batchSize, throttle, hash, reconnect, filter, persistOffset,
-            timeTrigger, handlerNeedMsgId,
+            timeTrigger, handlerNeedMsgId, raftGroup,
         ).topic  # fmt: skip
 
-    def unsubscribe_table(self, server: str | None, table_name: str, action_name: str = "", remove_offset: bool = True) -> None:
+    def unsubscribe_table(
+        self, server: str | None, table_name: str, action_name: str = "", remove_offset: bool = True, raft_group: int | str | None = None
+    ) -> None:
         """End a subscription, whoever has made it and whichever node it is at.
 
         Args:
@@ -234,28 +332,36 @@ class StreamTables(ABC):
             table_name: `[database.]name`.
             action_name: as in `subscribe_table`.
             remove_offset: forget how far it was.
+            raft_group: as in `subscribe_table`; the subscription ends in all its programs.
 
         Raises:
-            CatalogError: there is none (`E_NO_SUBSCRIPTION`).
+            CatalogError: there is none (`E_NO_SUBSCRIPTION`), or its raftGroup is another one (`E_RAFT_GROUP`).
         """
         name = self.table_name(table_name)
         with self._stream_lock:
-            own = self._subscriptions.pop((name.lower(), action_name), None)
+            own = self._subscriptions.get((name.lower(), action_name))
         running = own is not None and not own.wait(0)
         urls = [self._nodes.url(server)] if server else self._of_group(name)
-        body = {"table": name, "action": action_name, "remove_offset": remove_offset}
+        body = {"table": name, "action": action_name, "remove_offset": remove_offset, "raft_group": raft_group}
         try:
             self._nodes.ask_any([*urls, *self._of_group(name)], "/v1/unsubscribe", body)
-        except CatalogError as error:
+        except PenstockError as error:
+            if error.code == "E_RAFT_GROUP":
+                own = None  # it goes on
             if error.code != "E_NO_SUBSCRIPTION" or not running:
                 raise
         finally:
             if own is not None:
+                with self._stream_lock:
+                    self._subscriptions.pop((name.lower(), action_name), None)
                 own.close()
 
-    def unsubscribeTable(self, server: str | None, tableName: str, actionName: str = "", removeOffset: bool = True) -> None:  # noqa: N802, N803
+    def unsubscribeTable(  # noqa: N802
+        self, server: str | None, tableName: str, actionName: str = "", removeOffset: bool = True,  # noqa: N803
+        raftGroup: int | str | None = None,  # noqa: N803
+    ) -> None:  # fmt: skip
         """`unsubscribe_table` under the name of the reference."""
-        self.unsubscribe_table(server, tableName, actionName, removeOffset)
+        self.unsubscribe_table(server, tableName, actionName, removeOffset, raftGroup)
 
     def subscription(self, topic: str) -> TableSubscription:
         """A running subscription of this connection by its topic. Raises CatalogError."""
@@ -397,9 +503,8 @@ class StreamTables(ABC):
     def _nodes(self) -> Nodes:
         with self._stream_lock:
             if self._nodes_made is None:
-                self._nodes_made = Nodes(
-                    lambda: json.loads(self._send("/v1/groups", None, "", {}).content), self._header(), context=self._context
-                )
+                fetch = lambda: json.loads(self._send("/v1/groups", None, "", {}).content)  # noqa: E731
+                self._nodes_made = Nodes(fetch, self._header(), context=self._context)
             return self._nodes_made
 
     @property
@@ -428,6 +533,11 @@ def _database(name: str) -> str:
 
 def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _duration(given: str | timedelta) -> str:
+    """As SQL has it; the reference's units are upper case."""
+    return f"{given // timedelta(milliseconds=1)}a" if isinstance(given, timedelta) else _text(given.lower())
 
 
 def _path(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 #: types of the reference's scripts by their names here
 _TYPES = {
     "SYMBOL": "VARCHAR(64)", "STRING": "VARCHAR(256)", "LONG": "BIGINT", "SHORT": "SMALLINT", "CHAR": "TINYINT",
-    "NANOTIMESTAMP": "TIMESTAMP", "DATETIME": "TIMESTAMP", "DATE": "TIMESTAMP", "VARCHAR": "VARCHAR(256)",
+    "NANOTIMESTAMP": "TIMESTAMP", "DATETIME": "TIMESTAMP", "DATE": "TIMESTAMP", "VARCHAR": "VARCHAR(256)", "TIME": "INT", "SECOND": "INT",
+    "MINUTE": "INT", "NANOTIME": "BIGINT",
     "NCHAR": "NCHAR(64)", "VARBINARY": "VARBINARY(256)",
 }  # fmt: skip
 #: second column of a table made by `createPartitionedTable`, so that rows of one time are different rows
 SINK_KEY = "row_id"
+#: first column of a stream table that was defined without a time: when the row came
+ARRIVED = "arrived"
+#: last column of a changelog: N or U
+CHANGELOG_TYPE = "changelog_type"
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -77,18 +83,37 @@ class StreamTable:
             name: `database.table`.
         """
         self._client, self.name = client, name
-        self._schema: pa.Schema | None = None
+        self._known: dict[str, Any] | None = None
         self._appender: Appender | None = None
         self._lock = threading.Lock()
+        #: appends that nobody has waited for
+        self._unseen: deque[Future[int]] = deque()
 
     def append(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> int:
         """Append rows and return their number when they are in the log for good (those with a known key count, but are left out).
+
+        A table made with asynWrite does not wait: rows that have no answer yet are lost when this program dies, and what went wrong with
+        them is raised by a later `append`, or by `flush`.
 
         Raises:
             SchemaError: a row does not fit.
             RemoteError: `E_NO_QUORUM`: fewer nodes than a majority are there.
         """
-        return self.submit(rows).result()
+        data = arrow_rows(rows, self.schema)
+        if not self._description["meta"]["asynWrite"]:
+            return self.appender.append(data)
+        self._look_back()
+        self._unseen.append(self.appender.submit(data))
+        return int(data.num_rows)
+
+    def flush(self) -> None:
+        """Wait until all rows are in the log. Raises PenstockError: some are not."""
+        self.appender.flush()
+        self._look_back()
+
+    def _look_back(self) -> None:
+        while self._unseen and self._unseen[0].done():
+            self._unseen.popleft().result()
 
     def submit(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> Future[int]:
         """The same without waiting: many writes under way keep their order."""
@@ -97,10 +122,14 @@ class StreamTable:
     @property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them, without row_id."""
-        if self._schema is None:
-            found = self._client.describe_table(self.name)
-            self._schema = found["schema"]
-        return self._schema
+        found: pa.Schema = self._description["schema"]
+        return found
+
+    @property
+    def _description(self) -> dict[str, Any]:
+        if self._known is None:
+            self._known = self._client.describe_table(self.name)
+        return self._known
 
     @property
     def appender(self) -> Appender:
@@ -112,6 +141,26 @@ class StreamTable:
     def rows(self, *, node: str | None = None) -> Result:
         """The rows in memory on the leader, or on *node*; `row_id` is their index."""
         return self._client.memory_rows(self.name, node=node)
+
+    def select(self, *, node: str | None = None) -> Result:
+        """What `select * from` it shows in the reference: the rows in memory with the columns that it was defined with. Of a changelog only
+        the newest row of each key.
+        """
+        meta, rows = self._description["meta"], self.rows(node=node).table
+        own = [n for n in rows.column_names if n != SINK_KEY and n not in (meta["statusColumn"], ARRIVED if _stamped(meta) else None)]
+        if meta["keyRule"] == "changelog":
+            keys = [rows.column(name).to_pylist() for name in meta["keyColumn"]]
+            newest = {key: i for i, key in enumerate(zip(*keys, strict=True))}
+            rows = rows.take(sorted(newest.values()))
+        return Result(rows.select(own))
+
+    def changelog(self, *, node: str | None = None) -> Result:
+        """All rows in memory of a changelog, with `changelog_type` in front. Raises SchemaError: it is none."""
+        meta, rows = self._description["meta"], self.rows(node=node).table
+        if meta["statusColumn"] is None:
+            raise SchemaError(f"{self.name} is no changelog", code="E_BODY", hint="changelogStreamTable makes one")
+        hidden = (SINK_KEY, meta["statusColumn"], ARRIVED if _stamped(meta) else None)
+        return Result(rows.select([meta["statusColumn"], *(n for n in rows.column_names if n not in hidden)]))
 
     def meta(self, *, node: str | None = None) -> dict[str, Any]:
         """Sizes and positions: `getPersistenceMeta`."""
@@ -126,6 +175,11 @@ class StreamTable:
 
     def __len__(self) -> int:
         return int(self.meta()["totalSize"])
+
+
+def _stamped(meta: Mapping[str, Any]) -> bool:
+    """Whether the first column is one that nobody defined."""
+    return bool(meta["timestampColumn"] == ARRIVED)
 
 
 class PartitionedTable:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from websockets.exceptions import ConnectionClosed, WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from penstock.client.nodes import Nodes
 from penstock.client.result import Result
@@ -46,6 +46,7 @@ class Options:
     persist_offset: bool = False
     time_trigger: bool = False
     handler_need_msg_id: bool = False
+    raft_group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ class TableSubscription:
         self.served_by = ""
         self.error: PenstockError | None = None
         self.cancelled = False
+        #: whether rows come here; with a raft_group they come to one of several programs at a time
+        self.executes = options.raft_group is None
         self.stat = Statistics()
         self._socket: ClientConnection | None = None
         self._closed = False
@@ -159,7 +162,7 @@ class TableSubscription:
                 try:
                     return self._connect(url)
                 except PenstockError as error:
-                    if error.code != "E_NODE_DOWN":
+                    if error.code not in ("E_NODE_DOWN", "E_NOT_LEADER"):
                         raise
                     failed = error
             time.sleep(_LONG_PAUSE)
@@ -168,13 +171,10 @@ class TableSubscription:
     def _connect(self, url: str) -> ClientConnection:
         """Raises RemoteError (`E_NODE_DOWN`) when nobody answers there, else what the node says."""
         try:
-            socket = connect(
-                f"{url.replace('http', 'ws', 1)}/v1/subscribe", additional_headers={"Authorization": self._nodes.authorization},
-                compression=None, max_size=None, open_timeout=1.0, close_timeout=0.2, ping_interval=None, max_queue=16, legacy=True,
-                ssl=self._nodes.context(url),
-            )  # fmt: skip
+            socket = self._nodes.dial(url, "/v1/subscribe", max_size=None, max_queue=16)
             offset = self._asked if self.next < 0 else self.next
             hello = {"table": self.table, "action": self.action, "id": self._id, "offset": offset, "filter": self.options.filter}
+            hello |= {"raft_group": self.options.raft_group} if self.options.raft_group is not None else {}
             socket.send(json.dumps({**hello, "resume": self.next >= 0}))
             answer = json.loads(socket.recv(2.0))
         except (OSError, WebSocketException, TimeoutError) as away:
@@ -182,11 +182,11 @@ class TableSubscription:
         if answer["type"] == "error":
             socket.close()
             raise error_of(answer)
-        if self.next < 0:
+        if self.next < 0 and self.options.raft_group is None:
             self.next = int(answer["from"])
         self.topic, self.served_by = answer["topic"], url
         self.stat.connects += 1
-        if self.options.persist_offset and self._processed > self._confirmed:
+        if self.options.persist_offset and self.options.raft_group is None and self._processed > self._confirmed:
             self._tell(socket, self._processed)
         return socket
 
@@ -225,7 +225,7 @@ class TableSubscription:
                 try:
                     return self._connect(url)
                 except PenstockError as error:
-                    if error.code not in ("E_NODE_DOWN", "E_NO_TABLE", "E_SUBSCRIPTION_EXISTS"):
+                    if error.code not in ("E_NODE_DOWN", "E_NO_TABLE", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"):
                         raise
                     if error.code == "E_NO_TABLE" and "no copy" not in error.message and self._gone(error):
                         raise
@@ -270,7 +270,11 @@ class TableSubscription:
                     return ""
                 if kind == "error":
                     raise error_of(found)
-                if kind == "idle":
+                if kind == "executes":
+                    self._begin_executing(socket, int(found["from"]))
+                elif kind == "standby":
+                    self._stand_by()
+                elif kind == "idle":
                     self.next = max(self.next, int(found["next"]))
                 elif kind == "processed":
                     self._confirmed = max(self._confirmed, int(found["row"]))
@@ -282,6 +286,24 @@ class TableSubscription:
             # time spent in handlers is not the node's silence
             heard += time.monotonic() - began
         return ""
+
+    def _begin_executing(self, socket: ClientConnection, first: int) -> None:
+        """It is this program's turn: rows come from *first* on."""
+        self.executes = True
+        if self.next != first:
+            self._drop_waiting(first)
+        elif self._processed > self._confirmed:
+            self._tell(socket, self._processed)
+
+    def _stand_by(self) -> None:
+        """Another program gets the rows: those that wait here for their call are among them."""
+        if self.executes or self.next >= 0:
+            self.executes = False
+            self._drop_waiting(-1)
+
+    def _drop_waiting(self, next_: int) -> None:
+        self._waiting, self._count = [], 0
+        self.next, self._processed, self._confirmed = next_, -1, -1
 
     def _patience(self, heard: float) -> float:
         """Seconds until something has to be done without a message."""
@@ -312,6 +334,8 @@ class TableSubscription:
 
     def _hand_over(self) -> None:
         """Call the handler if it is time."""
+        if not self.executes:
+            return
         o = self.options
         now = time.monotonic()
         if o.batch_size <= 0:
@@ -381,6 +405,7 @@ class TableSubscription:
             "connects": stat.connects, "offset": self._asked, "msgAsTable": o.msg_as_table, "batchSize": o.batch_size,
             "throttle": o.throttle, "hash": o.hash, "reconnect": o.reconnect, "filter": dict(o.filter) if o.filter else None,
             "persistOffset": o.persist_offset, "timeTrigger": o.time_trigger, "handlerNeedMsgId": o.handler_need_msg_id,
+            "raftGroup": o.raft_group, "executes": self.executes,
         }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class RunningMesh:
 
     def node_url(self, alias: str) -> str:
         """Where a node of stream tables serves."""
-        scheme = self.gateway_url.partition(":")[0]
+        scheme = "https" if self.gateway_url.startswith("https") else "http"
         return f"{scheme}://127.0.0.1:{self.state()['ports'][alias.lower()]}"
 
     @property

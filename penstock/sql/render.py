@@ -141,6 +141,16 @@ def _(s: st.CreateStreamTable) -> str:
     inside += [f"pre_cache = {o.pre_cache}"] if o.pre_cache is not None else []
     inside += [f"filter_column = {value(o.filter_column)}"] if o.filter_column else []
     inside += [f"timestamp_column = {value(o.timestamp_column)}"] if o.timestamp_column else []
+    inside += [f"key_rule = {value(o.key_rule)}"] if o.key_rule != "first" else []
+    if o.time_column:
+        inside.append(f"time_column = {value(', '.join(quote_name(c) for c in o.time_column))}")
+    inside += [f"status_column = {value(o.status_column)}"] if o.status_column else []
+    inside += ["async_write = TRUE"] if o.async_write else []
+    inside += ["compress = FALSE"] if not o.compress else []
+    inside += [f"flush_mode = {o.flush_mode}"] if o.flush_mode else []
+    inside += [f"cache_purge_time_column = {value(o.cache_purge_time_column)}"] if o.cache_purge_time_column else []
+    inside += [f"cache_purge_interval = {o.cache_purge_interval}"] if o.cache_purge_interval else []
+    inside += [f"cache_retention_time = {o.cache_retention_time}"] if o.cache_retention_time else []
     head = _words("CREATE STREAM TABLE", _if("IF NOT EXISTS", s.if_not_exists), name(s.table), _columns(s.columns))
     return _words(head, f"WITH {_joined(inside)}")
 

@@ -154,7 +154,10 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class StreamTableOptions:
-    """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was written."""
+    """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was written.
+
+    The last three go together: rows leave memory by the time in a column, once the oldest is older than the interval.
+    """
 
     raft_group: int | str
     cache_limit: int
@@ -163,6 +166,15 @@ class StreamTableOptions:
     pre_cache: int | None = None
     filter_column: str | None = None
     timestamp_column: str | None = None
+    key_rule: str = "first"
+    time_column: tuple[str, ...] = ()
+    status_column: str | None = None
+    async_write: bool = False
+    compress: bool = True
+    flush_mode: int = 0
+    cache_purge_time_column: str | None = None
+    cache_purge_interval: Duration | None = None
+    cache_retention_time: Duration | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         leaders = Leaders(
             settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds,
-            ca=settings.tls_ca,
+            tls.client(settings.tls_ca),
         )  # fmt: skip
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders)
         views = Views(settings, catalog, client, appenders, bus)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import base64
 import itertools
 import secrets
+import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
@@ -25,7 +25,6 @@ import pyarrow as pa
 import redis
 import tenacity
 
-from penstock import tls
 from penstock.catalog.model import Table
 from penstock.catalog.view import Catalog
 from penstock.client.nodes import Nodes, patience_is_over
@@ -53,15 +52,18 @@ class Leaders:
     """Who leads which group, and asking them. One per process; thread-safe."""
 
     def __init__(
-        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float, *,
-        ca: Path | None,
+        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float,
+        context: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
-        """`patience`: seconds to go on trying until a write's outcome is known."""
+        """
+        Args:
+            patience: seconds to go on trying until a write's outcome is known.
+            context: for nodes that speak TLS.
+        """
         registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(
-            lambda: registry.described(groups, catalog(), registry.urls), f"Basic {basic}", context=tls.client(ca), among_nodes=True
-        )
+        fetch = lambda: registry.described(groups, catalog(), registry.urls)  # noqa: E731
+        self._nodes = Nodes(fetch, f"Basic {basic}", among_nodes=True, context=context)
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")
 

@@ -22,6 +22,7 @@ from penstock.clock import SystemClock
 from penstock.health import Health
 from penstock.log import configure, get
 from penstock.presence import Registry
+from services.tables.direct import Direct
 from services.tables.election import Election, Standing
 from services.tables.inlets import Inlets
 from services.tables.keeper import Keeper
@@ -67,9 +68,8 @@ class Writer(threading.Thread):
     def _work(session: Session) -> bool:
         try:
             return session.work()
-        except Exception as bug:
+        except Exception:
             log.exception("a write could not be sent", table=session.replica.name)
-            session.end(f"a bug: {type(bug).__name__}")
             return False
 
 
@@ -99,8 +99,12 @@ async def _serve(settings: TablesSettings) -> int:
     ):
         health.ready("catalog")
         keeper = Keeper(settings, groups, catalog, admin, clock, loop)
-        election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group)
-        server = Server(settings, catalog, keeper, election, registry, clock)
+        # what wants TLS or a login is librdkafka's
+        plain = settings.kafka_security == "PLAINTEXT"
+        direct = Direct(admin, clock, f"tables-{settings.alias}-direct", settings.ack_timeout) if plain else None
+        election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group, direct)
+        trusted = tls.client(settings.tls_ca)
+        server = Server(settings, catalog, keeper, election, registry, clock, trusted)
         writer = Writer(election)
         election.wake_writer = writer.wake
         election.on_change = lambda: _soon(loop, server.wake)
@@ -108,12 +112,12 @@ async def _serve(settings: TablesSettings) -> int:
         keeper.start()
         runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port, ssl_context=tls.server(settings), backlog=1024, reuse_address=True).start()
+        await web.TCPSite(runner, settings.host, settings.port, backlog=1024, reuse_address=True, ssl_context=tls.server(settings)).start()
         health.ready("socket")
         writer.start()
         election.start()
         basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}", tls.client(settings.tls_ca)).run())
+        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}", trusted).run())
         inlets = asyncio.create_task(Inlets(settings, catalog, keeper, election, admin).run())
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)
@@ -123,6 +127,8 @@ async def _serve(settings: TablesSettings) -> int:
                 await task
         await server.close()
         await runner.cleanup()
+        if direct is not None:
+            direct.close()
         await asyncio.to_thread(writer.stop)
         await asyncio.to_thread(keeper.stop)
     return status

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.errors import StateError
 
 _NAME = re.compile(r"(\d{16})-(\d{16})-(\d{1,16})-(\d{1,16})\.arrow\Z")
-_WRITE = pa.ipc.IpcWriteOptions(compression="lz4")
+_PLAIN, _SMALL = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +96,12 @@ class Segment:
         return Chunk(self.first, batch, self.oldest, self.newest)
 
 
-def write(directory: Path, chunk: Chunk) -> Segment:
+def write(directory: Path, chunk: Chunk, compress: bool = True) -> Segment:
     """Put a chunk into a file of its own."""
+    options = _SMALL if compress else _PLAIN
     name = f"{chunk.first:016d}-{chunk.next:016d}-{chunk.oldest}-{chunk.newest}.arrow"
     path, fresh = directory / name, directory / f"{name}.new"
-    with pa.OSFile(str(fresh), "wb") as sink, pa.ipc.new_file(sink, chunk.batch.schema, options=_WRITE) as writer:
+    with pa.OSFile(str(fresh), "wb") as sink, pa.ipc.new_file(sink, chunk.batch.schema, options=options) as writer:
         writer.write_batch(chunk.batch)
     os.replace(fresh, path)
     return Segment(chunk.first, chunk.next, chunk.oldest, chunk.newest, path)

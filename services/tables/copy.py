@@ -12,18 +12,21 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from penstock.catalog.model import KeyRule, Table
 from penstock.errors import BusError
 from penstock.log import get
+from penstock.sql.plan import TICKS_PER_SECOND
 from services.tables import chunk as files
 from services.tables.chunk import Chunk, Segment, join
+from services.tables.keys import Keys
 from services.tables.stamp import Fence, Part, Producers
 
 log = get(__name__)
@@ -35,6 +38,7 @@ _MERGE, _MERGED_ROWS = 8, 500_000
 _MERGED_PART = 20
 #: segments that readers have open
 _OPEN = 4
+_MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,23 @@ class Shape:
     pre_cache: int
     flush_rows: int
     max_producers: int
+    key_rule: KeyRule = "first"
+    time_columns: tuple[str, ...] = ()
+    #: column, and ticks: rows older than `keep` leave memory once the oldest is older than `every`
+    purge: tuple[str, int, int] | None = None
+    compress: bool = True
+
+    @classmethod
+    def of(cls, table: Table, flush_rows: int, max_producers: int) -> Shape:
+        """As the catalog says."""
+        made = table.replicated
+        assert made is not None
+        ticks, purge = TICKS_PER_SECOND[table.precision], made.purge
+        return cls(
+            table.id, made.cache_limit, int(made.retention_minutes * _MINUTE_MS), made.key_columns,
+            made.cache_limit if made.pre_cache is None else made.pre_cache, flush_rows, max_producers, made.key_rule, made.time_columns,
+            (purge.column, purge.every_ms * ticks // 1000, purge.keep_ms * ticks // 1000) if purge is not None else None, made.compress,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,8 +96,8 @@ class Copy:
         self.producers = Producers(shape.max_producers)
         #: index that the next row gets; how many rows the table ever had
         self.next = 0
-        #: key → row, oldest first; empty without key columns
-        self.keys: dict[Any, int] = {}
+        #: empty without key columns
+        self.keys = Keys(shape.key_columns, shape.key_rule, shape.time_columns)
         self._dirty = False
         self._open = lru_cache(maxsize=_OPEN)(Segment.read)
         self._load()
@@ -90,8 +111,7 @@ class Copy:
                 log.warning("rows are missing in the log, older ones are given up", next=self.next, first=chunk.first)
                 self._give_up()
                 self.next = chunk.first
-            if self.shape.key_columns:
-                self.keys.update(zip(keys_of(chunk.batch, self.shape.key_columns), range(chunk.first, chunk.next), strict=True))
+            self.keys.note(chunk.batch, chunk.first)
             self._memory.append(chunk)
             self._unsaved.append(chunk)
             self.next = chunk.next
@@ -118,7 +138,22 @@ class Copy:
         chunks[-_JOIN:] = [join(chunks[-_JOIN:])]
 
     def _evict(self) -> None:
-        first = self.next - self.shape.cache_limit
+        self._forget(self.next - self.shape.cache_limit)
+        purge = self.shape.purge
+        if purge is None or not self._memory:
+            return
+        column, every, keep = purge
+        newest = int(_ticks(self._memory[-1], column)[-1])
+        if newest - int(_ticks(self._memory[0], column)[0]) < every:
+            return
+        for chunk in list(self._memory):
+            young = np.flatnonzero(_ticks(chunk, column) >= newest - keep)
+            if len(young):
+                self._forget(chunk.first + int(young[0]))
+                return
+
+    def _forget(self, first: int) -> None:
+        """Rows before *first* leave memory."""
         gone = 0
         while gone < len(self._memory) and self._memory[gone].next <= first:
             gone += 1
@@ -228,7 +263,7 @@ class Copy:
 
     def finish_flush(self, flush: Flush) -> None:
         """Write the file, then the position."""
-        made = files.write(self._directory, flush.chunk) if flush.chunk is not None else None
+        made = files.write(self._directory, flush.chunk, self.shape.compress) if flush.chunk is not None else None
         with self._lock:
             if made is not None and self._saving is flush.chunk:
                 self._segments.append(made)
@@ -257,7 +292,7 @@ class Copy:
             tail.reverse()
         if len(tail) < _MERGE:
             return
-        merged = files.write(self._directory, join([s.read() for s in tail]))
+        merged = files.write(self._directory, join([s.read() for s in tail]), self.shape.compress)
         with self._lock:
             if self._segments[-len(tail) :] != tail:  # retention came in between
                 merged.path.unlink(missing_ok=True)
@@ -277,11 +312,7 @@ class Copy:
                 while chunks and chunks[0].newest < before:
                     del chunks[0]
             earliest = self.earliest
-            while self.keys:
-                key, row = next(iter(self.keys.items()))
-                if row >= earliest:
-                    break
-                del self.keys[key]
+            self.keys.forget_before(earliest)
         for segment in old:
             segment.path.unlink(missing_ok=True)
         return earliest - start
@@ -337,9 +368,7 @@ class Copy:
         self._fill_memory()
         if self.shape.key_columns:
             for segment in found:
-                self.keys.update(
-                    zip(keys_of(segment.read().batch, self.shape.key_columns), range(segment.first, segment.next), strict=True)
-                )
+                self.keys.note(segment.read().batch, segment.first)
 
     def _fill_memory(self) -> None:
         """The newest rows back into memory, `pre_cache` of them."""
@@ -347,12 +376,13 @@ class Copy:
         for segment in self._segments:
             if segment.next > first:
                 self._memory.append(segment.read().since(first).own())
+        self._evict()
 
 
-def keys_of(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterable[Any]:
-    """The key of each row: a value, or a tuple of several columns."""
-    lists = [batch.column(name).to_pylist() for name in columns]
-    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+def _ticks(chunk: Chunk, column: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A time column; rows without a time count as the oldest."""
+    found: np.ndarray[Any, np.dtype[np.int64]] = chunk.batch.column(column).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def gone(row: int, earliest: int) -> BusError:

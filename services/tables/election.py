@@ -23,6 +23,7 @@ from penstock.lease import Lease
 from penstock.log import get
 from penstock.presence import Presence, Registry
 from penstock.raft import Group
+from services.tables.direct import Direct
 from services.tables.replica import Replica
 from services.tables.session import Session, Term
 from services.tables.settings import TablesSettings
@@ -65,15 +66,16 @@ class Election(threading.Thread):
 
     def __init__(
         self, settings: TablesSettings, groups: tuple[Group, ...], client: redis.Redis, registry: Registry, bus: Publisher, clock: Clock,
-        loop: asyncio.AbstractEventLoop, replicas: Callable[[int], list[Replica]],
+        loop: asyncio.AbstractEventLoop, replicas: Callable[[int], list[Replica]], direct: Direct | None = None,
     ) -> None:  # fmt: skip
         """
         Args:
+            direct: for sessions.
             replicas: of a group, as they are now.
         """
         super().__init__(name="election", daemon=True)
         self._settings, self._redis, self._registry, self._bus, self._clock = settings, client, registry, bus, clock
-        self._loop, self._replicas = loop, replicas
+        self._loop, self._replicas, self._direct = loop, replicas, direct
         #: called when there are writes to send, and when somebody else leads a group, or nobody; set before the start
         self.wake_writer: Callable[[], None] = _nothing
         self.on_change: Callable[[], None] = _nothing
@@ -129,7 +131,7 @@ class Election(threading.Thread):
     def _take_turn(self) -> None:
         leads = {g: s.term.epoch for g, s in self.standings.items() if s.term is not None and s.term.opened}
         tables = tuple(r.table.id for g in self.standings for r in self._replicas(g))
-        self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads, self._settings.client_url))
+        self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads, self._settings.url_for_clients))
         alive = tuple(self._registry.alive(self._nodes))
         for standing in self.standings.values():
             dead = standing.leader if (standing.group.id, standing.epoch) in self._dead else ""
@@ -209,6 +211,7 @@ class Election(threading.Thread):
             session = Session(
                 replica, term, self._bus, self._clock, self._loop, max_bytes=self._settings.max_pending_bytes,
                 wake=self.wake_writer, on_over=lambda why: self._ask_to_end(standing, term, why),
+                direct=self._direct,
             )  # fmt: skip
             session.refuses = standing.missing()
             term.expect(replica.table.id)

@@ -6,6 +6,7 @@ Two threads: one reads the logs of all tables, one writes files. Refused: anythi
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import shutil
 import threading
 import time
@@ -14,7 +15,7 @@ from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import Clock, milliseconds
-from penstock.errors import BusError
+from penstock.errors import BusError, ConfigError
 from penstock.log import get
 from penstock.raft import Group
 from services.tables.copy import Copy, Shape
@@ -24,7 +25,6 @@ from services.tables.settings import TablesSettings
 
 log = get(__name__)
 _QUEUE_BYTES = 16 << 20
-_MINUTE_MS = 60_000
 #: the log is not read further while a table has this many times `flush_rows` waiting for a file
 _BEHIND = 4
 _RETRY_SECONDS = 0.3
@@ -46,6 +46,13 @@ class Keeper:
         self._clock, self._loop = clock, loop
         self._directory = settings.directory
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._claim = open(self._directory / "lock", "w", encoding="utf-8")  # noqa: SIM115  held as long as the node lives
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                f"{self._directory} holds the copies of another node that runs", hint="PENSTOCK_TABLES_PERSISTENCE_DIR: one for each node"
+            ) from None
         self._replicas: dict[int, Replica] = {}
         self._followed = -1
         #: topic → where its log ended when this node began to read it
@@ -70,6 +77,7 @@ class Keeper:
         self._halt.set()
         for thread in self._threads:
             thread.join(timeout=15)
+        self._claim.close()
 
     def all(self) -> list[Replica]:
         return list(self._replicas.copy().values())
@@ -178,18 +186,13 @@ class Keeper:
             self._remove_leftovers({str(i) for i in wanted})
 
     def _open(self, table: Table) -> Replica:
-        replicated = table.replicated
-        assert replicated is not None
+        assert table.replicated is not None
         home = self._catalog.catalog.database(table.database)
         ahead = home.max_ahead.ticks(table.precision) if home is not None else 0
-        limit = replicated.cache_limit
-        pre_cache = limit if replicated.pre_cache is None else replicated.pre_cache
-        shape = Shape(
-            table.id, limit, int(replicated.retention_minutes * _MINUTE_MS), replicated.key_columns, pre_cache,
-            self._settings.flush_rows, self._settings.max_producers,
-        )  # fmt: skip
-        copy = Copy(self._directory / str(table.id), shape)
-        log.info("table opened", table=f"{table.database}.{table.name}", group=replicated.group, rows=copy.next, earliest=copy.earliest)
+        copy = Copy(self._directory / str(table.id), Shape.of(table, self._settings.flush_rows, self._settings.max_producers))
+        log.info(
+            "table opened", table=f"{table.database}.{table.name}", group=table.replicated.group, rows=copy.next, earliest=copy.earliest
+        )
         return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:

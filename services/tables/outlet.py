@@ -8,9 +8,10 @@ subscriber goes to the leader when another node leads: it is told where, and the
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ _ROWS = 20_000
 _SHARED = 64
 #: chunks put together into one message
 _JOIN = 256
+#: how often one of several programs that waits for its turn is looked at, and hears that the node is there
+_STANDBY_SECONDS = 0.1
 NOW, PROCESSED, EARLIEST = -1, -2, -3
 
 
@@ -71,7 +74,13 @@ class Subscriber:
     bytes: int = 0
     processed: int = -1
     cancelled: str = ""
-    wakes: set[asyncio.Event] = field(default_factory=set)
+    #: the raftGroup it was made with: one of several programs, of which one gets rows; 0: it is alone
+    group: int = 0
+    #: whether rows go there; of several programs to one at a time
+    executes: bool = True
+    #: it got rows from the node that led before, up to `row`
+    executed: bool = False
+    came: int = field(default_factory=itertools.count().__next__)
 
     @property
     def topic(self) -> str:
@@ -105,7 +114,8 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
 
 
 async def pump(
-    subscriber: Subscriber, shared: Shared, idle: float, moved: Callable[[], dict[str, Any] | None], allowed: Callable[[], None]
+    subscriber: Subscriber, shared: Shared, idle: float, moved: Callable[[], dict[str, Any] | None], allowed: Callable[[], None],
+    begin: Callable[[], Awaitable[bool]],
 ) -> None:  # fmt: skip
     """Send rows until the subscriber leaves, is cancelled, or has to go elsewhere.
 
@@ -113,6 +123,7 @@ async def pump(
         idle: seconds after which a subscriber without rows gets a sign of life.
         moved: where the leader is, when that is another node.
         allowed: raises AuthError when the subscriber may not read any more.
+        begin: of one of several programs that does not get rows: whether it does from now on. Raises PenstockError.
     """
     replica, socket = subscriber.replica, subscriber.socket
     while not socket.closed:
@@ -129,16 +140,23 @@ async def pump(
             return
         try:
             allowed()
-            chunk = await _read(replica, subscriber.row)
+            if not subscriber.executes and not await begin():
+                chunk, waits = None, _STANDBY_SECONDS
+            else:
+                chunk, waits = await _read(replica, subscriber.row), idle
         except PenstockError as error:
             earliest = {"earliest": replica.copy.earliest} if isinstance(error, BusError) else {}
             await _say(socket, {"type": "error", **error.to_dict(), **earliest})
             return
         if chunk is None:
             try:
-                await asyncio.wait_for(arrived.wait(), idle)
+                await asyncio.wait_for(arrived.wait(), waits)
             except TimeoutError:
-                await _say(socket, {"type": "idle", "next": subscriber.row})
+                if subscriber.executes:
+                    await _say(socket, {"type": "idle", "next": subscriber.row})
+                else:
+                    subscriber.executed = False  # it forgets what it has not worked off
+                    await _say(socket, {"type": "standby"})
             continue
         if subscriber.filter is None:
             data, count = shared.get(chunk), chunk.rows

@@ -30,8 +30,8 @@ class Peers:
     async def run(self) -> None:
         """Follow every leader there is, until cancelled."""
         links: dict[str, asyncio.Task[None]] = {}
-        connector, headers = aiohttp.TCPConnector(ssl=self._context), {"Authorization": self._authorization}
-        async with aiohttp.ClientSession(connector=connector, headers=headers) as client:
+        connector = aiohttp.TCPConnector(ssl=self._context)
+        async with aiohttp.ClientSession(connector=connector, headers={"Authorization": self._authorization}) as client:
             try:
                 while True:
                     urls = {s.url for s in self._election.standings.values() if s.leader not in ("", self._node)}

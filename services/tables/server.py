@@ -11,6 +11,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import ssl
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -21,7 +22,7 @@ import aiohttp
 import pyarrow as pa
 from aiohttp import WSMsgType, web
 
-from penstock import audit, tls
+from penstock import audit
 from penstock.access import Access
 from penstock.catalog.model import ROW_ID, Right
 from penstock.catalog.reader import CatalogReader
@@ -38,6 +39,7 @@ from services.tables.outlet import PROCESSED, Shared, Subscriber, first_row, pum
 from services.tables.replica import Replica
 from services.tables.session import Session, not_leader
 from services.tables.settings import TablesSettings
+from services.tables.turns import is_next
 from services.tables.writes import Entry, Offset, Write, offset_producer
 
 log = get(__name__)
@@ -57,11 +59,14 @@ class Server:
     """Event loop only."""
 
     def __init__(
-        self, settings: TablesSettings, catalog: CatalogReader, keeper: Keeper, election: Election, registry: Registry, clock: Clock
+        self, settings: TablesSettings, catalog: CatalogReader, keeper: Keeper, election: Election, registry: Registry, clock: Clock,
+        context: ssl.SSLContext,
     ) -> None:  # fmt: skip
+        """`context`: for calls to nodes that speak TLS."""
         self._settings, self._catalog, self._keeper, self._election, self._registry = settings, catalog, keeper, election, registry
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, clock)
         self._access = Access(lambda: catalog.catalog, settings.user)
+        self._context = context
         #: how this node logs in at others
         self._basic = "Basic " + base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
         self._shared: defaultdict[int, Shared] = defaultdict(Shared)
@@ -215,6 +220,9 @@ class Server:
         meta = replica.copy.meta() | {
             "raftGroup": replicated.group, "askedCacheLimit": replicated.asked_limit, "keyColumn": list(replicated.key_columns),
             "node": self._settings.alias, "epoch": replica.copy.fence.epoch, "fencedRecords": replica.fenced,
+            "keyRule": replicated.key_rule, "timeColumn": list(replicated.time_columns), "statusColumn": replicated.status_column,
+            "timestampColumn": replicated.timestamp_column, "asynWrite": replicated.async_write, "compress": replicated.compress,
+            "flushMode": replicated.flush_mode, "cachePurgeTimeColumn": replicated.purge.column if replicated.purge else None,
         }  # fmt: skip
         if replicated.asked_limit > replicated.cache_limit:
             meta["warning"] = f"cacheLimit {replicated.asked_limit} was lowered to {replicated.cache_limit}"
@@ -232,6 +240,7 @@ class Server:
             {
                 "topic": s.topic, "table": s.replica.name, "action": s.action, "client": s.remote, "id": s.id, "msgOffset": s.row,
                 "queueDepth": max(s.replica.copy.next - s.row, 0), "sentRows": s.sent, "sentBytes": s.bytes, "processed": s.processed,
+                "raftGroup": s.group or None, "executes": s.executes,
             }
             for s in self.subscribers
             if s.replica in seen
@@ -243,7 +252,8 @@ class Server:
                 {
                     "table": replica.name, "raftGroup": replica.replicated.group, "leads": session is not None and session.serving,
                     "totalSize": replica.copy.next, "subscribers": sum(s.replica is replica for s in self.subscribers),
-                    "ackedRows": session.acked_rows if session is not None else 0, "waitingForDisk": replica.copy.waiting,
+                    "ackedRows": session.acked_rows if session is not None else 0,
+                    "straightRecords": session.straight if session is not None else 0, "waitingForDisk": replica.copy.waiting,
                 }
             )  # fmt: skip
         return web.json_response(
@@ -362,7 +372,7 @@ class Server:
     async def _call(self, method: str, url: str, data: bytes, *, timeout: float = _FORWARD_S) -> tuple[int, Any]:
         """Ask another node, which does not pass it on. Raises RemoteError when it does not answer."""
         if self._client is None:
-            connector = aiohttp.TCPConnector(ssl=tls.client(self._settings.tls_ca))
+            connector = aiohttp.TCPConnector(ssl=self._context)
             self._client = aiohttp.ClientSession(connector=connector, headers={"Authorization": self._basic})
         headers = {"X-Penstock-Forwarded": self._settings.alias}
         try:
@@ -394,12 +404,18 @@ class Server:
         replica = subscriber.replica
         shared = self._shared[replica.table.id]
         allowed = partial(self._access.require, request[_USER], "READ", replica.table)
-        pumping = asyncio.create_task(pump(subscriber, shared, self._settings.idle_seconds, lambda: self._elsewhere(replica), allowed))
+        pumping = asyncio.create_task(
+            pump(
+                subscriber, shared, self._settings.idle_seconds, lambda: self._moved(subscriber), allowed, lambda: self._begin(subscriber)
+            )
+        )  # fmt: skip
         listening = asyncio.create_task(self._listen(subscriber))
         try:
             await asyncio.wait({pumping, listening}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.subscribers.discard(subscriber)
+            if subscriber.group:
+                replica.wake()  # it is another one's turn
             for task in (pumping, listening):
                 task.cancel()
             for result in await asyncio.gather(pumping, listening, return_exceptions=True):
@@ -412,20 +428,61 @@ class Server:
         user, remote = request[_USER], request.remote or ""
         replica = self._named(user, "READ", str(hello["table"]))
         action, key = str(hello.get("action", "")), str(hello["id"])
+        group = self._group(hello.get("raft_group"))
         for other in self.subscribers:
-            if other.replica is replica and other.action == action and other.id != key:
+            alone = not group or other.group != group
+            if other.replica is replica and other.action == action and other.id != key and alone:
                 raise CatalogError(f"subscription {other.topic} exists", code="E_SUBSCRIPTION_EXISTS", hint="choose another actionName")
         offset = int(hello.get("offset", -1))
-        known = replica.copy.producers.get(offset_producer(action)) if offset == PROCESSED else None
+        known = replica.copy.producers.get(offset_producer(action)) if offset == PROCESSED or group else None
         processed = known.sequence if known is not None else None
         # who comes back knows its row; a node that has just started may not have read that far yet
-        back = bool(hello.get("resume")) and offset > replica.copy.next
-        row = offset if back else first_row(replica, offset, processed)
+        back = bool(hello.get("resume")) and (offset > replica.copy.next or bool(group))
+        # one of several programs asks for a beginning, which there is only one of
+        begun = processed if group else None
+        row = offset if back else begun if begun is not None else first_row(replica, offset, processed)
         passes = filters.make(replica.table, hello.get("filter"))
         subscriber = Subscriber(replica, action, key, user, remote, socket, passes, row)
+        if group:
+            if not self._session(replica).serving:
+                raise not_leader(replica.name, "it is about to")
+            subscriber.group, subscriber.executes, subscriber.executed = group, False, bool(hello.get("resume"))
         body = {"type": "subscribed", "from": row, "topic": subscriber.topic, "node": self._settings.alias, "leader": self._leader(replica)}
         await socket.send_str(json.dumps(body))
         return subscriber
+
+    def _group(self, wanted: Any) -> int:
+        """The id of a raftGroup; 0 for none. Raises CatalogError."""
+        return self._settings.raft_groups.find(wanted).id if wanted is not None else 0
+
+    async def _begin(self, subscriber: Subscriber) -> bool:
+        """Let one of several programs have rows if it is its turn: from where they are worked off, as the table's log says."""
+        replica = subscriber.replica
+        session = self._election.session(replica.replicated.group, replica.table.id)
+        if session is None or not session.serving or not is_next(self.subscribers, subscriber, session.led_for):
+            return False
+        subscriber.executes = True
+        known = replica.copy.producers.get(offset_producer(subscriber.action))
+        if known is None:
+            try:
+                await self._note(replica, subscriber.action, subscriber.row)
+            except PenstockError as error:
+                log.info("a subscription's beginning could not be kept", table=replica.name, action=subscriber.action, error=str(error))
+                subscriber.executes = False
+                return False
+        else:
+            row = max(known.sequence, subscriber.row if subscriber.executed else 0)
+            subscriber.row = row if row > replica.copy.next else first_row(replica, row, None)
+        await subscriber.socket.send_str(json.dumps({"type": "executes", "from": subscriber.row}))
+        return True
+
+    def _moved(self, subscriber: Subscriber) -> dict[str, Any] | None:
+        """Where a subscriber has to go. One of several programs is nowhere but at the leader, because only that knows whose turn it is."""
+        replica = subscriber.replica
+        session = self._election.session(replica.replicated.group, replica.table.id)
+        if subscriber.group and (session is None or not session.serving):
+            return self._leader(replica)
+        return self._elsewhere(replica)
 
     def _elsewhere(self, replica: Replica) -> dict[str, Any] | None:
         """Where the leader is when it is another node that is there."""
@@ -440,6 +497,8 @@ class Server:
             if message.type is not WSMsgType.TEXT:
                 continue
             row = int(json.loads(message.data)["processed"])
+            if not subscriber.executes:
+                continue  # what it has worked off is another one's by now
             try:
                 await self._note(subscriber.replica, subscriber.action, row)
                 subscriber.processed = row
@@ -483,6 +542,10 @@ class Server:
         replica = self._named(user, "READ", str(body["table"]))
         action = str(body.get("action", ""))
         found = [s for s in self.subscribers if s.replica is replica and s.action == action]
+        wrong = next((s for s in found if s.group != self._group(body.get("raft_group"))), None)
+        if wrong is not None:
+            hint = f"unsubscribeTable(…, raftGroup={wrong.group})" if wrong.group else "unsubscribeTable without raftGroup"
+            raise CatalogError(f"raftGroup of subscription {wrong.topic} is {wrong.group or 'none'}", code="E_RAFT_GROUP", hint=hint)
         if any(s.user != user for s in found):
             self._access.require(user, "ADMIN", replica.table)
         for subscriber in found:
@@ -508,6 +571,8 @@ class Server:
                 status, answer = await self._call("POST", f"{url}/v1/unsubscribe", json.dumps(body).encode(), timeout=_PEER_S)
                 if status == _STATUS["E_FORBIDDEN"]:
                     raise AuthError(answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"])
+                if status == 400 and answer["error"]["code"] == "E_RAFT_GROUP":
+                    raise CatalogError(answer["error"]["message"], code="E_RAFT_GROUP", hint=answer["error"]["hint"])
                 ended += int(answer["ended"]) if status == 200 else 0
             except RemoteError as away:
                 log.info("a node was not asked about a subscription", node=node, reason=away.detail)

@@ -1,5 +1,8 @@
 """What the leader of a group does for one table: orders writes, numbers rows, writes records, answers producers.
 
+A small write that has the table to itself goes from the event loop to Kafka and back (`direct.py`); everything else by way of the writer
+thread and librdkafka, and never both at a time.
+
 Begins with a record that opens the epoch and serves once this node has read that record back from the log and found it good: from then on
 it knows every row before its own. A write is answered when its record is in the log with no higher epoch before it. Mostly the place that
 Kafka reports says so: if all records before it have been read, nothing else is in between, and the copy takes the rows as they were sent.
@@ -24,7 +27,9 @@ from penstock.bus import Delivery, Publisher
 from penstock.clock import Clock
 from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
 from penstock.log import get
-from services.tables.copy import keys_of
+from services.tables.direct import Direct
+from services.tables.kafka_wire import MAX_BYTES
+from services.tables.keys import Listed, Taker
 from services.tables.replica import Content, Replica
 from services.tables.rows import Rows
 from services.tables.stamp import Part, Producers, Trace, pack
@@ -34,6 +39,8 @@ log = get(__name__)
 #: writes that share records, at most: bytes
 _TOGETHER = 8 << 20
 _RECORD_LIMIT = 6 << 20
+#: largest record that goes the short way
+MAX_DIRECT = MAX_BYTES - 512
 #: refused writes that are remembered
 _REFUSED = 1_000
 
@@ -63,6 +70,7 @@ class Term:
             leader: the node's alias and what tells its terms apart.
         """
         self.epoch, self.leader, self.opened = epoch, leader, False
+        self.began_at = 0.0
         self._waiting: set[int] = set()
         self._begun: set[int] = set()
 
@@ -70,12 +78,12 @@ class Term:
         """Writes wait for this table, too; not those of tables that are served already."""
         self._waiting.add(table_id)
 
-    def began(self, table_id: int) -> None:
-        """The table's log is in this epoch."""
+    def began(self, table_id: int, now: float) -> None:
+        """The table's log is in this epoch; *now* is the monotonic time."""
         self._waiting.discard(table_id)
         self._begun.add(table_id)
-        if not self._waiting:
-            self.opened = True
+        if not self._waiting and not self.opened:
+            self.opened, self.began_at = True, now
 
     def serves(self, table_id: int) -> bool:
         return self.opened and table_id in self._begun
@@ -86,7 +94,7 @@ class Session:
 
     def __init__(
         self, replica: Replica, term: Term, bus: Publisher, clock: Clock, loop: asyncio.AbstractEventLoop, *,
-        max_bytes: int, wake: Callable[[], None], on_over: Callable[[str], None],
+        max_bytes: int, wake: Callable[[], None], on_over: Callable[[str], None], direct: Direct | None = None,
     ) -> None:  # fmt: skip
         """
         Args:
@@ -94,7 +102,11 @@ class Session:
             max_bytes: of writes that may wait.
             wake: has the writer thread call `work`.
             on_over: called once when the session cannot go on.
+            direct: the short way to Kafka, for a small write that comes alone.
         """
+        self._direct = direct
+        #: held by who publishes: the writer thread, or the loop for as long as its record is under way
+        self._publishing = threading.Lock()
         self.replica, self._term, self.epoch, self.leader = replica, term, term.epoch, term.leader
         self._bus, self._clock, self._loop = bus, clock, loop
         self._max_bytes, self._wake, self._on_over = max_bytes, wake, on_over
@@ -106,9 +118,7 @@ class Session:
         self._repeats: dict[tuple[str, int], list[Write]] = {}
         self._under_way: set[tuple[str, int]] = set()
         self._pending = 0
-        #: keys of rows sent and not read back yet, and of which record: the copy does not have them
-        self._pending_keys: set[Any] = set()
-        self._keys_of: deque[tuple[int, list[Any]]] = deque()
+        self._taker = Taker(replica.copy.keys)
         #: writes that do not fit the table, so that the same one gets the same answer
         self._refused: OrderedDict[tuple[str, int], PenstockError] = OrderedDict()
         self._producers = Producers(replica.copy.shape.max_producers)
@@ -118,16 +128,25 @@ class Session:
         #: why writes are refused although this node leads; "" when they are not
         self.refuses = ""
         self.acked_rows = 0
+        #: records that went the short way
+        self.straight = 0
 
     def start(self) -> None:
         """Open the epoch in the log."""
         value = self._codec.empty(producer=self._producer, from_offset=-1, offset=pack(self.epoch, 0), trace=str(Trace(self.leader)))
-        self._send(_Sent(0, value, []))
+        sent = _Sent(0, value, [])
+        self._keep(sent, 0)
+        self._hand_to_bus(sent)
 
     @property
     def serving(self) -> bool:
         """Whether writes are taken: every table of the group has begun its epoch."""
         return not self.over and self._term.serves(self.replica.table.id)
+
+    @property
+    def led_for(self) -> float:
+        """Seconds since writes are taken."""
+        return self._clock.monotonic() - self._term.began_at
 
     @property
     def _codec(self) -> Any:
@@ -155,25 +174,65 @@ class Session:
             if self._pending + entry.size > self._max_bytes and self._pending:
                 raise OverloadError("too many writes wait", hint="wait for answers before writing more")
             self._pending += entry.size
-            self._queue.append(entry)
+            if self._queue or self._sent or not self._directly(entry):
+                self._queue.append(entry)
+                self._wake()
+
+    def _directly(self, entry: Entry) -> bool:
+        """Send a small write that has the table to itself from here; False: the writer thread has to."""
+        direct, topic = self._direct, self.replica.table.topic
+        if direct is None or not isinstance(entry, Write) or not direct.ready(topic):
+            return False
+        if not self._publishing.acquire(blocking=False):
+            return False
+        try:
+            made = self._few(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
+        except PenstockError:
+            made = None  # the writer thread tells
+        if made is None or len(made.value) > MAX_DIRECT or self._queue:
+            self._publishing.release()
+            return False
+        self._under_way.add((entry.producer, entry.sequence))
+        self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+        self._keep(made, entry.rows)
+        self.straight += 1
+        direct.send(topic, made.value, self.replica.table.name.encode(), lambda result: self._answered(made, result))
+        return True
+
+    def _answered(self, sent: _Sent, result: Delivery | BusError | None) -> None:
+        if result is None:
+            self._hand_to_bus(sent)
+        else:
+            self._delivered(sent, result)
+        self._publishing.release()
         self._wake()
 
     # ---------------------------------------------------------------- the writer thread
 
     def work(self) -> bool:
-        """Send what waits; whether there was something."""
-        with self._lock:
-            if not self._queue or self.over:
-                return False
-            taken: list[Entry] = []
-            size = 0
-            while self._queue and (not taken or size + self._queue[0].size <= _TOGETHER):
-                taken.append(self._queue.popleft())
-                size += taken[-1].size
+        """Send what waits; whether there was something. While the loop has a record under way it comes later."""
+        if not self._publishing.acquire(blocking=False):
+            return False
+        taken: list[Entry] = []
         try:
+            with self._lock:
+                if not self._queue or self.over:
+                    return False
+                size = 0
+                while self._queue and (not taken or size + self._queue[0].size <= _TOGETHER):
+                    taken.append(self._queue.popleft())
+                    size += taken[-1].size
             self._publish(taken)
         except PenstockError as error:
             self.end(f"{error.message} {error.detail}".strip())
+        except Exception as bug:
+            self.end(f"a bug: {type(bug).__name__}")
+            raise
+        finally:
+            self._publishing.release()
+            if self.over:
+                # it ended before these were sent: nobody else knows of them
+                self._answer(taken, not_leader(self.replica.name, self.over))
         return True
 
     def _publish(self, entries: Sequence[Entry]) -> None:
@@ -186,7 +245,9 @@ class Session:
                 # as if it were sent: the next one of this producer follows it
                 self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
                 writes.append(entry)
-        if len(writes) == 1 and not offsets and self._few(writes[0]):
+        if len(writes) == 1 and not offsets and (made := self._few(writes[0])) is not None:
+            self._keep(made, writes[0].rows)
+            self._hand_to_bus(made)
             return
         frame, writes = self._frame(writes)
         found = self._cut(frame, writes)
@@ -263,44 +324,47 @@ class Session:
         if not writes:
             return []
         taken = np.arange(frame.height, dtype=np.int64)
-        keys = self.replica.copy.shape.key_columns
-        if keys and frame.height:
-            taken = self._new_keys(frame.select(keys))
-            self._accepted = frame[taken]
+        begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
+        if self.replica.copy.shape.key_columns and frame.height:
+            taken = self._by_keys(frame, begins.tolist())
         if len(writes) == 1 and Rows.fits(self._accepted):
             return [whole(writes[0], self._accepted.height)]
-        begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
         borders = np.searchsorted(taken, begins).tolist()
         accepted = self._accepted
         return cuts(writes, taken, ends(borders, Rows.step(accepted), lambda low, high: Rows.fits(accepted[low:high])))
 
-    def _new_keys(self, keys: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Places of the rows whose key is not there yet; they count as there from now on. The one loop over rows: a key is an object."""
-        listed = keys_of(keys.to_arrow().combine_chunks().to_batches()[0], keys.columns)
-        known, pending = self.replica.copy.keys, self._pending_keys
-        taken: list[int] = []
+    def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Places of the rows that are taken because of their keys; sets `_accepted` to those."""
+        listed = self._listed(frame)
         with self._lock:
-            for i, key in enumerate(listed):
-                if key not in pending and key not in known:
-                    pending.add(key)
-                    taken.append(i)
-        return np.array(taken, dtype=np.int64)
+            found, states = self._taker.take(listed, borders)
+        taken = np.array(found, dtype=np.int64)
+        self._accepted = frame[taken]
+        status = self.replica.replicated.status_column
+        if status is not None:
+            given = self._accepted[status]
+            self._accepted = self._accepted.with_columns(
+                pl.when(given.is_null()).then(pl.Series(states, dtype=pl.String)).otherwise(given).alias(status)
+            )
+        return taken
 
-    def _few(self, write: Write) -> bool:
-        """Send a small write that comes alone the short way; False: it has to go the long one."""
+    def _listed(self, frame: pl.DataFrame) -> Listed:
+        shape = self.replica.copy.shape
+        wanted = frame.select(list(dict.fromkeys((*shape.key_columns, *shape.time_columns))))
+        return self.replica.copy.keys.list(wanted.to_arrow().combine_chunks().to_batches()[0])
+
+    def _few(self, write: Write) -> _Sent | None:
+        """The record of a small write that comes alone, made the short way; None: it has to be made the long one."""
         shape = self.replica.copy.shape
         few = None if shape.key_columns or write.skip else self.replica.rows.few(write.data, self._row, self._clock.now())
         if few is None:
-            return False
+            return None
         cut, number = whole(write, write.rows), self._number + 1
         stamp: dict[str, Any] = {"producer": self._producer, "from_offset": self._row, "offset": pack(self.epoch, number)}
         value = self._codec.encode_few(few.columns, trace=str(Trace(self.leader, tuple(cut.parts))), **stamp)
         if value is None:
-            return False
-        content = Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, few.kept)
-        self._number, self._row = number, self._row + write.rows
-        self._send(_Sent(number, value, cut.complete, content))
-        return True
+            return None
+        return _Sent(number, value, cut.complete, Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, few.kept))
 
     def _record(self, cut: Cut, accepted: pl.DataFrame) -> None:
         self._number += 1
@@ -318,22 +382,28 @@ class Session:
                 raise BusError("a record does not hold the rows it should", code="E_INTERNAL")
         else:
             values = [self._codec.empty(trace=trace, **stamp)]
-        keys = self.replica.copy.shape.key_columns
-        of_keys = list(keys_of(part.select(keys).to_arrow().combine_chunks().to_batches()[0], keys)) if keys and part.height else []
+        listed = self._listed(part) if self.replica.copy.shape.key_columns and part.height else None
         content = Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, kept)
-        self._row += part.height
-        with self._lock:
-            if of_keys:
-                self._keys_of.append((self._number, of_keys))
-        self._send(_Sent(self._number, values[0], cut.complete, content))
+        if listed is not None:
+            with self._lock:
+                self._taker.sent(self._number, listed)
+        sent = _Sent(self._number, values[0], cut.complete, content)
+        self._keep(sent, part.height)
+        self._hand_to_bus(sent)
 
-    def _send(self, sent: _Sent) -> None:
+    def _keep(self, sent: _Sent, rows: int) -> None:
+        """Count a record as sent, with so many rows."""
         with self._lock:
+            self._number, self._row = sent.number, self._row + rows
             if self.over:
                 return
             self._sent.append(sent)
             if sent.content is not None:
                 self._contents[sent.value] = sent.content
+
+    def _hand_to_bus(self, sent: _Sent) -> None:
+        if self.over:
+            return
         self._bus.send(
             self.replica.table.topic, sent.value, key=self.replica.table.name.encode(), partition=0,
             on_delivery=lambda result: self._delivered(sent, result),
@@ -373,13 +443,12 @@ class Session:
             if number == 0:
                 copy = self.replica.copy
                 self._producers, self._row = copy.producers.copy(), copy.next
-                self._term.began(self.replica.table.id)
+                self._term.began(self.replica.table.id, self._clock.monotonic())
             self._settle(number)
 
     def _settle(self, number: int) -> None:
         """Records up to *number* are in the log for good, and in this node's copy."""
-        while self._keys_of and self._keys_of[0][0] <= number:
-            self._pending_keys.difference_update(self._keys_of.popleft()[1])
+        self._taker.settled(number)
         self._confirm(number)
 
     def _confirm(self, number: int) -> None:
@@ -415,8 +484,14 @@ class Session:
     def _answer(self, entries: Sequence[Entry], error: PenstockError | None) -> None:
         with self._lock:
             self._pending -= sum(e.size for e in entries)
-        if entries and not self._loop.is_closed():
+        if not entries or self._loop.is_closed():
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
             self._loop.call_soon_threadsafe(_resolve, list(entries), error)
+        else:
+            _resolve(entries, error)  # this is the loop
 
 
 def _resolve(entries: Sequence[Entry], error: PenstockError | None) -> None:

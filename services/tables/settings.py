@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,6 +47,16 @@ class TablesSettings(Settings):
     #: producers that are remembered per table, to recognise what they send again
     max_producers: int = Field(100_000, ge=1)
 
+    @field_validator("persistence_dir", mode="after")
+    @classmethod
+    def _usable(cls, value: Path | None) -> Path | None:
+        """Said at the start, before there are rows to keep."""
+        if value is not None:
+            there = next(p for p in (value.absolute(), *value.absolute().parents) if p.exists())
+            if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+                raise ValueError(f"{there} is no directory that can be written")
+        return value
+
     @field_validator("alias", mode="after")
     @classmethod
     def _not_empty(cls, value: str) -> str:
@@ -59,4 +70,13 @@ class TablesSettings(Settings):
 
     @property
     def url(self) -> str:
-        return self.advertised_url or f"http{'s' if self.tls_cert else ''}://{self.host}:{self.port}"
+        return self._secured(self.advertised_url or f"http://{self.host}:{self.port}")
+
+    @property
+    def url_for_clients(self) -> str:
+        """Empty: `url`."""
+        return self._secured(self.client_url)
+
+    def _secured(self, url: str) -> str:
+        """With a certificate the node speaks TLS only, whatever its address was written like."""
+        return url.replace("http://", "https://", 1) if self.tls_cert is not None else url

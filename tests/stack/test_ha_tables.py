@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -88,12 +89,15 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMes
         return httpx.request(method, url, auth=(user, password)).status_code
 
     eventually(lambda: status("GET", rows_of) == 403)
+    groups = f"{nodes.gateway_url}/v1/groups"
+    assert name not in httpx.get(groups, auth=(user, password)).json()["tables"]
     assert status("GET", rows_of.replace("trades", "nothing")) == 403
     assert status("GET", f"{nodes.node_url('NODE2')}/v1/peer") == 403
 
     client.execute(f"GRANT READ ON {name} TO {user}")
     eventually(lambda: all(status("GET", rows_of.replace(nodes.node_url("NODE2"), nodes.node_url(n))) == 200 for n in ("NODE1", "NODE3")))
     eventually(lambda: status("GET", rows_of) == 200)
+    assert httpx.get(groups, auth=(user, password)).json()["tables"] == {name: 11}
     assert status("POST", rows_of) == 403
     with penstock.connect(nodes.gateway_url, user=user, password=password) as ann:
         with refused("E_FORBIDDEN"):
@@ -217,7 +221,7 @@ def test_d11_d20_d24_several_tables_of_a_group_by_its_alias(nodes: RunningMesh, 
         client.getStreamingLeader(99)
 
 
-def test_d23_a_learner_has_all_rows_and_never_leads(client: Connection) -> None:
+def test_d23_a_learner_has_all_rows_never_leads_and_is_not_missed(nodes: RunningMesh, client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     trades.append(rows(1, 2, 3))
     eventually(lambda: len(trades.rows(node="NODE4")) == 3)
@@ -225,6 +229,15 @@ def test_d23_a_learner_has_all_rows_and_never_leads(client: Connection) -> None:
     got = Got()
     client.subscribe_table("NODE4", "trades", "a", 0, got, True, reconnect=True)
     eventually(lambda: got.quantities == [1, 2, 3])
+    nodes.kill("node4", signal.SIGSTOP)
+    try:
+        leader = nodes.node_url(eventually(lambda: client.getStreamingLeader(11)))
+        eventually(lambda: "NODE4" not in client._nodes.ask(leader, "/v1/node")["groups"][0]["alive"])
+        assert trades.append(rows(4)) == 1
+    finally:
+        nodes.kill("node4", signal.SIGCONT)
+    eventually(lambda: len(trades.rows(node="NODE4")) == 4)
+    eventually(lambda: got.quantities == [1, 2, 3, 4])
 
 
 def test_what_stream_tables_do_not_have_is_refused(client: Connection) -> None:
@@ -319,7 +332,9 @@ def test_d18_a_table_with_subscriptions_is_not_dropped(nodes: RunningMesh, clien
     with refused("by force"):
         client.dropStreamTable("trades", True)
     client.unsubscribeTable(None, "trades", "a")
+    directories = [Path(trades.meta(node=n)["persistenceDir"]) for n in ("NODE1", "NODE2", "NODE3", "NODE4")]
     client.dropStreamTable("trades")
+    eventually(lambda: not any(d.exists() for d in directories))
     for node in ("NODE1", "NODE2", "NODE3", "NODE4"):
         with refused("E_NO_TABLE"):
             trades.meta(node=node)
@@ -533,8 +548,6 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
         # two of three gone: nothing is written, everything can be read
         stopped = [n for n in ("NODE1", "NODE2", "NODE3") if n != first]
         pids = {n: mesh.pid(n.lower()) for n in stopped}
-        import signal
-
         for node in stopped:
             mesh.kill(node.lower(), signal.SIGSTOP)
         eventually(lambda: "no quorum" in str(client._nodes.ask(mesh.node_url(first), "/v1/node")["groups"][0]["quorum"]))

@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -80,20 +79,30 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh,
             client.do_get(flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options).read_all()
 
 
-def test_nodes_of_stream_tables_speak_tls_to_clients_rooms_and_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
-    ticks = root.ha_stream_table(11, penstock.table(["ts", "n"], ["TIMESTAMP", "BIGINT"]), "plant.ticks", 1000)
-    seen: list[int] = []
-    take = lambda message: seen.extend(message.table.column("n").to_pylist())  # noqa: E731
-    with closing(root.subscribe_table(None, "plant.ticks", "look", 0, take, True, reconnect=True)):
-        ticks.append({"ts": [1], "n": [1]})
-        root.execute("INSERT INTO plant.ticks VALUES (2, 2)")  # by way of the gateway
-        body = to_stream(arrow_rows([{"ts": 3, "n": 3}], ticks.schema), {"penstock.producer": "me", "penstock.seq": "1"})
-        for node in ("NODE1", "NODE2", "NODE3"):  # who does not lead passes it on
-            assert root._nodes.ask(mesh.node_url(node), "/v1/tables/plant/ticks/rows", body)["rows"] == 1
-        eventually(lambda: seen == [1, 2, 3])
-    for url in (mesh.node_url("NODE1"), mesh.node_url("NODE1").replace("https", "http")):
+def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
+    table = root.haStreamTable(11, penstock.table(["ts", "v"], ["TIMESTAMP", "INT"]), "plant.stream", 1000)
+    assert table.append([{"ts": "2026-03-01T00:00:00Z", "v": 1}]) == 1
+    root.execute("INSERT INTO plant.stream VALUES (now, 2)")  # by way of the gateway
+    assert mesh.node_url("NODE1").startswith("https://")
+    body = to_stream(arrow_rows([{"ts": "2026-03-01T00:00:00Z", "v": 3}], table.schema), {"penstock.producer": "me", "penstock.seq": "1"})
+    for node in ("NODE1", "NODE2", "NODE3"):  # by way of each other
+        url = f"{mesh.node_url(node)}/v1/tables/plant/stream/rows"
+        with browser(ca) as client:
+            assert client.post(url, content=body, auth=("root", mesh.password)).json()["rows"] == 1
         with pytest.raises(httpx.HTTPError):
-            httpx.get(f"{url}/v1/node", timeout=10)
+            httpx.get(url, timeout=10)
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url.replace("https", "http"), timeout=10)
+    got: list[int] = []
+    root.subscribe_table("NODE2", "plant.stream", "a", 0, lambda m: got.extend(m.table.column("v").to_pylist()), True, reconnect=True)
+    eventually(lambda: got == [1, 2, 3])
+    first = root.getStreamingLeader(11)
+    mesh.kill(first.lower())
+    table.append([{"ts": "2026-03-01T00:00:00Z", "v": 4}])
+    eventually(lambda: got == [1, 2, 3, 4])
+    root.unsubscribe_table(None, "plant.stream", "a")
+    root.dropStreamTable("plant.stream")
+    mesh.wait_ready(first.lower())
 
 
 def test_the_command_line_trusts_what_the_rooms_trust(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:

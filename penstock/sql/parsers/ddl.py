@@ -44,8 +44,11 @@ _IGNORED_DATABASE_OPTIONS = (
 )  # fmt: skip
 _IGNORED_TABLE_OPTIONS = ("ROLLUP", "SMA", "TTL", "WATERMARK", "MAX_DELAY", "DELETE_MARK")
 _STREAM_TABLE_OPTIONS = (
-    "RAFT_GROUP", "CACHE_LIMIT", "KEY_COLUMN", "RETENTION_MINUTES", "PRE_CACHE", "FILTER_COLUMN", "TIMESTAMP_COLUMN",
+    "RAFT_GROUP", "CACHE_LIMIT", "KEY_COLUMN", "RETENTION_MINUTES", "PRE_CACHE", "FILTER_COLUMN", "TIMESTAMP_COLUMN", "KEY_RULE",
+    "TIME_COLUMN", "STATUS_COLUMN", "ASYNC_WRITE", "COMPRESS", "FLUSH_MODE", "CACHE_PURGE_TIME_COLUMN", "CACHE_PURGE_INTERVAL",
+    "CACHE_RETENTION_TIME",
 )  # fmt: skip
+_PURGE_OPTIONS = ("cache_purge_time_column", "cache_purge_interval", "cache_retention_time")
 #: a name in backticks, or one without commas
 _KEY_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]+))\s*(?:,|$)")
 _IGNORED_COLUMN_OPTIONS = ("ENCODE", "COMPRESS", "LEVEL")
@@ -248,16 +251,25 @@ class DdlParser(ValueParser):
             if word in given:
                 self.fail(f"{word} is given twice", code="E_OPTION_TWICE", index=self.index - 1)
             self.expect_type(TokenType.EQ, '"="')
-            if word == "key_column":
+            if word in ("key_column", "time_column"):
                 given[word] = self._key_columns()
-            elif word in ("filter_column", "timestamp_column"):
+            elif word in ("filter_column", "timestamp_column", "status_column", "cache_purge_time_column"):
                 given[word] = self.string()
+            elif word == "key_rule":
+                given[word] = self.string().lower()
+            elif word in ("async_write", "compress"):
+                given[word] = self.one_of(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
+            elif word in ("cache_purge_interval", "cache_retention_time"):
+                given[word] = self.duration()
             elif word == "raft_group" and self.sees_type(TokenType.STRING):
                 given[word] = self.string()
             else:
                 given[word] = self._number_of(whole=word != "retention_minutes")
 
         self.wrapped(item)
+        purge = [w for w in _PURGE_OPTIONS if w not in given]
+        if 0 < len(purge) < len(_PURGE_OPTIONS):
+            self.fail(f"{' and '.join(purge)} is missing", index=at, hint=f"{', '.join(_PURGE_OPTIONS)} go together")
         missing = [w for w in ("raft_group", "cache_limit") if w not in given]
         if missing:
             self.fail(f"{' and '.join(missing)} is missing", index=at, hint="WITH (raft_group=11, cache_limit=100000)")

@@ -93,6 +93,8 @@ flags = some.booleans()
 stream_table_options = some.builds(
     StreamTableOptions, some.integers(-3, 99) | names, some.integers(-3, 10**7), some.lists(words.filter(str.strip), max_size=3).map(tuple),
     some.sampled_from([1440, 1, 0.5, 60]), some.none() | some.integers(-1, 9), some.none() | names, some.none() | names,
+    some.sampled_from(["first", "latest", "changelog"]), some.lists(words.filter(str.strip), max_size=2).map(tuple), some.none() | names,
+    flags, flags, some.integers(0, 2),
 )  # fmt: skip
 table_options = some.builds(
     TableOptions, some.none() | texts, some.none() | durations, some.just(True), some.none() | some.integers(1, 1024)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.bus import Batch, BusError, Delivery
-from penstock.catalog import changes
-from penstock.catalog.model import Database, Table
+from penstock.catalog import stream_tables
+from penstock.catalog.model import Database, Replicated, Table
 from penstock.catalog.view import Catalog
 from penstock.clock import ManualClock
 from penstock.sql.plan import Column
@@ -26,31 +27,34 @@ from services.tables.writes import Write
 NOW = 1_800_000_000_000_000_000
 
 
-def stream_table(*, limit: int = 100, keys: tuple[str, ...] = (), minutes: float = 1440, stamped: str | None = None) -> Table:
+def stream_table(
+    *, limit: int = 100, keys: tuple[str, ...] = (), minutes: float = 1440, stamped: str | None = None, **options: Any
+) -> Table:
     catalog = Catalog([Database(100, "ha")])
     ids = iter(range(200, 300))
     columns = [
         Column("ts", ColumnType("TIMESTAMP")), Column("sym", ColumnType("VARCHAR", 8)), Column("n", ColumnType("BIGINT")),
         Column("came", ColumnType("TIMESTAMP")),
     ]  # fmt: skip
-    made = changes.create_stream_table(
-        catalog, lambda: next(ids), "ha", "trades", columns, 11, limit, key_columns=keys, retention_minutes=minutes,
-        timestamp_column=stamped,
-    )  # fmt: skip
+    wanted = Replicated(11, limit, limit, minutes, keys, timestamp_column=stamped, **options)
+    made = stream_tables.create(catalog, lambda: next(ids), "ha", "trades", columns, wanted)
     (table,) = made.puts
     assert isinstance(table, Table)
     return table
 
 
 def shape(table: Table, *, flush_rows: int = 50, pre_cache: int | None = None) -> Shape:
-    r = table.replicated
-    assert r is not None
-    return Shape(table.id, r.cache_limit, int(r.retention_minutes * 60_000), r.key_columns, pre_cache or r.cache_limit, flush_rows, 1000)
+    return Shape.of(table, flush_rows, 1000) if pre_cache is None else replace(Shape.of(table, flush_rows, 1000), pre_cache=pre_cache)
 
 
 def rows(*numbers: int, sym: str = "A") -> pa.Table:
     n = len(numbers)
     return pa.table({"ts": pa.array([NOW // 10**6] * n, pa.timestamp("ms", "UTC")), "sym": [sym] * n, "n": pa.array(numbers, pa.int64())})
+
+
+def whole_rows(*numbers: int) -> pa.Table:
+    """With every column, as a program sends them that knows the table."""
+    return rows(*numbers).append_column("came", pa.nulls(len(numbers), pa.timestamp("ms", "UTC")))
 
 
 class Log:
@@ -99,12 +103,54 @@ class Bus:
         del self.reports[:count]
 
 
+class Straight:
+    """The short way to the log, for one record at a time; what becomes of it a test decides."""
+
+    def __init__(self, log: Log) -> None:
+        self.log, self.open, self.sent = log, False, 0
+        self._under_way: list[tuple[bytes, Callable[[Delivery | BusError | None], None]]] = []
+        self._written: list[tuple[Callable[[Delivery | BusError | None], None], Delivery]] = []
+
+    def ready(self, topic: str) -> bool:
+        return self.open
+
+    def send(self, topic: str, value: bytes, key: bytes, answer: Callable[[Delivery | BusError | None], None]) -> None:
+        assert (topic, key) == (self.log.topic, b"trades")
+        self.sent += 1
+        self._under_way.append((value, answer))
+
+    def pass_on(self) -> None:
+        """Let what is under way reach the log; its answers wait."""
+        for value, answer in self._under_way:
+            self._written.append((answer, Delivery(self.log.topic, 0, self.log.add(value), 0)))
+        self._under_way.clear()
+
+    def report(self) -> None:
+        written, self._written = self._written, []
+        for answer, delivery in written:
+            answer(delivery)
+
+    def refuse(self) -> None:
+        """The broker says that it has not written what is under way."""
+        refused, self._under_way = self._under_way, []
+        for _, answer in refused:
+            answer(None)
+
+    def cut(self) -> None:
+        """The connection breaks: what has no answer may be in the log or not."""
+        broken = [answer for _, answer in self._under_way] + [answer for answer, _ in self._written]
+        self._under_way, self._written = [], []
+        for answer in broken:
+            answer(BusError("the connection to Kafka broke"))
+
+
 class Node:
     """A copy and, while it leads, a session."""
 
     def __init__(self, name: str, table: Table, log: Log, directory: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.name, self.table, self.log, self.loop = name, table, log, loop
         self.bus = Bus(log)
+        self.direct = Straight(log)
         self.replica = Replica(table, Rows(table, 86_400_000), Copy(directory / name, shape(table)), loop)
         self.session: Session | None = None
         self.terms = 0
@@ -121,7 +167,7 @@ class Node:
         term = Term(epoch, f"{self.name}.{self.terms}")
         session = Session(
             self.replica, term, self.bus, self.log.clock, self.loop,  # type: ignore[arg-type]
-            max_bytes=1 << 30, wake=lambda: None, on_over=lambda why: None,
+            max_bytes=1 << 30, wake=lambda: None, on_over=lambda why: None, direct=self.direct,  # type: ignore[arg-type]
         )  # fmt: skip
         term.expect(self.table.id)
         self.session = self.replica.session = session
@@ -134,8 +180,9 @@ class Node:
             if self.session is not None:
                 while self.session.work():
                     pass
-            self.bus.pass_on()
-            self.bus.report()
+            for way in (self.direct, self.bus):
+                way.pass_on()
+                way.report()
             self.read()
 
     def write(

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from penstock.errors import PenstockError
 from tests.nightly import drawn
-from tests.unit.services.tables.kit import Log, Node, rows, stream_table
+from tests.unit.services.tables.kit import Log, Node, rows, stream_table, whole_rows
 
 Nodes = Callable[..., list[Node]]
 
@@ -255,7 +255,75 @@ async def test_d43_the_leader_fills_the_column_for_the_time_of_arrival(nodes: No
     assert chunk.batch.column("came").to_pylist()[0].timestamp() == a.log.clock.now() / 1e9
 
 
-_kinds = ["write"] * 4 + ["work"] * 3 + ["pass"] * 3 + ["report"] * 3 + ["read"] * 2 + ["lead"] * 2 + ["wake", "noise"]
+async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered_too(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    (a,) = nodes(1)
+    session = a.lead(1)
+    a.settle()
+    given = a.replica.rows.given
+
+    def slowly(data: pa.Table, now: int) -> object:
+        session.end("somebody else leads")  # by another thread, while this one has taken the write and not sent it
+        return given(data, now)
+
+    monkeypatch.setattr(a.replica.rows, "given", slowly)
+    done = a.write("p", 1, rows(1))
+    session.work()
+    assert await settled(done) == "E_NOT_LEADER"
+    assert a.bus.queue == []
+
+
+async def test_a_small_write_alone_goes_straight_and_what_comes_meanwhile_goes_behind_it(nodes: Nodes) -> None:
+    (a,) = nodes(1)
+    a.lead(1)
+    a.settle()
+    a.direct.open = True
+    first = a.write("p", 1, whole_rows(1))
+    a.settle()
+    assert a.direct.sent == 0  # of rows like these nothing is known yet
+    second = a.write("p", 2, whole_rows(2))
+    third = a.write("p", 3, whole_rows(3), settled=2)
+    assert a.session is not None
+    assert (a.direct.sent, a.session.work(), a.bus.queue) == (1, False, [])
+    a.direct.pass_on()
+    a.direct.report()
+    assert await settled(second) == 1
+    assert a.session.work()
+    a.settle()
+    assert (await settled(first), await settled(third), a.direct.sent) == (1, 1, 1)
+    # what the broker refuses goes the long way; what nobody knows ends the session
+    fourth = a.write("p", 4, whole_rows(4))
+    assert a.direct.sent == 2
+    a.direct.refuse()
+    a.settle()
+    assert await settled(fourth) == 1
+    fifth = a.write("p", 5, whole_rows(5))
+    a.direct.cut()
+    assert await settled(fifth) == "E_NOT_LEADER"
+    assert a.session.over
+    a.read()
+    assert a.numbers() == [1, 2, 3, 4]
+
+
+async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_way(nodes: Nodes) -> None:
+    (a,) = nodes(1)
+    a.lead(1)
+    a.settle()
+    for number in (1, 2):
+        a.write("p", number, whole_rows(number))
+        a.settle()
+        a.direct.open = True
+    assert a.direct.sent == 1
+    repeat, gap = a.write("p", 2, whole_rows(2)), a.write("p", 9, whole_rows(9), settled=3)
+    a.settle()
+    assert (await settled(repeat), await settled(gap)) == (1, "E_SEQUENCE")
+    wrong = a.write("p", 3, whole_rows(3).set_column(1, "sym", pa.array(["far too long"])))
+    a.settle()
+    assert await settled(wrong) == "E_ROW"
+    assert (a.direct.sent, a.numbers()) == (1, [1, 2])
+
+
+_kinds = ["write"] * 4 + ["work"] * 3 + ["pass"] * 3 + ["report"] * 3 + ["read"] * 2 + ["lead"] * 2 + ["wake", "noise", "open"]
+_kinds += ["straight"] * 3 + ["answer"] * 3 + ["refuse", "cut"]
 steps = some.lists(some.tuples(some.sampled_from(_kinds), some.integers(0, 2)), min_size=20, max_size=80)
 
 
@@ -287,7 +355,7 @@ async def test_whatever_happens_acked_rows_are_there_once_and_in_order(
         if node.session is None:
             return
         try:
-            open_[number].append(node.write("p", number, rows(number), settled=min(open_)))
+            open_[number].append(node.write("p", number, whole_rows(number), settled=min(open_)))
         except PenstockError:
             return
 
@@ -314,6 +382,16 @@ async def test_whatever_happens_acked_rows_are_there_once_and_in_order(
             node.bus.pass_on()
             node.read()
             leader = node
+        elif what == "open":
+            node.direct.open = not node.direct.open
+        elif what == "straight":
+            node.direct.pass_on()
+        elif what == "answer":
+            node.direct.report()
+        elif what == "refuse":
+            node.direct.refuse()
+        elif what == "cut":
+            node.direct.cut()
         elif what == "noise":
             log.add(b"\0\0\0\0\x01")
         await look()

@@ -1,0 +1,143 @@
+"""The short way of one record to Kafka: over a connection of this node's event loop to the broker that leads the table's log.
+
+librdkafka hands a record from thread to thread, and each of them has to be woken: on an idle machine that costs more than all the rest of a
+small write. Here the loop that has read the write sends the record, and reads the answer. One record at a time per table; nothing is ever
+sent twice. What is refused in so many words is not in the log, so librdkafka may have it; when the connection breaks, nobody knows.
+Refused: brokers that want TLS or a login, large records, and anything while librdkafka has records of the table under way (order).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from penstock.bus import Admin, Delivery
+from penstock.clock import Clock, milliseconds
+from penstock.errors import BusError
+from penstock.log import get
+from services.tables import kafka_wire as wire
+
+log = get(__name__)
+#: seconds after which another try is made to connect
+_RETRY_SECONDS = 1.0
+Answer = Callable[[Delivery | BusError | None], None]
+
+
+class _Link(asyncio.Protocol):
+    """One connection to one broker; answers come in the order of requests."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.waiting: dict[int, Callable[[bytes | None], None]] = {}
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are of a class of their own
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            size, correlation = struct.unpack_from(">ii", self._buffer)
+            if len(self._buffer) < 4 + size:
+                return
+            answer, self._buffer = self._buffer[8 : 4 + size], self._buffer[4 + size :]
+            found = self.waiting.pop(correlation, None)
+            if found is not None:
+                found(answer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        waiting, self.waiting = self.waiting, {}
+        for found in waiting.values():
+            found(None)
+
+
+class Direct:
+    """Event loop only."""
+
+    def __init__(self, admin: Admin, clock: Clock, client: str, timeout: float) -> None:
+        """
+        Args:
+            client: name among Kafka's clients.
+            timeout: seconds until a record without an answer counts as unknown.
+        """
+        self._admin, self._clock, self._client, self._timeout = admin, clock, client.encode(), timeout
+        self._links: dict[str, _Link] = {}
+        #: topic → where its leader is; topics that are not there go the long way
+        self._brokers: dict[str, str] = {}
+        self._looking: set[asyncio.Task[None]] = set()
+        self._looked: dict[str, float] = {}
+        self._numbers = itertools.count(1)
+
+    def close(self) -> None:
+        for task in self._looking:
+            task.cancel()
+        for link in self._links.values():
+            if link.transport is not None:
+                link.transport.close()
+
+    def ready(self, topic: str) -> bool:
+        """Whether a record can be sent now; looks for the broker when it is not known."""
+        link = self._links.get(self._brokers.get(topic, ""))
+        if link is not None and link.transport is not None and not link.transport.is_closing():
+            return link.transport.get_write_buffer_size() == 0
+        now = self._clock.monotonic()
+        if now - self._looked.get(topic, -_RETRY_SECONDS) >= _RETRY_SECONDS:
+            self._looked[topic] = now
+            task = asyncio.get_running_loop().create_task(self._look(topic))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
+        return False
+
+    def send(self, topic: str, value: bytes, key: bytes, answer: Answer) -> None:
+        """Send a record; *answer* gets where it is, the error when nobody knows, or None when it certainly is not there."""
+        link = self._links[self._brokers[topic]]
+        assert link.transport is not None
+        loop, number, broker = asyncio.get_running_loop(), next(self._numbers), self._brokers[topic]
+        late, now = loop.call_later(self._timeout, link.transport.abort), milliseconds(self._clock)
+
+        def answered(data: bytes | None) -> None:
+            late.cancel()
+            if data is None:
+                self._brokers.pop(topic, None)
+                answer(BusError("the connection to Kafka broke", detail=broker, topic=topic, partition=0))
+                return
+            found = wire.written(data)
+            if found.error == 0:
+                answer(Delivery(topic, 0, found.offset, found.time if found.time >= 0 else now))
+                return
+            self._brokers.pop(topic, None)
+            refused = found.error in wire.REFUSALS
+            answer(None if refused else BusError("Kafka did not write a record", detail=f"error {found.error}", topic=topic, partition=0))
+
+        link.waiting[number] = answered
+        records = wire.batch(key, value, now)
+        link.transport.write(wire.produce(number, self._client, topic.encode(), records, int(self._timeout * 1000)))
+
+    async def _look(self, topic: str) -> None:
+        """Find the broker that leads the log, and connect to it."""
+        try:
+            broker = await asyncio.to_thread(self._admin.leader_of, topic)
+            link = self._links.get(broker)
+            if link is None or link.transport is None:
+                link = self._links[broker] = await self._connect(broker)
+            if link.transport is not None:
+                self._brokers[topic] = broker
+        except (BusError, OSError, TimeoutError) as away:
+            log.info("records go the long way", topic=topic, reason=str(away))
+
+    async def _connect(self, broker: str) -> _Link:
+        host, _, port = broker.rpartition(":")
+        loop = asyncio.get_running_loop()
+        _, link = await asyncio.wait_for(loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS)
+        spoken: asyncio.Future[bool] = loop.create_future()
+        link.waiting[0] = lambda data: None if spoken.done() else spoken.set_result(data is not None and wire.speaks(data))
+        assert link.transport is not None
+        link.transport.write(wire.ask_versions(0, self._client))
+        if not await asyncio.wait_for(spoken, _RETRY_SECONDS):
+            link.transport.close()
+            raise BusError("the broker does not speak produce in this version", detail=broker)
+        return link

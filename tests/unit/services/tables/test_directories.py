@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError
+from services.tables.keeper import Keeper
+from services.tables.settings import TablesSettings
+
+
+def keeper(directory: Path) -> Keeper:
+    settings = TablesSettings.load(persistence_dir=directory)
+    return Keeper(settings, (), None, None, SystemClock(), asyncio.new_event_loop())  # type: ignore[arg-type]
+
+
+def test_d25_a_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigError) as wrong:
+        TablesSettings.load(persistence_dir=file / "copies")
+    assert f"{file} is no directory" in wrong.value.detail
+    assert TablesSettings.load(persistence_dir=tmp_path / "a" / "b").directory == tmp_path / "a" / "b"
+
+
+def test_d25_each_node_has_a_directory_of_its_own(tmp_path: Path) -> None:
+    first = keeper(tmp_path / "copies")
+    with pytest.raises(ConfigError, match="copies of another node"):
+        keeper(tmp_path / "copies")
+    first._claim.close()  # as if it had ended
+    keeper(tmp_path / "copies")._claim.close()
