@@ -104,10 +104,6 @@ class Nodes:
             raise RemoteError(f"node {node} is not known", code="E_NO_NODE", hint="`getStreamingRaftGroups` lists the nodes")
         return found
 
-    def context(self, url: str) -> ssl.SSLContext | None:
-        """For a WebSocket to the node at *url*."""
-        return self._context if url.startswith("https") else None
-
     def members(self, group: int) -> list[str]:
         """Addresses of the nodes that have copies, those not known left out."""
         nodes = self.group(group)
