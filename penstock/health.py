@@ -22,6 +22,8 @@ from penstock.errors import ConfigError
 
 #: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+#: how often the server looks whether it is to end
+_CLOSING_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Health:
             ) from wrong
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSING_S,), name="health", daemon=True)
         self._thread.start()
 
     def ready(self, name: str, ready: bool = True, why: str = "") -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.conformance.case import Case, load
 from tests.conformance.compare import judge
 from tests.conformance.kernel_backend import KernelBackend
+from tests.nightly import drawn
 
 CASES = load(Path(__file__).parents[2] / "conformance" / "stream-cases.json")
 
@@ -18,7 +19,7 @@ def test_case(case: Case) -> None:
     assert judge(case, KernelBackend().run(case)) == []
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(drawn(2)))
 def test_cut_at_random(seed: int) -> None:
     backend = KernelBackend(split=seed)
     faults = {case.id: judge(case, backend.run(case)) for case in CASES}
