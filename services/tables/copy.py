@@ -117,7 +117,8 @@ class Copy:
             self.next = chunk.next
             self._tidy(self._memory)
             self._tidy(self._unsaved)
-            self._evict()
+            self._purge(chunk)
+            self._forget(self.next - self.shape.cache_limit)
 
     def skip(self, row: int) -> None:
         """The log says that the next row is *row*: what lies before it is not in the log any more."""
@@ -137,20 +138,24 @@ class Copy:
             return
         chunks[-_JOIN:] = [join(chunks[-_JOIN:])]
 
-    def _evict(self) -> None:
-        self._forget(self.next - self.shape.cache_limit)
-        purge = self.shape.purge
-        if purge is None or not self._memory:
+    def _purge(self, chunk: Chunk) -> None:
+        """Old rows leave memory each time that memory spans too long a time with one more row of *chunk*, however rows came together."""
+        if self.shape.purge is None:
             return
-        column, every, keep = purge
-        newest = int(_ticks(self._memory[-1], column)[-1])
-        if newest - int(_ticks(self._memory[0], column)[0]) < every:
-            return
-        for chunk in list(self._memory):
-            young = np.flatnonzero(_ticks(chunk, column) >= newest - keep)
+        column, every, keep = self.shape.purge
+        times, at = _ticks(chunk, column), 0
+        while len(due := np.flatnonzero(times[at:] - _ticks(self._memory[0], column)[0] >= every)):
+            at += int(due[0])
+            self._forget(self._first_since(column, int(times[at]) - keep))
+            at += 1
+
+    def _first_since(self, column: str, time: int) -> int:
+        """The first row in memory that is not older than *time*; there is one."""
+        for chunk in self._memory:
+            young = np.flatnonzero(_ticks(chunk, column) >= time)
             if len(young):
-                self._forget(chunk.first + int(young[0]))
-                return
+                return chunk.first + int(young[0])
+        return self.next
 
     def _forget(self, first: int) -> None:
         """Rows before *first* leave memory."""
@@ -376,7 +381,7 @@ class Copy:
         for segment in self._segments:
             if segment.next > first:
                 self._memory.append(segment.read().since(first).own())
-        self._evict()
+                self._purge(self._memory[-1])
 
 
 def _ticks(chunk: Chunk, column: str) -> np.ndarray[Any, np.dtype[np.int64]]:

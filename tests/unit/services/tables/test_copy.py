@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from penstock.catalog.model import Purge
 from penstock.errors import BusError
 from services.tables.chunk import Chunk, segments
 from services.tables.copy import Copy
@@ -187,3 +190,29 @@ def test_any_order_of_events_keeps_rows_together(tmp_path_factory: pytest.TempPa
                 put(copy, copy.next, min(count, written - copy.next), at=now)
         identity_holds(copy)
         assert ids(copy) == list(range(copy.earliest, copy.next))
+
+
+@settings(max_examples=drawn(60), deadline=None)
+@given(some.lists(some.integers(0, 90), min_size=1, max_size=120), some.lists(some.integers(1, 40), min_size=1), some.integers(1, 60))
+def test_d39_how_rows_come_together_does_not_change_what_leaves_memory(
+    tmp_path_factory: pytest.TempPathFactory, pauses: list[int], sizes: list[int], keep: int
+) -> None:
+    wanted = shape(stream_table(limit=1000, purge=Purge("ts", 300, keep)))
+    times = np.cumsum(pauses).astype("datetime64[ms]")
+    alone, together = (Copy(tmp_path_factory.mktemp("copy"), wanted) for _ in range(2))
+
+    def rows(first: int, until: int) -> Chunk:
+        batch = pa.record_batch({"row_id": pa.array(range(first, until), pa.int64()), "ts": pa.array(times[first:until])})
+        return Chunk(first, batch, 0, 0)
+
+    for row in range(len(times)):
+        alone.append(rows(row, row + 1))
+    first = 0
+    for size in itertools.cycle(sizes):
+        if first >= len(times):
+            break
+        together.append(rows(first, min(first + size, len(times))))
+        first += size
+    assert together.meta()["sizeInMemory"] == alone.meta()["sizeInMemory"]
+    memory = times[len(times) - alone.meta()["sizeInMemory"] :]
+    assert memory[-1] - memory[0] < np.timedelta64(300, "ms")
