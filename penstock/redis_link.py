@@ -2,7 +2,8 @@
 
 `redis://host:port/0` is a server. `redis+sentinel://host:port,host:port/NAME/0` names Sentinels that watch a master called NAME: it
 is asked for anew at every connection, so a failover costs a reconnect. A promoted replica may lack the last second of writes; leases
-bear that, because their epochs are also read from the log. Refused: Redis Cluster.
+bear that, because their epochs are also read from the log. `rediss` in place of `redis` is TLS, to Sentinels as well. Refused: Redis
+Cluster.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from penstock.settings import Settings
 
 T = TypeVar("T")
 _SCHEME = "redis+sentinel"
+_TLS_SCHEME = "rediss+sentinel"
 #: how long one Sentinel may take to answer before the next is asked
 _SENTINEL_SECONDS = 1.0
 # its Sentinel clients carry no types
@@ -36,16 +38,17 @@ class Sentinels:
     hosts: tuple[tuple[str, int], ...]
     name: str
     database: int
+    tls: bool = False
 
 
 def sentinels(url: str) -> Sentinels | None:
-    """What a `redis+sentinel://` address says; None for that of a server.
+    """What a `redis+sentinel://` or `rediss+sentinel://` address says; None for that of a server.
 
     Raises:
         ConfigError: a part of it is missing.
     """
     parts = urlsplit(url)
-    if parts.scheme != _SCHEME:
+    if parts.scheme not in (_SCHEME, _TLS_SCHEME):
         return None
     hosts = []
     for host in parts.netloc.rpartition("@")[2].split(","):
@@ -56,7 +59,7 @@ def sentinels(url: str) -> Sentinels | None:
     name, _, database = parts.path.strip("/").partition("/")
     if not name or not (database or "0").isdigit():
         raise ConfigError("which master do the Sentinels watch?", hint=f"{_SCHEME}://host:port,host:port/NAME/0")
-    return Sentinels(tuple(hosts), name, int(database or 0))
+    return Sentinels(tuple(hosts), name, int(database or 0), parts.scheme == _TLS_SCHEME)
 
 
 def connect(settings: Settings, **options: Any) -> redis.Redis:
@@ -68,7 +71,7 @@ def connect(settings: Settings, **options: Any) -> redis.Redis:
     found = sentinels(settings.redis_url)
     if found is None:
         return redis.Redis.from_url(settings.redis_dsn, **options)
-    asked = _Blocking(list(found.hosts), sentinel_kwargs=_to_sentinel(settings), **_to_master(settings, found, options))
+    asked = _Blocking(list(found.hosts), sentinel_kwargs=_to_sentinel(settings, found), **_to_master(settings, found, options))
     client: redis.Redis = asked.master_for(found.name)
     return client
 
@@ -82,17 +85,27 @@ def connect_async(settings: Settings, **options: Any) -> redis.asyncio.Redis:
     found = sentinels(settings.redis_url)
     if found is None:
         return redis.asyncio.Redis.from_url(settings.redis_dsn, **options)
-    asked = _Async(list(found.hosts), sentinel_kwargs=_to_sentinel(settings), **_to_master(settings, found, options))
+    asked = _Async(list(found.hosts), sentinel_kwargs=_to_sentinel(settings, found), **_to_master(settings, found, options))
     client: redis.asyncio.Redis = asked.master_for(found.name)
     return client
 
 
 def _to_master(settings: Settings, found: Sentinels, options: dict[str, Any]) -> dict[str, Any]:
-    return {"socket_connect_timeout": 3, **options, "db": found.database, "password": _password(settings)}
+    who = {"username": settings.redis_user or None, "password": _password(settings)}
+    return {"socket_connect_timeout": 3, **options, "db": found.database, **who, **_tls(settings, found)}
 
 
-def _to_sentinel(settings: Settings) -> dict[str, Any]:
-    return {"socket_timeout": _SENTINEL_SECONDS, "socket_connect_timeout": _SENTINEL_SECONDS, "password": _password(settings)}
+def _to_sentinel(settings: Settings, found: Sentinels) -> dict[str, Any]:
+    # Sentinels have access lists of their own: the user of the master's is nobody there
+    waits = {"socket_timeout": _SENTINEL_SECONDS, "socket_connect_timeout": _SENTINEL_SECONDS}
+    return {**waits, "password": _password(settings), **_tls(settings, found)}
+
+
+def _tls(settings: Settings, found: Sentinels) -> dict[str, Any]:
+    if not found.tls:
+        return {}
+    own = {"ssl_ca_certs": str(settings.redis_ca)} if settings.redis_ca is not None else {}
+    return {"ssl": True, "ssl_cert_reqs": "required", **own}
 
 
 def _password(settings: Settings) -> str | None:

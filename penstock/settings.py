@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     redis_password: SecretStr | None = None
     #: user of Redis' access lists; empty: its default user
     redis_user: str = ""
-    #: authorities that Redis' certificate may be of (`rediss://`), besides the machine's own
+    #: authorities that Redis' certificate may be of (`rediss://`, `rediss+sentinel://`), besides the machine's own
     redis_ca: Path | None = None
     #: how brokers are spoken to, as Kafka calls it
     kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import redis.asyncio.sentinel
 import redis.sentinel
@@ -14,6 +17,7 @@ def test_addresses_of_sentinels() -> None:
     assert sentinels("redis://localhost:6379/0") is None
     assert sentinels("redis+sentinel://a:1,b/main/2") == Sentinels((("a", 1), ("b", 26379)), "main", 2)
     assert sentinels("redis+sentinel://a:1/main") == Sentinels((("a", 1),), "main", 0)
+    assert sentinels("rediss+sentinel://a:1/main") == Sentinels((("a", 1),), "main", 0, tls=True)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,20 @@ def test_clients_ask_the_sentinels_for_the_master_with_the_password() -> None:
         ("b", "secret"),
     ]
     assert isinstance(redis_link.connect_async(settings).connection_pool, redis.asyncio.sentinel.SentinelConnectionPool)
+
+
+def test_sentinels_and_their_master_are_reached_over_tls(tmp_path: Path) -> None:
+    settings = Settings(redis_url="rediss+sentinel://a:1/main", redis_user="rooms", redis_password="s", redis_ca=tmp_path / "ca.pem")  # type: ignore[arg-type]
+    for made, kind in (
+        (redis_link.connect(settings), redis.sentinel.SentinelManagedSSLConnection),
+        (redis_link.connect_async(settings), redis.asyncio.sentinel.SentinelManagedSSLConnection),
+    ):
+        pool: Any = made.connection_pool
+        assert issubclass(pool.connection_class, kind)
+        assert (pool.connection_kwargs["username"], pool.connection_kwargs["ssl_ca_certs"]) == ("rooms", str(tmp_path / "ca.pem"))
+        (asked,) = (s.connection_pool for s in pool.sentinel_manager.sentinels)
+        assert issubclass(asked.connection_class, redis.connection.SSLConnection | redis.asyncio.connection.SSLConnection)
+        assert asked.connection_kwargs["ssl_ca_certs"] == str(tmp_path / "ca.pem") and not asked.connection_kwargs.get("username")
 
 
 def test_one_server_is_reached_as_before() -> None:
