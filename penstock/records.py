@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import fastavro
+import numpy as np
+import numpy.typing as npt
 
 import schemas
 from penstock.errors import SchemaError
@@ -64,8 +67,25 @@ class EventsRecord:
     trace: str | None = None
 
 
+class Stretch(Protocol):
+    """Records of one partition, however they were read."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def timestamps(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def values(self) -> list[bytes | None]: ...
+
+
 @dataclass(frozen=True)
 class DeadLetter:
+    """What *reader* could not use, at its place; `time` is when it came into the log."""
+
     topic: str
     partition: int
     offset: int
@@ -77,6 +97,14 @@ class DeadLetter:
     value: bytes | None = None
 
     MAX_VALUE = 64 << 10
+
+    @classmethod
+    def of(cls, records: Stretch, index: int, reader: str, code: str, reason: str) -> Self:
+        """About one of *records*, which it holds as it was."""
+        came = int(records.timestamps[index])
+        if came < 0:  # brokers of others need not note it
+            came = time.time_ns() // 10**6
+        return cls(records.topic, records.partition, int(records.offsets[index]), reader, code, reason, came, value=records.values[index])
 
 
 @dataclass(frozen=True)

@@ -18,28 +18,28 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one topic-partition in offset order; `times` are append times in milliseconds."""
+    """Records of one topic-partition in offset order; `timestamps` are append times in milliseconds."""
 
     topic: str
     partition: int
     offsets: npt.NDArray[np.int64]
-    times: npt.NDArray[np.int64]
+    timestamps: npt.NDArray[np.int64]
     values: list[bytes | None]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def slice(self, start: int, stop: int) -> Records:
-        return Records(self.topic, self.partition, self.offsets[start:stop], self.times[start:stop], self.values[start:stop])
+        return Records(self.topic, self.partition, self.offsets[start:stop], self.timestamps[start:stop], self.values[start:stop])
 
     def chosen(self, places: Sequence[int]) -> Records:
         at = np.asarray(places, np.int64)
-        return Records(self.topic, self.partition, self.offsets[at], self.times[at], [self.values[i] for i in places])
+        return Records(self.topic, self.partition, self.offsets[at], self.timestamps[at], [self.values[i] for i in places])
 
 
 def joined(parts: Sequence[Records]) -> Records:
     """*parts*, of one topic-partition, as one."""
-    offsets, times = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "times"))
+    offsets, times = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "timestamps"))
     return Records(parts[0].topic, parts[0].partition, offsets, times, [value for p in parts for value in p.values])
 
 

@@ -57,7 +57,7 @@ class Operator:
                 if lane is None:
                     kind = ExchangeLane if records.topic == names.EXCHANGE else ScanLane
                     directory = state_directory(self._settings, records.topic, self._id, records.partition)
-                    lane = kind(worker, directory, records.topic, self._id, records.partition, int(records.times[0]))
+                    lane = kind(worker, directory, records.topic, self._id, records.partition, int(records.timestamps[0]))
                 lane.feed(records)
             if lane is not None:
                 lane.snapshot_if_due()

@@ -152,11 +152,8 @@ class Inflow(Persistent):
     def _bury(self, batch: Batch, index: int, error: SchemaError) -> None:
         """A message that nobody can read."""
         reason = error.message + (f": {error.detail}" if error.detail else "")
-        offset = int(batch.offsets[index])
-        log.warning("dead letter", topic=batch.topic, partition=batch.partition, offset=offset, reason=reason)
-        letter = DeadLetter(
-            batch.topic, batch.partition, offset, "federation", error.code, reason, int(time.time() * 1000), value=batch.values[index]
-        )
+        letter = DeadLetter.of(batch, index, "federation", error.code, reason)
+        log.warning("dead letter", topic=letter.topic, partition=letter.partition, offset=letter.offset, reason=reason)
         self._dead.send(names.DEAD_LETTER, encode(letter))
 
     def _settle(self) -> None:

@@ -292,17 +292,8 @@ class Intake(threading.Thread):
         return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=schema)
 
     def _bury(self, batch: Batch, index: int, code: str, reason: str) -> None:
-        letter = DeadLetter(
-            batch.topic,
-            batch.partition,
-            int(batch.offsets[index]),
-            _READER,
-            code,
-            reason,
-            int(time.time() * 1000),
-            value=batch.values[index],
-        )
-        log.warning("dead letter", topic=batch.topic, partition=batch.partition, offset=letter.offset, reason=reason)
+        letter = DeadLetter.of(batch, index, _READER, code, reason)
+        log.warning("dead letter", topic=letter.topic, partition=letter.partition, offset=letter.offset, reason=reason)
         self._dead.send(names.DEAD_LETTER, encode(letter))
 
     # -- flushing -----------------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ class ExchangeLane(Lane):
                 record = decode(ExchangeRecord, value)
                 rows = pl.read_ipc_stream(io.BytesIO(record.rows))
             except (SchemaError, pl.exceptions.PolarsError) as error:
-                self.bury(offset, "E_MALFORMED", str(error), value, int(records.times[i]))
+                self.bury(records, i, "E_MALFORMED", str(error))
                 continue
             self._before.setdefault(record.producer, self._seen.get(record.producer, (-1, -1)))
             if traces.COLUMN in rows.columns:

@@ -173,7 +173,7 @@ class Lane(ABC):
         end = max(int(np.searchsorted(records.offsets, last, side="right")), start + 1)
         unit, last = records.slice(start, end), int(records.offsets[end - 1])
         if self._poison.given_up(first):
-            self.bury(first, "E_POISON", "the operator died three times at this record", unit.values[0], int(unit.times[0]))
+            self.bury(unit, 0, "E_POISON", "the operator died three times at this record")
             if ids[start] == names.CONTROL_SCHEMA_ID:
                 self._abandon(unit)
             self._advance(unit)
@@ -217,7 +217,7 @@ class Lane(ABC):
 
     def _advance(self, unit: Records) -> None:
         self.next = int(unit.offsets[-1]) + 1
-        self._time = max(self._time, int(unit.times[-1]))
+        self._time = max(self._time, int(unit.timestamps[-1]))
         self._replay.passed(self.next)
         self._dirty = True
 
@@ -257,11 +257,12 @@ class Lane(ABC):
         self._seen[producer] = self._fresh_seen[producer] = (offset, ordinal)
         return False
 
-    def bury(self, offset: int, code: str, reason: str, value: bytes | None, at: int) -> None:
+    def bury(self, records: Records, index: int, code: str, reason: str) -> None:
         """Send a record that cannot be used to the dead letters."""
-        letter = DeadLetter(
-            topic=self.topic, partition=self.partition, offset=offset, reader=self.reader, code=code, reason=reason, time=at, value=value
-        )
+        self.post(DeadLetter.of(records, index, self.reader, code, reason))
+
+    def post(self, letter: DeadLetter) -> None:
+        """Send a dead letter."""
         self.outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
 
     # -- controls -------------------------------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ class Lane(ABC):
         try:
             control = decode(ControlRecord, unit.values[0])
         except SchemaError as error:
-            self.bury(offset, error.code, str(error), unit.values[0], int(unit.times[0]))
+            self.bury(unit, 0, error.code, str(error))
             return
         if self.repeated(control.producer, control.offset, control.ordinal):
             return

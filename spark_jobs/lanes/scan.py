@@ -17,7 +17,7 @@ from penstock.catalog.model import Table
 from penstock.codec import Decoded, schema_ids
 from penstock.partition import partition as place
 from penstock.partition import partition_of
-from penstock.records import ControlRecord
+from penstock.records import ControlRecord, DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
@@ -93,11 +93,11 @@ class ScanLane(Lane):
                     continue
                 reason = f"no table has schema id {schema_id}" if schema_id >= 0 else "not framed: no zero byte and schema id in front"
                 for i in index:
-                    self.bury(int(records.offsets[i]), "E_UNKNOWN_SCHEMA", reason, records.values[i], int(records.times[i]))
+                    self.bury(records, i, "E_UNKNOWN_SCHEMA", reason)
                 continue
             decoded = codec.decode(records.values if len(index) == len(records) else [records.values[i] for i in index])
             for i, reason in decoded.bad:
-                self.bury(int(records.offsets[index[i]]), "E_MALFORMED", reason, records.values[index[i]], int(records.times[index[i]]))
+                self.bury(records, index[i], "E_MALFORMED", reason)
             tables[codec.table.id] = codec.table
             parts.setdefault(codec.table.id, []).append(_Part(index, decoded))
         for table_id, found in parts.items():
@@ -133,7 +133,8 @@ class ScanLane(Lane):
         factor = TICKS_PER_SECOND[table.precision] // 1000
         numbers, *columns = rows.get_columns()[1:]
         # put together from columns: a query engine's plan would cost a single record more than all the rest of this
-        stamps = [numbers.alias("_step"), pl.Series("_offset", records.offsets[place]), pl.Series("_now", records.times[place] * factor)]
+        came = pl.Series("_now", records.timestamps[place] * factor)
+        stamps = [numbers.alias("_step"), pl.Series("_offset", records.offsets[place]), came]
         rows = pl.DataFrame([*stamps, *columns])
         return self._in_bounds(table, self._in_place(table, rows))
 
@@ -154,7 +155,7 @@ class ScanLane(Lane):
         mask = pl.col("tbname").is_in(list(wrong))
         name, there = next(iter(wrong.items()))
         reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
-        self._bury_rows(rows.filter(mask), "E_WRONG_PARTITION", reason)
+        self._bury_rows(table, rows.filter(mask), "E_WRONG_PARTITION", reason)
         return rows.filter(~mask)
 
     def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
@@ -168,13 +169,15 @@ class ScanLane(Lane):
         if latest is None or latest <= now + ahead:
             return rows
         far = time > rows["_now"] + ahead
-        self._bury_rows(rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {database.max_ahead} ahead of its arrival")
+        self._bury_rows(table, rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {database.max_ahead} ahead of its arrival")
         return rows.filter(~far)
 
-    def _bury_rows(self, rows: pl.DataFrame, code: str, reason: str) -> None:
+    def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
             sample = part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
-            self.bury(int(str(offset)), code, f"{part.height} rows: {reason}", sample, int(part["_now"][0]))
+            came = int(part["_now"][0]) * 1000 // TICKS_PER_SECOND[table.precision]
+            reason_of_all = f"{part.height} rows: {reason}"
+            self.post(DeadLetter(self.topic, self.partition, int(str(offset)), self.reader, code, reason_of_all, came, value=sample))
 
     def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
         for stream in list(self.streams.values()):

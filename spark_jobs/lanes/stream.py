@@ -16,7 +16,7 @@ import polars as pl
 from penstock import log, names, traces
 from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
-from penstock.sql.plan import StreamPlan
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.windows import make_kernel
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
@@ -188,15 +188,18 @@ class LiveStream:
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
 
+    def _milliseconds(self, ticks: int) -> int:
+        return ticks * 1000 // TICKS_PER_SECOND[self.plan.source.precision]
+
     def _late(self, rows: pl.DataFrame, last: int) -> None:
         """Rows dropped as late are counted, and kept whole among the dead letters: `information_schema.ins_late_rows` shows them."""
         self.stats.late += rows.height
-        lines, time = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True), int(rows["_now"][0])
+        lines, came = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True), int(rows["_now"][0])
         while lines:
             size, taken = 0, 0
             while taken < len(lines) and (not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE):
                 size, taken = size + len(lines[taken]), taken + 1
-            self._letter("E_LATE", f"{taken} rows came after their windows were over", last, time, b"".join(lines[:taken]))
+            self._letter("E_LATE", f"{taken} rows came after their windows were over", last, came, b"".join(lines[:taken]))
             lines = lines[taken:]
 
     def _events(self, events: list[dict[str, object]], first: int, last: int, trace: str | None) -> None:
@@ -223,7 +226,9 @@ class LiveStream:
             sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
             self._letter("E_EXPRESSION", f"{part.height} rows failed: {part['_reason'][0]}", int(str(offset)), int(part["_now"][0]), sample)
 
-    def _letter(self, code: str, reason: str, offset: int, time: int, value: bytes) -> None:
+    def _letter(self, code: str, reason: str, offset: int, came: int, value: bytes) -> None:
+        """About rows, *value*, of which the first came at *came*, in ticks."""
+        time = self._milliseconds(came)
         letter = DeadLetter(self._topic, self._partition, offset, "stream", code, reason, time, self.id, value)
         self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from urllib.request import urlopen
 
@@ -72,6 +73,18 @@ def test_late_rows_with_bytes_are_shown_too(db: penstock.Connection) -> None:
     assert figures(db, "s", "status", "message") == ("ready", "")
     late = db.query(f"SELECT `row` FROM information_schema.ins_late_rows WHERE db_name = '{db.database}'").rows
     assert late == [(f'{{"ts": {T0 + 2_000}, "b": "ff00"}}',)]
+
+
+def test_when_late_rows_came_is_known_in_every_precision(db: penstock.Connection) -> None:
+    fine = f"{db.database}_ns"
+    db.execute(f"CREATE DATABASE {fine} PRECISION 'ns'; CREATE TABLE {fine}.m (ts TIMESTAMP, v INT)")
+    db.execute(f"CREATE STREAM {fine}.s INTO {fine}.r AS SELECT _wstart, count(*) AS n FROM {fine}.m INTERVAL(10s)")
+    began = time.time()
+    for at in (1_000, 31_000, 2_000):
+        db.write(f"{fine}.m", [{"ts": (T0 + at) * 1_000_000, "v": 1}])
+    db.drain(fine)
+    ((arrived,),) = db.query(f"SELECT arrived FROM information_schema.ins_late_rows WHERE db_name = '{fine}'").rows
+    assert began - 1 < arrived.timestamp() < time.time() + 1
 
 
 def test_a_failed_stream_is_shown_as_failed(db: penstock.Connection) -> None:

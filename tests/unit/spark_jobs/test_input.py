@@ -33,7 +33,7 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
     assert records is not None
     assert (records.topic, records.partition) == ("in.x", 3)
     assert records.offsets.tolist() == [0, 1, 2, 3]
-    assert records.times.tolist() == [0, 1000, 2000, 3000]
+    assert records.timestamps.tolist() == [0, 1000, 2000, 3000]
     assert records.values == [b"v0", b"v1", b"v2", b"v3"]
     assert inbox.take(None) is None
 
