@@ -20,7 +20,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from penstock.errors import ConfigError
 
-#: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on
+#: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on; states of streams hold counts by them
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 #: how often the server looks whether it is to end
 _CLOSING_S = 0.1

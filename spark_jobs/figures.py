@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
 
 import redis
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from penstock import names
 from penstock.catalog.view import Catalog
+from penstock.health import SECONDS
 
 _SHOWN = {
     "rows_in": "Rows of its source that a stream has seen", "rows_out": "Rows that a stream has published",
@@ -17,14 +23,30 @@ _SHOWN = {
 }  # fmt: skip
 
 
-class Figures:
-    """Gauges per stream, called `database.stream`."""
+class Figures(Collector):
+    """Gauges and a histogram per stream, called `database.stream`."""
 
     def __init__(self, client: redis.Redis, registry: CollectorRegistry) -> None:
         self._redis = client
         self._gauges = {k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry) for k, text in _SHOWN.items()}
         self._broken = Gauge("penstock_stream_failed_lanes", "Lanes in which a stream has stopped", ["stream"], registry=registry)
         self._known: set[str] = set()
+        #: by stream: what each of its lanes has counted
+        self._lanes: dict[str, list[Mapping[str, Any]]] = {}
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """How long results follow their rows, as it was measured last."""
+        shown = HistogramMetricFamily(
+            "penstock_stream_lag_seconds", "From a row in the log until the result that it led to is there, too", labels=["stream"]
+        )
+        bounds = [*map(str, SECONDS), "+Inf"]
+        for name, lanes in self._lanes.items():
+            counts = [sum(each) for each in zip(*(lane["followed"] for lane in lanes if "followed" in lane), strict=True)]
+            if counts:
+                seconds = sum(lane.get("followed_seconds", 0.0) for lane in lanes)
+                shown.add_metric([name], list(zip(bounds, accumulate(counts), strict=True)), seconds)
+        yield shown
 
     def measure(self, catalog: Catalog) -> None:
         """Read them anew."""
@@ -36,8 +58,10 @@ class Figures:
         pipe = self._redis.pipeline(transaction=False)
         for stream_id in streams.values():
             pipe.hgetall(names.stream_status(stream_id))
+        lanes: dict[str, list[Mapping[str, Any]]] = {}
         for name, fields in zip(streams, pipe.execute(), strict=True):
-            found = [json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)]
+            lanes[name] = found = [json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)]
             for key, gauge in self._gauges.items():
                 gauge.labels(name).set(sum(s[key] for s in found))
             self._broken.labels(name).set(sum(str(f).startswith(names.FAILED) for f in fields))
+        self._lanes = lanes

@@ -34,6 +34,10 @@ class _Generation:
     then: list[Callable[[Ends], None]] = field(default_factory=list)
 
 
+def nobody_waits(_: Delivery) -> None:
+    """For outputs of which nobody has to hear that they are in the log."""
+
+
 class Outbox:
     """Outputs of one lane."""
 
@@ -46,14 +50,19 @@ class Outbox:
         self._failure: BusError | None = None
         self.sent = self.held_back = 0
 
-    def send(self, producer: str, topic: str, partition: int, offset: int, ordinal: int, value: bytes) -> None:
-        """Publish one output of a unit unless it is known to be in the log."""
+    def send(
+        self, producer: str, topic: str, partition: int, offset: int, ordinal: int, value: bytes,
+        there: Callable[[Delivery], None] = nobody_waits,
+    ) -> None:  # fmt: skip
+        """Publish one output of a unit unless it is known to be in the log. *there* hears of it in the publisher's thread."""
         if self._replay.holds_back((producer, topic, partition), offset, ordinal):
             self.held_back += 1
             return
-        self.post(topic, value, partition=partition)
+        self.post(topic, value, partition=partition, there=there)
 
-    def post(self, topic: str, value: bytes, *, partition: int = -1, key: bytes | None = None) -> None:
+    def post(
+        self, topic: str, value: bytes, *, partition: int = -1, key: bytes | None = None, there: Callable[[Delivery], None] = nobody_waits
+    ) -> None:
         """Publish a record without position (a dead letter): after a crash it may come twice."""
         self._allowed()
         with self._lock:
@@ -62,6 +71,8 @@ class Outbox:
         self.sent += 1
 
         def delivered(result: Delivery | BusError) -> None:
+            if isinstance(result, Delivery):
+                there(result)
             self._delivered(generation, result)
 
         self._publisher.send(topic, value, key=key, partition=partition, on_delivery=delivered)

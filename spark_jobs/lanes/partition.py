@@ -458,11 +458,12 @@ class Lane(ABC):
         full = self._files.full_due
         state = Snapshot(self.next, self._time, seen=dict(self._seen if full else self._fresh_seen), pending=self._replay.pending())
         state.waiting = {k: list(v) for k, v in self._waiting.items()}
+        told: list[LiveStream] = []
         for stream in self.streams.values():
             if full or stream.changed:
                 delta = stream.delta(full)
                 if delta is not None:
-                    stream.report()
+                    told.append(stream)
                 state.deltas[stream.id] = [] if delta is None else [delta]
                 self.touch(stream)
         entries = {s: self.streams.get(s) for s in (self.streams if full else self._touched)}
@@ -474,15 +475,19 @@ class Lane(ABC):
 
         def write(ends: Ends) -> None:
             state.ends = {**self._ends, **ends} if full else dict(ends)
-            self._saver.submit(self._write, state, full, written)
+            self._saver.submit(self._write, state, full, told, written)
 
         self.outbox.then(write)
 
-    def _write(self, state: Snapshot, full: bool, written: Future[None]) -> None:
+    def _write(self, state: Snapshot, full: bool, told: Sequence[LiveStream], written: Future[None]) -> None:
         try:
             self._files.save(state, full=full)
             key, field, position = names.query_progress(self.topic), str(self.partition), str(state.next)
             self.worker.report(lambda r: r.hset(key, field, position))
+            # not before their results are in the log: how long that took is among what they report
+            for stream in told:
+                if self.streams.get(stream.id) is stream:
+                    stream.report()
             written.set_result(None)
         except BaseException as error:  # noqa: B036  told to the main loop
             written.set_exception(error)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
 
 import polars as pl
 
+from penstock.health import SECONDS
 from penstock.windows.kernel import Delta
 
 #: the frame of a delta that holds them
@@ -27,13 +28,23 @@ class Stats:
     #: the first part of it alone
     full_bytes: int = 0
     error: str = ""
+    #: records of results by the bound of `SECONDS` within which they followed the rows they were made of, and behind these what took longer
+    followed: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
+    followed_seconds: float = 0.0
+
+    def follow(self, seconds: float) -> None:
+        """A record of results is in the log, so long after the oldest row that it was made of."""
+        self.followed[bisect_left(SECONDS, seconds)] += 1
+        self.followed_seconds += seconds
 
     def into(self, delta: Delta) -> Delta:
         """*delta* with the counters in it."""
         size = sum(int(f.estimated_size()) for f in delta.frames.values())
         self.state_bytes = size if delta.full else self.state_bytes + size
         self.full_bytes = size if delta.full else self.full_bytes
-        return Delta({**delta.frames, FRAME: pl.DataFrame([dataclasses.asdict(self)])}, delta.full)
+        # as text: a list in a frame costs more to make than all the rest
+        kept = {**vars(self), "followed": json.dumps(self.followed)}
+        return Delta({**delta.frames, FRAME: pl.DataFrame([kept])}, delta.full)
 
     def take(self, delta: Delta) -> Delta:
         """*delta* without the counters, which become these."""
@@ -41,8 +52,8 @@ class Stats:
         if frame is None:
             return delta
         for name, value in frame.row(0, named=True).items():
-            setattr(self, name, value)
+            setattr(self, name, json.loads(value) if name == "followed" else value)
         return Delta({n: f for n, f in delta.frames.items() if n != FRAME}, delta.full)
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps(vars(self))

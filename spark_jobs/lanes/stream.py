@@ -14,6 +14,7 @@ from dataclasses import replace
 import polars as pl
 
 from penstock import log, names, traces
+from penstock.bus import Delivery
 from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
@@ -22,7 +23,7 @@ from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
 from spark_jobs.lanes.route import Route
 from spark_jobs.lanes.stats import Stats
-from spark_jobs.output import Outbox
+from spark_jobs.output import Outbox, nobody_waits
 from spark_jobs.worker import Worker
 
 _TIMED = ("max_delay", "force_window_close", "continuous_window_close")
@@ -75,7 +76,7 @@ class LiveStream:
         """Feed the rows of the unit first..last and publish what comes of them, under the trace of the newest that has one."""
         if (kernel := self._kernel) is not None:
             self.count(rows)
-            self.guard(lambda: self._publish(kernel.apply(rows), first, last, trace), first, last)
+            self.guard(lambda: self._publish(kernel.apply(rows), first, last, trace, rows), first, last)
 
     def count(self, rows: pl.DataFrame) -> None:
         """Rows of the source have come; behind the exchange they were counted before it."""
@@ -163,18 +164,20 @@ class LiveStream:
             _log.exception("kernel failed", stream=self.plan.name, first=first, last=last)
             self.fail(f"{type(error).__name__}: {error}")
 
-    def _publish(self, emission: Emission, first: int, last: int, trace: str | None = None) -> None:
+    def _publish(self, emission: Emission, first: int, last: int, trace: str | None = None, made_of: pl.DataFrame | None = None) -> None:
+        """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
             codec = self._worker.target(self.plan.target.table_id)
             if codec is None:
                 raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
             table = codec.table
             ordinals: Counter[int] = Counter()
+            there = nobody_waits if made_of is None else self._timed(made_of)
             self.stats.rows_out += emission.rows.height
             for partition, value in codec.encode_partitioned(
                 emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last, trace=traces.stamp(trace)
             ):
-                self._outbox.send(self.producer, table.topic, partition, last, ordinals[partition], value)
+                self._outbox.send(self.producer, table.topic, partition, last, ordinals[partition], value, there)
                 ordinals[partition] += 1
         if emission.events:
             self._events(emission.events, first, last, trace)
@@ -187,6 +190,11 @@ class LiveStream:
             self.bury(emission.failed, last)
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
+
+    def _timed(self, rows: pl.DataFrame) -> Callable[[Delivery], None]:
+        """Notes how long after the oldest of *rows* a result is in the log, by the broker's clock for both."""
+        stats, came = self.stats, self._milliseconds(int(rows.get_column("_now").to_numpy().min()))
+        return lambda result: stats.follow(max(result.timestamp - came, 0) / 1000)
 
     def _milliseconds(self, ticks: int) -> int:
         return ticks * 1000 // TICKS_PER_SECOND[self.plan.source.precision]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from urllib.request import urlopen
+
+import pytest
 
 import penstock
 from penstock.mesh.running import RunningMesh
@@ -48,3 +51,26 @@ def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
     for room, wanted in NAMED.items():
         known = {line.split()[2] for line in lines(mesh, room) if line.startswith("# TYPE ")}
         assert set(wanted) <= known
+
+
+@pytest.mark.parametrize("by", ["tbname", "g"])
+def test_how_long_results_follow_their_rows(mesh: RunningMesh, by: str) -> None:
+    """Once in the scan of the source partition, once behind the exchange; time is in nanoseconds there, too."""
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("lag")) as db:
+        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2 PRECISION 'ns'; CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
+        db.execute(f"CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m PARTITION BY {by} INTERVAL(10s)")
+        began = time.monotonic()
+        for n in range(5):
+            db.write("m", [{"tbname": f"t{n}", "ts": 1_700_000_000_000_000_000 + n, "v": n, "g": n}])
+            db.drain()
+        took = time.monotonic() - began
+
+        def figures() -> dict[str, float]:
+            found = (line.rpartition(" ") for line in lines(mesh, "spark") if f'stream="{db.database}.s"' in line)
+            return {name.removeprefix("penstock_stream_lag_seconds"): float(value) for name, _, value in found if "_lag_" in name}
+
+        count, total = f'_count{{stream="{db.database}.s"}}', f'_sum{{stream="{db.database}.s"}}'
+        shown = eventually(lambda: f if (f := figures()).get(count) == 5 else None)
+        assert 0 <= shown[total] <= took
+        buckets = [value for name, value in shown.items() if name.startswith("_bucket")]
+        assert buckets == sorted(buckets) and buckets[-1] == 5

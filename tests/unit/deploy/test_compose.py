@@ -39,7 +39,7 @@ def metrics_of_the_code() -> set[str]:
     found = set(_FOREIGN)
     for package in ("penstock", "gateway", "spark_jobs", "services"):
         for path in (ROOT / package).rglob("*.py"):
-            for kind, name in re.findall(r'(Counter|Gauge|Histogram)\(\s*"(\w+)"', path.read_text(encoding="utf-8")):
+            for kind, name in re.findall(r'(Counter|Gauge|Histogram)(?:MetricFamily)?\(\s*"(\w+)"', path.read_text(encoding="utf-8")):
                 found.add(f"{name}_total" if kind == "Counter" else name)
                 if kind == "Histogram":
                     found |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"}

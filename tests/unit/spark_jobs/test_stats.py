@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from penstock.health import SECONDS
 from penstock.windows.kernel import Delta
 from spark_jobs.lanes.stats import FRAME, Stats
 
@@ -26,3 +27,13 @@ def test_counters_are_part_of_the_state() -> None:
 def test_state_from_before_there_were_counters() -> None:
     stats, delta = Stats(), Delta({}, full=False)
     assert stats.take(delta) is delta and stats == Stats()
+
+
+def test_results_are_counted_by_how_long_they_took() -> None:
+    stats = Stats()
+    for seconds in (0.0, SECONDS[0], SECONDS[1], SECONDS[-1] + 1):
+        stats.follow(seconds)
+    assert stats.followed == [2, 1, *[0] * (len(SECONDS) - 2), 1]
+    again = Stats()
+    again.take(stats.into(Delta({}, full=True)))
+    assert again.followed == stats.followed and again.followed_seconds == sum((*SECONDS[:2], SECONDS[-1] + 1))
