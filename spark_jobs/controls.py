@@ -7,6 +7,7 @@ ticks.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterable, Mapping
 
@@ -21,6 +22,7 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
 from spark_jobs.lanes.stream import needs_ticks
+from spark_jobs.pace import Pace
 from spark_jobs.quotas import Quotas
 
 #: how often quotas are looked at: lanes report with their snapshots
@@ -70,6 +72,7 @@ class Controls(threading.Thread):
         self._ticks = ticking
         self._absent: dict[int, float] = {}
         self._quotas = Quotas(client, self._send)
+        self._pace = Pace()
         self._halt = threading.Event()
 
     def stop(self) -> None:
@@ -82,7 +85,7 @@ class Controls(threading.Thread):
             try:
                 if self._ticks and now >= tick_at:
                     tick_at = now + self._tick_seconds
-                    self._tick()
+                    self._tick(now)
                 if now >= announce_at:
                     announce_at = now + min(self._grace / 4, 5.0)
                     self._announce(now)
@@ -98,11 +101,23 @@ class Controls(threading.Thread):
             for partition in range(partitions):
                 self._publisher.send(topic, value, partition=partition)
 
-    def _tick(self) -> None:
+    def _tick(self, now: float) -> None:
         value = encode(ControlRecord("tick", time=milliseconds(self._clock)))
-        for topic, partitions in ticked_topics(self._catalog.catalog).items():
-            for partition in range(partitions):
-                self._publisher.send(topic, value, partition=partition)
+        topics = ticked_topics(self._catalog.catalog)
+        self._pace.keep(topics)
+        for topic, partitions in topics.items():
+            positions = self._positions(topic)
+            for place in ((topic, partition) for partition in range(partitions)):
+                if self._pace.allows(place, positions.get(place[1]), now):
+                    self._publisher.send(topic, value, partition=place[1], on_delivery=functools.partial(self._pace.sent, place, now))
+
+    def _positions(self, topic: str) -> dict[int, int]:
+        """How far the lanes of a topic are, as far as that is known: time goes on without Redis."""
+        try:
+            said = self._redis.hgetall(names.query_progress(topic))
+        except redis.RedisError:
+            return {}
+        return {int(field): int(value) for field, value in said.items() if str(field).isdigit()}
 
     def _announce(self, now: float) -> None:
         catalog = self._catalog.catalog

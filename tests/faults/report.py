@@ -18,6 +18,7 @@ class Report:
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, str]] = {}
         self._times: dict[str, tuple[float, float]] = {}
+        self._took: dict[str, float] = {}
 
     def outcome(self, scenario: str, check: str, outcome: str) -> None:
         self.rows.setdefault(scenario, {})[check] = _SIGNS.get(outcome, outcome)
@@ -25,8 +26,14 @@ class Report:
     def recovered(self, scenario: str, seconds: float, limit: float) -> None:
         self._times[scenario] = (seconds, limit)
 
+    def took(self, scenario: str, seconds: float) -> None:
+        """From the first table that a scenario makes to the last that it drops: what the suite's time is made of."""
+        self._took[scenario] = seconds
+
     def text(self) -> str:
-        return _table([_HEAD + self._checks(), *self._lines().values()])
+        times = [f"{name}: {seconds:.0f} s" for name, seconds in self._took.items()]
+        whole = f"\nplayed in {sum(self._took.values()) / 60:.1f} min: {', '.join(times)}\n"
+        return _table([_HEAD + self._checks(), *self._lines().values()]) + whole
 
     def record(self, order: Iterable[str], section: str = "streams") -> None:
         """Put what was seen into the page's table, between its markers; scenarios of *order* that were not played keep their lines."""

@@ -1,0 +1,47 @@
+"""Which partitions may be ticked now: one that leaves a tick waiting for seconds gets no more until it has passed that.
+
+A tick ends the unit in front of it. A lane that was ticked through all the time that it fell behind would have to go through that time
+second by second, which costs more than the rows do and on a busy machine more than there is. None is missed: the next one tells the time,
+too. Refused here: reading where lanes are, and sending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from penstock.bus import Delivery
+from penstock.errors import BusError
+
+#: (topic, partition)
+Place = tuple[str, int]
+#: lanes say with every snapshot where they are: who works in real time has passed a tick long before this
+_WAITS_SECONDS = 5.0
+#: what a lane has said of its place may be lost, and without a record it does not say it again
+_AGAIN_SECONDS = 30.0
+
+
+class Pace:
+    """The oldest tick of each partition that is not known to be passed: its offset, and since when."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Place, tuple[int, float]] = {}
+
+    def keep(self, topics: Container[str]) -> None:
+        """Forget partitions of all topics but these."""
+        self._waiting = {place: tick for place, tick in self._waiting.items() if place[0] in topics}
+
+    def allows(self, place: Place, position: int | None, now: float) -> bool:
+        """Whether a partition may be ticked whose lane has come to *position* (None: nobody knows)."""
+        waiting = self._waiting.get(place)
+        if waiting is None:
+            return True
+        offset, since = waiting
+        if position is None or position > offset or now - since > _AGAIN_SECONDS:
+            self._waiting.pop(place, None)
+            return True
+        return now - since < _WAITS_SECONDS
+
+    def sent(self, place: Place, now: float, result: Delivery | BusError) -> None:
+        """A tick that was sent at *now* is in the log, or is not."""
+        if isinstance(result, Delivery):
+            self._waiting.setdefault(place, (result.offset, now))
