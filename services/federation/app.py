@@ -58,7 +58,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             tls.client(settings.tls_ca),
         )  # fmt: skip
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders)
-        views = Views(settings, catalog, client, appenders, bus)
+        views = Views(settings, catalog, client, appenders, bus, health.registry)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
         port, context = _listener(settings)
         server = serve(

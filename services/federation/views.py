@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from prometheus_client import CollectorRegistry, Gauge
 
 from penstock import names
 from penstock.bus import Publisher
@@ -39,8 +40,9 @@ class Views(threading.Thread):
     """Runs until `stop`."""
 
     def __init__(
-        self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis, appenders: Appenders, bus: Publisher
-    ) -> None:
+        self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis, appenders: Appenders, bus: Publisher,
+        registry: CollectorRegistry,
+    ) -> None:  # fmt: skip
         super().__init__(name="views", daemon=True)
         self._appenders, self._bus = appenders, bus
         self._inflows: dict[int, Inflow] = {}
@@ -52,6 +54,8 @@ class Views(threading.Thread):
         self._ending: dict[tuple[int, int], Pump] = {}
         self._halt = threading.Event()
         self._said: dict[int, dict[str, str]] = {}
+        self._behind = Gauge("penstock_federation_behind_seconds", "Since a view or mirror had all there was", ["view"], registry=registry)
+        self._shown: set[str] = set()
 
     def stop(self) -> None:
         self._halt.set()
@@ -132,8 +136,9 @@ class Views(threading.Thread):
         return Place(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
-        """Redis has what SHOW VIEWS shows."""
+        """Redis has what SHOW VIEWS shows, and the metrics how far each is behind."""
         now = time.time()
+        shown: set[str] = set()
         found: dict[int, list[Report]] = {}
         for key, pump in self._pumps.items():
             found.setdefault(key[0], []).append(pump.report)
@@ -146,6 +151,12 @@ class Views(threading.Thread):
             behind = max((now - r.level_at for r in reports), default=0.0)
             said["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
             self._say(view_id, said)
+            if isinstance(entry := self._catalog.catalog.by_id(view_id), View | Table):
+                shown.add(name := f"{entry.database}.{entry.name}")
+                self._behind.labels(name).set(float(said["behind"]))
+        for gone in self._shown - shown:
+            self._behind.remove(gone)
+        self._shown = shown
 
     def _say(self, view_id: int, said: dict[str, str]) -> None:
         if said != self._said.get(view_id):

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import health_port
+from tests.stack.federation_kit import clause, health_port, settings_of
 from tests.stack.names import unique
 
 #: what has to be above 0 once rows have gone all the way, and what has to be known at all
@@ -74,3 +74,17 @@ def test_how_long_results_follow_their_rows(mesh: RunningMesh, by: str) -> None:
         assert 0 <= shown[total] <= took
         buckets = [value for name, value in shown.items() if name.startswith("_bucket")]
         assert buckets == sorted(buckets) and buckets[-1] == 5
+
+
+def test_how_far_views_are_behind(mesh: RunningMesh) -> None:
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("view")) as db:
+        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 1")
+        db.execute("CREATE TABLE m (ts TIMESTAMP, v INT); CREATE TABLE far (ts TIMESTAMP, v INT)")
+        db.execute(f"CREATE EXTERNAL STREAM away {clause(settings_of(mesh, f'{db.database}.far'))}")
+        db.execute("CREATE MATERIALIZED VIEW carried INTO away AS SELECT * FROM m")
+        db.write("m", [{"ts": 1_700_000_000_000, "v": 1}])
+        shown = f'penstock_federation_behind_seconds{{view="{db.database}.carried"}}'
+        eventually(lambda: db.query("SELECT count(*) FROM far").rows == [(1,)])
+        eventually(lambda: f"{shown} 0.0" in lines(mesh, "federation"))
+        db.execute("DROP MATERIALIZED VIEW carried")
+        eventually(lambda: not any(line.startswith(shown) for line in lines(mesh, "federation")))
