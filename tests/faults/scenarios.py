@@ -190,7 +190,7 @@ def _everything(world: World, _load: Load, _db: str) -> None:
 
 
 SCENARIOS = (
-    Scenario("no fault", lambda *_: None, 20, quick=True),
+    Scenario("no fault", lambda *_: None, 20),
     Scenario("kill -9 of the Spark driver", _driver, 60, quick=True),
     Scenario("kill -9 of the JVM", _jvm, 60),
     Scenario("kill -9 of Python workers", _worker, 30, quick=True),
@@ -205,7 +205,7 @@ SCENARIOS = (
     Scenario("Redis loses all data", _redis_data, 60),
     Scenario("disk full for state", _disk_full, 90),
     Scenario("torn state files", _torn_state, 60, quick=True),
-    Scenario("lost disk of the jobs", _lost_disk, 60, quick=True),
+    Scenario("lost disk of the jobs", _lost_disk, 60),
     Scenario("corrupted backup and lost disk", _corrupted_backup, 60),
     Scenario("clock jumps", _clock, 20),
     Scenario("the jobs' node sleeps 30 s", _paused, 60),
