@@ -10,6 +10,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field, field_validator
 
 from penstock.settings import Settings
+from penstock.windows.kernel import ROOM
 
 
 class SparkSettings(Settings):
@@ -36,6 +37,8 @@ class SparkSettings(Settings):
     #: records and bytes that the operator takes in at once
     unit_records: int = Field(default=16_384, ge=1)
     unit_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+    #: rows that a stream keeps in each partition though their windows are over; corrections of older ones read those again
+    live_rows: int = Field(default=ROOM, ge=0)
     #: rows of history that are read and computed at once
     history_rows: int = Field(default=200_000, ge=1)
     #: a query further behind than this is caught up in micro-batches

@@ -12,21 +12,21 @@ from penstock.windows.pause import PausableKernel
 from penstock.windows.virtual import JoinKernel
 
 
-def choose(plan: StreamPlan, history: History | None) -> Kernel:
+def choose(plan: StreamPlan, history: History | None, room: int) -> Kernel:
     """The kernel for *plan*, which can be paused."""
     target = plan.target
     identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
-    inner = _inner(plan, history)
+    inner = _inner(plan, history, room)
     if plan.source.kind == "virtual":
         inner = JoinKernel(plan, inner, history)
     return PausableKernel(inner, identity, history)
 
 
-def _inner(plan: StreamPlan, history: History | None) -> Kernel:
+def _inner(plan: StreamPlan, history: History | None, room: int) -> Kernel:
     if plan.window is None:
         return FilterKernel(plan, history)
     if plan.trigger.kind == "force_window_close":
         return ForceKernel(plan, history)
     if supports(plan):
         return IntervalKernel(plan, history)
-    return GeneralKernel(plan, history)
+    return GeneralKernel(plan, history, room)

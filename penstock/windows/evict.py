@@ -21,8 +21,6 @@ from penstock.windows.regions import Regions
 from penstock.windows.store import Numbers, Store
 from penstock.windows.timeline import NEVER, Highest, Timeline
 
-#: live rows that a kernel keeps in any case
-ROOM = 200_000
 #: how far back the first, second … reading goes, in seconds; after them everything is read
 _STEPS = (600, 86_400, 30 * 86_400)
 
@@ -32,9 +30,11 @@ class Evictor:
 
     def __init__(
         self, ingest: Ingest, store: Store, timeline: Timeline, regions: Regions, history: History | None,
-        remembered: Callable[[pl.DataFrame], pl.DataFrame], unique: bool,
+        remembered: Callable[[pl.DataFrame], pl.DataFrame], unique: bool, room: int,
     ) -> None:  # fmt: skip
-        """*remembered*: rows (sorted) → their windows, as remembered once published and closed. *unique*: a repeat replaces."""
+        """*remembered*: rows (sorted) → their windows, as remembered once published and closed. *unique*: a repeat replaces. *room*: live
+        rows that are kept in any case.
+        """
         self.ingest, self.store, self.timeline, self.regions = ingest, store, timeline, regions
         self.history, self._remembered, self._unique = history, remembered, unique
         plan = ingest.plan
@@ -48,7 +48,7 @@ class Evictor:
         self._saved = 0
         #: rows below a horizon that storage does not keep
         self.extras = store.rows.clear()
-        self.room = ROOM
+        self.room = room
         self._limit = 0
         self._trimmed = False
 

@@ -21,7 +21,7 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, ROOM, Control, Delta, Emission, History
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -35,7 +35,7 @@ from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
 class GeneralKernel:
     """See the module."""
 
-    def __init__(self, plan: StreamPlan, history: History | None) -> None:
+    def __init__(self, plan: StreamPlan, history: History | None, room: int = ROOM) -> None:
         self.plan, self.history = plan, history
         scope = Scope(plan)
         source = plan.source
@@ -67,7 +67,7 @@ class GeneralKernel:
         self.store = self.renewal.store
         # filled rows depend on neighbours however far away, so nothing is let go then
         again = history if self.outlet.filler is None else None
-        self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces)
+        self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces, room)
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
         plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None

@@ -25,6 +25,8 @@ import polars as pl
 UPSERT, DELETE, MERGE = 0, 1, 2
 #: before and after every time
 EARLIEST, LATEST = -(1 << 62), 1 << 62
+#: live rows that a kernel keeps in memory though their windows are over, where it may read older ones again
+ROOM = 200_000
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class LiveStream:
             self.route.restore(saved)
             return
         self.history = history
-        self._kernel = make_kernel(self.plan, history)
+        self._kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
         self._kernel.restore(saved)
 
     def apply(self, rows: pl.DataFrame, first: int, last: int, trace: str | None = None) -> None:

@@ -39,8 +39,9 @@ ENVIRONMENT = {
 class World:
     """One mesh on ports that stay, so that clients find it again after all of it was killed."""
 
-    def __init__(self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS) -> None:
+    def __init__(self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS, **environment: str) -> None:
         self.directory, self.rooms = directory, rooms
+        self._environment = {**ENVIRONMENT, **environment}
         self._ports = tuple(f"{name}={number}" for name, number in free_ports().by_name.items())
         self._supervisor: subprocess.Popen[bytes] | None = None
         self.mesh: RunningMesh = self.start()
@@ -49,7 +50,7 @@ class World:
 
     def start(self) -> RunningMesh:
         """Start the mesh of the directory, new or as it was left: every room, and three nodes of stream tables."""
-        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=ENVIRONMENT, nodes=3)
+        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=self._environment, nodes=3)
         settings = {}
         layout = Layout(self.directory.absolute())
         for state in wait_for_start(self._supervisor, layout):

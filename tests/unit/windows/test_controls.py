@@ -90,6 +90,23 @@ def test_recalculate_takes_what_is_stored() -> None:
     assert shown(k.control(Control("recalculate", low=T0, high=T0 + 20))) == [(0, 0, 2)]
 
 
+@pytest.mark.parametrize(
+    "window", ["SESSION(ts, 10a)", "STATE_WINDOW(a)", "EVENT_WINDOW START WITH a = 0 END WITH a = 2", "COUNT_WINDOW(2)"]
+)
+def test_memory_is_bounded_by_the_room_for_rows(window: str) -> None:
+    text = f"CREATE STREAM s WATERMARK 1s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname {window}"
+    history = MemoryHistory("ts")
+    small, large = make_kernel(planned(text), history, room=100), make_kernel(planned(text), history)
+    kept: list[int] = []
+    for first in range(0, 3_000, 50):
+        rows = frame(*(("d1", 20 * n, n % 3) for n in range(first, first + 50)))
+        assert shown(small.apply(rows)) == shown(large.apply(rows))
+        history.add(rows)
+        kept.append(sum(f.height for f in small.delta(True).frames.values()))
+    assert max(kept[30:]) <= max(kept[:30]), "it grows no more"
+    assert max(kept) < sum(f.height for f in large.delta(True).frames.values()) / 4
+
+
 def test_late_flag_of_the_exchange_wins_over_the_own_order() -> None:
     text = "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met SESSION(ts, 10a)"
     k = kernel(text)
