@@ -11,6 +11,7 @@ import threading
 import time
 
 import psutil
+import tenacity
 
 from bench import rows
 from bench.fill import fill
@@ -19,12 +20,17 @@ from bench.report import Recorder, median_line
 from bench.rows import Fleet
 from bench.stage import Stage
 from penstock import names
+from penstock.errors import RemoteError
 
 _STREAM = (
     "CREATE STREAM {db}.s TRIGGER AT_ONCE FILL_HISTORY 1 ASYNC INTO {db}.w AS "
     "SELECT _wstart, count(*) AS n, sum(current) AS s, max(voltage) AS v FROM {db}.meters PARTITION BY tbname INTERVAL(250a)"
 )
 _PATIENCE = 1800.0
+
+
+class _Behind(Exception):
+    """The store has not read everything yet."""
 
 
 def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
@@ -36,9 +42,7 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, sweeps, stage.table(database, "meters"), 250)
     stage.caught_up(topic, stage.ends(topic), {})
     total = sweeps * fleet.tables
-    held = int(stage.client.query(f"SELECT count(*) FROM {database}.meters").rows[0][0])
-    if held != total:
-        record.problem(f"fill_history: {held} of {total} rows are stored")
+    _stored(stage, f"SELECT count(*) FROM {database}.meters", total)
     before, seen = _largest(stage), []
     begin = time.monotonic()
     stage.client.execute(_STREAM.format(db=database))
@@ -55,13 +59,32 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
         pause.wait(0.1)
     seconds = time.monotonic() - begin
     stage.client.drain(database)
-    windows, counted = stage.client.query(f"SELECT count(*), sum(n) FROM {database}.w").rows[0]
-    if counted != total:
-        record.problem(f"fill_history: {counted} of {total} rows are in windows")
+    _stored(stage, f"SELECT sum(n) FROM {database}.w", total)
+    windows = stage.client.query(f"SELECT count(*) FROM {database}.w").rows[0][0]
     note = f"{total / 1e6:g} M rows in {windows} windows, {seconds:.1f} s; CREATE STREAM … ASYNC took {returned:.2f} s, "
     note += f"{len(set(seen))} steps of progress seen; largest worker {before:.0f} MiB before, at most {peak:.0f} MiB meanwhile"
     record.add(median_line("fill_history", [total / seconds], "rows/s", note=note))
     stage.drop(database)
+
+
+def _stored(stage: Stage, counting: str, total: int) -> None:
+    """Wait until the store, which reads Kafka behind the operator, counts *total*.
+
+    Raises:
+        _Behind: it counts less after half an hour.
+        RemoteError: it counts more, or does not answer.
+    """
+    found: object = None
+    for attempt in tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type((_Behind, RemoteError)), wait=tenacity.wait_fixed(1),
+        stop=tenacity.stop_after_delay(_PATIENCE), reraise=True,
+    ):  # fmt: skip
+        with attempt:
+            found = stage.client.query(counting).rows[0][0]
+            if (found or 0) < total:
+                raise _Behind(f"{counting}: {found} of {total}")
+    if found != total:
+        raise RemoteError(f"{counting}: {found} instead of {total}")
 
 
 def _largest(stage: Stage) -> float:

@@ -78,6 +78,8 @@ def run(only: str, profile: Profile, chosen: str = "") -> int:
         for name, suite in SUITES.items():
             if only in ("", name):
                 suite(profile, record, chosen)
+        if chosen and not record.lines and not record.problems:
+            record.problem(f"no part{f' of {only}' if only else ''} starts with {chosen}: see bench/README.md")
     finally:
         record.close()
     return 1 if record.problems else 0

@@ -143,7 +143,7 @@ class _Gateway:
         )
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(
-            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.live_timeout,
+            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.query_timeout,
             ca=settings.tls_ca,
         )  # fmt: skip
         information = Information(

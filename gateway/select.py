@@ -79,7 +79,11 @@ def error_of(error: pa.ArrowException) -> PenstockError:
         body = None
     if not isinstance(body, dict) or "message" not in body:
         if isinstance(error, flight.FlightTimedOutError):
-            return RemoteError("the query takes too long", code="E_TIMEOUT", detail=str(error)[:200])
+            return RemoteError(
+                "the query takes too long",
+                code="E_TIMEOUT",
+                hint="narrow it by time or add LIMIT, or raise PENSTOCK_GATEWAY_QUERY_TIMEOUT; a store far behind Kafka makes queries wait",
+            )
         return RemoteError(
             "the store cannot be reached", code="E_STORE_DOWN", detail=str(error)[:200], hint="`penstock status` shows its state"
         )

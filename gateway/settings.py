@@ -26,6 +26,8 @@ class GatewaySettings(Settings):
     ack_timeout: float = Field(10.0, gt=0)
     #: frames of one WebSocket connection that may be unacknowledged
     window: int = Field(64, ge=1, le=4096)
+    #: seconds that a SELECT may take, with what it waits for: the store to have what this gateway acked
+    query_timeout: float = Field(300.0, gt=0)
     #: statement results larger than this many rows are cut off with an error
     max_result_rows: int = Field(1_000_000, ge=1)
     #: seconds to wait for a new topic to be read, a new stream to be live, a drain to end
