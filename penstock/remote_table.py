@@ -20,8 +20,9 @@ from penstock import uri as uris
 from penstock.catalog.model import Table
 from penstock.errors import RemoteError, SchemaError
 from penstock.link.description import Description
-from penstock.link.mirror import Options, RemoteTable, Target, snapshot
+from penstock.link.mirror import RemoteTable, snapshot
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
+from penstock.link.wanted import Options, Target
 from penstock.sql.dialect import tokenize
 from penstock.sql.parsers.cursor import Cursor
 from penstock.sql.plan import Column, Precision

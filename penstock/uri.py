@@ -19,8 +19,9 @@ import pyarrow as pa
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
-from penstock.link.mirror import Options, RemoteTable, Target, snapshot
+from penstock.link.mirror import RemoteTable, snapshot
 from penstock.link.uris import TableUri, UriError, parse, render
+from penstock.link.wanted import Options, Target
 
 __all__ = ["RemoteTable", "TableUri", "UriError", "parse", "render", "resolve", "session", "session_for"]
 

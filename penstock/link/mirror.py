@@ -16,22 +16,20 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 import pyarrow as pa
 
-from penstock import segments
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import PenstockError, RemoteError
 from penstock.link import external
-from penstock.link.client import Address, Channel, Link, LinkLost, Message, connect_any
+from penstock.link.client import Channel, Link, LinkLost, Message, connect_any
 from penstock.link.description import Description
-from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
-from penstock.segments import RangeDelete
-from penstock.sql.plan import Column
+from penstock.link.held import Held, schema_of, to_arrow, versions
+from penstock.link.wanted import Left, Options, Target, Wanted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,41 +38,8 @@ if TYPE_CHECKING:
 
 State = Literal["connecting", "live", "disconnected", "failed", "closed"]
 _PAUSES = (0.05, 2.0)
-#: for how long one step of following a table is waited for
-_STEP_SECONDS = 10.0
-#: rows that wait to be put together with the rest
-_LOOSE_ROWS = 500_000
 #: an update cycle without rows empties a blink table
 CYCLE_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a table is followed; see `penstock.link.uris`."""
-
-    columns: tuple[str, ...] = ()
-    on_disconnect: Literal["clear", "retain"] = "clear"
-    retry_window_ms: int = DEFAULT_RETRY_WINDOW_MS
-    max_retries: int = 0
-    blink: bool = False
-    blink_required: bool = False
-    wait_timeout_ms: int | None = None
-    #: a condition on rows, computed over there
-    where: str = ""
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where the table is: replicas, and its name; `query` (or `serial`) must be running for it."""
-
-    replicas: tuple[Address, ...]
-    table: str
-    query: str | None = None
-    serial: int | None = None
-
-    @property
-    def shown(self) -> str:
-        return f"{self.query if self.query is not None else self.serial or ''}/{self.table}".lstrip("/")
 
 
 @dataclass(frozen=True)
@@ -85,39 +50,6 @@ class Update:
     rows: pa.Table | None = None
 
 
-@dataclass
-class _Held:
-    """Versions of rows in the order they came."""
-
-    frames: list[pl.DataFrame] = field(default_factory=list)
-    loose: int = 0
-    step: int = 0
-    deletes: list[RangeDelete] = field(default_factory=list)
-
-
-class _Left:
-    """What is left of the time for the first rows; without a limit each step has a time of its own, and rows may come for ever."""
-
-    def __init__(self, timeout_ms: int | None = None) -> None:
-        self._end = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-
-    def all(self) -> float | None:
-        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
-
-    def step(self) -> float:
-        left = self.all()
-        return _STEP_SECONDS if left is None else left
-
-    def told(self, error: PenstockError, target: Target) -> PenstockError:
-        """*error*, unless it came because the time was over."""
-        if self.all() != 0.0:
-            return error
-        return RemoteError(
-            f"the rows of {target.shown} did not come in time", code="E_TIMEOUT", detail=f"{error.code}: {error.message}",
-            hint="waitTimeout says for how long they are waited for",
-        )  # fmt: skip
-
-
 class RemoteTable:
     """Use it in a `with`, or `close` it. Reading it is safe from any thread."""
 
@@ -126,7 +58,8 @@ class RemoteTable:
         self.target, self.options = target, options
         self._definition = self._description = definition
         self._lock = threading.Condition()
-        self._held = _Held()
+        self._wanted = Wanted(options, definition)
+        self._held = Held()
         self._token = ""
         self._table_id = 0
         self._cycle: pa.Table | None = None
@@ -147,13 +80,13 @@ class RemoteTable:
 
     @property
     def columns(self) -> list[str]:
-        return [c.name for c in self._shown()]
+        return [c.name for c in self._wanted.shown(self._known())]
 
     @property
     def schema(self) -> pa.Schema:
         """Raises RemoteError while nobody knows it."""
         description = self._known()
-        return pa.schema([(c.name, _arrow(c, description.precision)) for c in self._shown()])
+        return schema_of(self._wanted.shown(description), description.precision)
 
     @property
     def stale(self) -> bool:
@@ -175,12 +108,11 @@ class RemoteTable:
                 return self.schema.empty_table()
             if self.options.blink:
                 return self.schema.empty_table() if self._cycle is None else self._cycle
-            self._settle()
-            frame = self._held.frames[0] if self._held.frames else None
-            description, shown = self._known(), self._shown()
+            description = self._known()
+            frame = self._held.frame(description)
         if frame is None:
             return self.schema.empty_table()
-        return _to_arrow(frame, shown, description)
+        return to_arrow(frame, self._wanted.shown(description), description.precision)
 
     def to_polars(self) -> pl.DataFrame:
         frame = pl.from_arrow(self.to_arrow())
@@ -212,7 +144,7 @@ class RemoteTable:
         description = self._known()
         if not description.name:
             raise RemoteError(f"nobody has seen {self.target.shown} yet", hint="wait until it is live")
-        columns = self._columns(description) if self.options.columns or self._definition is not None else None
+        columns = self._wanted.columns(description) if self.options.columns or self._definition is not None else None
         connection.execute(external.statement(name, self.target.replicas, description, columns))
 
     # ---------------------------------------------------------------- following
@@ -285,7 +217,7 @@ class RemoteTable:
         if self._definition is not None:
             self._thread.start()
             return self
-        left = _Left(self.options.wait_timeout_ms)
+        left = Left(self.options.wait_timeout_ms)
         try:
             channel = self._open(left)
         except PenstockError as error:
@@ -300,7 +232,7 @@ class RemoteTable:
         pause = _PAUSES[0]
         while not self._halt.is_set():
             try:
-                channel = channel or self._open(_Left())
+                channel = channel or self._open(Left())
                 lost_at, pause, self.attempts = time.monotonic(), _PAUSES[0], 0
                 self._follow(channel)
             except PenstockError as error:
@@ -320,15 +252,12 @@ class RemoteTable:
             pause = min(pause * 2, _PAUSES[1])
             self.attempts += 1
 
-    def _open(self, left: _Left) -> Channel:
+    def _open(self, left: Left) -> Channel:
         """Link, table, first rows (or those missed), subscription: live when it returns. Raises PenstockError."""
         self._disconnect()
         link = self._link = connect_any(self.target.replicas, timeout=left.step())
         description = link.resolve(self.target.table, self.target.query, self.target.serial, timeout=left.step())
-        if self._definition is not None:
-            _check_definition(self._definition, description)
-        if self.options.columns:
-            _check_columns(self.options.columns, description)
+        self._wanted.check(description)
         again = self._table_id == description.id and bool(self._token)
         with self._lock:
             self._description, self._table_id = description, description.id
@@ -340,39 +269,38 @@ class RemoteTable:
                     raise
         return self._anew(link, description, left)
 
-    def _subscribe(self, link: Link, description: Description, token: str, left: _Left) -> Channel:
+    def _subscribe(self, link: Link, description: Description, token: str, left: Left) -> Channel:
         channel = link.subscribe(
-            self._sql(description), description.database, start=token, cycles=self.options.blink, query=self.target.query,
+            self._wanted.following(description), description.database, start=token, cycles=self.options.blink, query=self.target.query,
             serial=self.target.serial,
         )  # fmt: skip
         channel.expect("subscribed", left.step())
         return channel
 
-    def _continue(self, link: Link, description: Description, token: str, left: _Left) -> Channel:
+    def _continue(self, link: Link, description: Description, token: str, left: Left) -> Channel:
         channel = self._subscribe(link, description, token, left)
         self.reconnects += 1
         self._become("live")
         self._tell(Update("restored"))
         return channel
 
-    def _anew(self, link: Link, description: Description, left: _Left) -> Channel:
+    def _anew(self, link: Link, description: Description, left: Left) -> Channel:
         """All rows as of one place of the log, and what follows."""
         frames: list[pl.DataFrame] = []
         positions: dict[int, int] = {}
         if self.options.blink:
             channel = self._subscribe(link, description, "latest", left)
         else:
-            sql = self._snapshot_sql(description)
-            for piece in link.stream_query(sql, description.database, positions=True, timeout=left.all()):
+            for piece in link.stream_query(self._wanted.snapshot(description), description.database, positions=True, timeout=left.all()):
                 if not frames:
                     held = json.loads((piece.schema.metadata or {}).get(b"penstock.positions", b"{}"))
                     positions = {int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()}
-                frames.append(_versions(piece, description, self._columns(description)))
+                frames.append(versions(piece, description, self._wanted.columns(description)))
             token = f"{description.id}.{Cursor(positions).token()}"
             channel = self._subscribe(link, description, token, left)
         first = self.updated_at == 0.0
         with self._lock:
-            self._held = _Held([pl.concat(frames)] if frames else [], step=1)
+            self._held = Held(frames)
             self._cycle = None
             self._token = "" if self.options.blink else token
         self.reconnects += not first
@@ -396,7 +324,7 @@ class RemoteTable:
     def _apply(self, message: Message) -> None:
         if message.kind == "schema":
             with self._lock:
-                self._settle()
+                self._held.settle(self._known())
                 self._description = Description.from_json(message.header["table"])
             return
         if message.rows is not None and self.options.blink:
@@ -404,23 +332,15 @@ class RemoteTable:
         elif message.rows is not None:
             with self._lock:
                 description = self._known()
-                held = self._held
-                held.step += 1
-                frame = _versions(message.rows, description, self._columns(description), held.step)
-                held.frames.append(frame)
-                held.loose += frame.height
-                if held.loose > _LOOSE_ROWS:
-                    self._settle()
+                self._held.add(message.rows, description, self._wanted.columns(description))
         elif message.kind == "delete" and not self.options.blink:
             with self._lock:
-                tables = message.header.get("tables")
-                held = self._held
-                held.step += 1
                 low, high = int(message.header["low"]), int(message.header["high"])
-                held.deletes.append(RangeDelete(0, held.step, None if tables is None else tuple(tables), low, high))
-                self._settle()
+                self._held.delete(message.header.get("tables"), low, high, self._known())
         elif message.kind == "tags" and not self.options.blink:
-            self._retag(message)
+            with self._lock:
+                tags = json.loads(message.header.get("tags") or "{}")
+                self._held.retag(message.header.get("tables") or [], tags, self._known())
         token = message.header.get("token")
         with self._lock:
             self._token = str(token) if token is not None else self._token
@@ -445,64 +365,7 @@ class RemoteTable:
                 self._lock.notify_all()
             self._tell(Update("rows", cycle))
 
-    def _retag(self, message: Message) -> None:
-        """New tags of a child table count for all its rows."""
-        tags = json.loads(message.header.get("tags") or "{}")
-        with self._lock:
-            self._settle()
-            description = self._known()
-            for i, frame in enumerate(self._held.frames):
-                for column in description.tags:
-                    if column.name in tags and column.name in frame.columns:
-                        value = pl.lit(tags[column.name]).cast(column.type.polars())
-                        hit = pl.col("tbname").is_in(message.header.get("tables") or [])
-                        frame = frame.with_columns(pl.when(hit).then(value).otherwise(pl.col(column.name)).alias(column.name))
-                self._held.frames[i] = frame
-
     # ---------------------------------------------------------------- parts
-
-    def _settle(self) -> None:
-        """Put what came together into one frame of the rows that count."""
-        held = self._held
-        if not held.frames or (len(held.frames) == 1 and not held.deletes and not held.loose):
-            return
-        description = self._known()
-        rows = pl.concat(held.frames, how="diagonal_relaxed")
-        live = segments.live(rows, _keys(description), held.deletes)
-        held.frames, held.loose, held.deletes = [live], 0, []
-
-    def _sql(self, description: Description) -> str:
-        listed = ", ".join(_quote(c.name) for c in self._columns(description))
-        where = f" WHERE {self.options.where}" if self.options.where else ""
-        return f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
-
-    def _snapshot_sql(self, description: Description) -> str:
-        # from a subquery, so that nobody sorts what nobody wants sorted
-        listed = ", ".join(["tbname", *(_quote(c.name) for c in self._columns(description))])
-        return f"SELECT {listed} FROM ({self._sql(description).replace('SELECT ', 'SELECT tbname, ', 1)}) AS t"
-
-    def _columns(self, description: Description) -> list[Column]:
-        """What is asked for: the columns wanted, and those of the key."""
-        if not self.options.columns:
-            return list(description.fields) if self._definition is None else [c for c in description.fields if c.name in self._names()]
-        wanted = {c.lower() for c in self.options.columns} | {k.lower() for k in _keys(description)}
-        return [c for c in description.fields if c.name.lower() in wanted]
-
-    def _names(self) -> set[str]:
-        assert self._definition is not None and self._description is not None
-        keys = set(_keys(self._description))
-        return {c.name for c in self._definition.fields} | keys
-
-    def _shown(self) -> list[Column]:
-        """The columns of the table as people see it, in the order they were asked for."""
-        description = self._definition or self._known()
-        if not self.options.columns:
-            return list(description.fields)
-        known = {c.name.lower(): c for c in description.fields}
-        missing = [c for c in self.options.columns if c.lower() not in known]
-        if missing:
-            raise _unknown(missing[0], description)
-        return [known[c.lower()] for c in self.options.columns]
 
     def _known(self) -> Description:
         if self._description is None:
@@ -561,80 +424,11 @@ class RemoteTable:
 
 def snapshot(target: Target, options: Options) -> pa.Table:
     """The rows of this moment, for ever. Raises PenstockError when the other side is not there."""
-    left = _Left(options.wait_timeout_ms)
+    left, wanted = Left(options.wait_timeout_ms), Wanted(options)
     try:
         with connect_any(target.replicas, timeout=left.step()) as link:
             description = link.resolve(target.table, target.query, target.serial, timeout=left.step())
-            if options.columns:
-                _check_columns(options.columns, description)
-            known = {c.name.lower(): c for c in description.fields}
-            chosen = [known[c.lower()] for c in options.columns] or list(description.fields)
-            listed = ", ".join(_quote(c.name) for c in chosen)
-            where = f" WHERE {options.where}" if options.where else ""
-            sql = f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
-            rows = link.query(sql, description.database, timeout=left.all())
+            rows = link.query(wanted.rows(description), description.database, timeout=left.all())
     except PenstockError as error:
         raise left.told(error, target) from error
-    return rows.cast(pa.schema([(c.name, _arrow(c, description.precision)) for c in chosen]))
-
-
-def _keys(description: Description) -> list[str]:
-    return ["tbname", description.time_column, *([description.key_column] if description.key_column else [])]
-
-
-def _versions(rows: pa.Table, description: Description, columns: list[Column], step: int = 0) -> pl.DataFrame:
-    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what came."""
-    arrays: dict[str, Any] = {"tbname": rows.column("tbname").cast(pa.string())}
-    for column in columns:
-        array = rows.column(column.name)
-        if column.type.kind == "TIMESTAMP":
-            array = array.cast(pa.timestamp(description.precision)).cast(pa.int64())
-        arrays[column.name] = array
-    frame = pl.DataFrame({name: pl.Series(array) for name, array in arrays.items()})
-    op = (
-        pl.Series(rows.column("_op").cast(pa.int8()))
-        if "_op" in rows.column_names
-        else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
-    )
-    numbers = pl.int_range(rows.num_rows, dtype=pl.UInt32, eager=True)
-    return frame.with_columns(op.alias("_op"), pl.lit(step, pl.Int64).alias("_offset"), numbers.alias("_row"))
-
-
-def _to_arrow(frame: pl.DataFrame, columns: list[Column], description: Description) -> pa.Table:
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    arrays = []
-    for column in columns:
-        kind = _arrow(column, description.precision)
-        known = column.name in table.column_names
-        arrays.append(table.column(column.name).cast(kind) if known else pa.nulls(table.num_rows, kind))
-    return pa.table(arrays, schema=pa.schema([(c.name, _arrow(c, description.precision)) for c in columns]))
-
-
-def _arrow(column: Column, precision: str) -> pa.DataType:
-    return column.type.arrow(precision)
-
-
-def _check_columns(columns: tuple[str, ...], description: Description) -> None:
-    known = {c.name.lower() for c in description.fields}
-    for name in columns:
-        if name.lower() not in known:
-            raise _unknown(name, description)
-
-
-def _unknown(name: str, description: Description) -> RemoteError:
-    listed = ", ".join(c.name for c in description.fields)
-    return RemoteError(f"{description.shown} has no column {name}", code="E_NO_COLUMN", hint=f"it has {listed}")
-
-
-def _check_definition(wanted: Description, found: Description) -> None:
-    """The table over there has at least the columns of the definition, with these types."""
-    known = {c.name.lower(): c for c in found.fields}
-    for column in wanted.fields:
-        there = known.get(column.name.lower())
-        if there is None or there.type.arrow(found.precision) != column.type.arrow(found.precision):
-            has = "has none" if there is None else f"it is {there.type} there"
-            raise RemoteError(f"{found.shown} does not fit the definition: {column.name} {column.type}", code="E_REMOTE_SCHEMA", detail=has)
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return rows.cast(schema_of(wanted.shown(description), description.precision))

@@ -1,0 +1,100 @@
+"""Rows of a followed table: the frames they came in, put together when somebody looks. Not thread-safe: its user holds a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from penstock import segments
+from penstock.link.description import Description
+from penstock.link.wanted import keys_of
+from penstock.segments import RangeDelete
+from penstock.sql.plan import Column
+
+#: rows that wait to be put together with the rest
+_LOOSE_ROWS = 500_000
+
+
+class Held:
+    """Versions of rows in the order they came; each step of the log has a number, which says what came before what."""
+
+    def __init__(self, frames: Sequence[pl.DataFrame] = ()) -> None:
+        """`frames`: of `versions`, the rows to begin with."""
+        self._frames = [pl.concat(frames)] if frames else []
+        self._loose = 0
+        self._step = 1
+        self._deletes: list[RangeDelete] = []
+
+    def frame(self, description: Description) -> pl.DataFrame | None:
+        """The rows that count; None when there never were any."""
+        self.settle(description)
+        return self._frames[0] if self._frames else None
+
+    def add(self, rows: pa.Table, description: Description, columns: Sequence[Column]) -> None:
+        """Rows added, changed or (where `_op` is 1) removed in one step."""
+        self._step += 1
+        frame = versions(rows, description, columns, self._step)
+        self._frames.append(frame)
+        self._loose += frame.height
+        if self._loose > _LOOSE_ROWS:
+            self.settle(description)
+
+    def delete(self, tables: Sequence[str] | None, low: int, high: int, description: Description) -> None:
+        """Rows of these child tables (None: of all) between two times, ticks, are gone."""
+        self._step += 1
+        self._deletes.append(RangeDelete(0, self._step, None if tables is None else tuple(tables), low, high))
+        self.settle(description)
+
+    def retag(self, tables: Sequence[str], tags: Mapping[str, Any], description: Description) -> None:
+        """New tags of child tables count for all their rows."""
+        self.settle(description)
+        hit = pl.col("tbname").is_in(list(tables))
+        for i, frame in enumerate(self._frames):
+            changed = [
+                pl.when(hit).then(pl.lit(tags[column.name]).cast(column.type.polars())).otherwise(pl.col(column.name)).alias(column.name)
+                for column in description.tags
+                if column.name in tags and column.name in frame.columns
+            ]
+            self._frames[i] = frame.with_columns(changed)
+
+    def settle(self, description: Description) -> None:
+        """Put what came together into one frame of the rows that count."""
+        if not self._frames or (len(self._frames) == 1 and not self._deletes and not self._loose):
+            return
+        rows = pl.concat(self._frames, how="diagonal_relaxed")
+        live = segments.live(rows, keys_of(description), self._deletes)
+        self._frames, self._loose, self._deletes = [live], 0, []
+
+
+def versions(rows: pa.Table, description: Description, columns: Sequence[Column], step: int = 0) -> pl.DataFrame:
+    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what came."""
+    arrays: dict[str, Any] = {"tbname": rows.column("tbname").cast(pa.string())}
+    for column in columns:
+        array = rows.column(column.name)
+        if column.type.kind == "TIMESTAMP":
+            array = array.cast(pa.timestamp(description.precision)).cast(pa.int64())
+        arrays[column.name] = array
+    frame = pl.DataFrame({name: pl.Series(array) for name, array in arrays.items()})
+    op = (
+        pl.Series(rows.column("_op").cast(pa.int8()))
+        if "_op" in rows.column_names
+        else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
+    )
+    numbers = pl.int_range(rows.num_rows, dtype=pl.UInt32, eager=True)
+    return frame.with_columns(op.alias("_op"), pl.lit(step, pl.Int64).alias("_offset"), numbers.alias("_row"))
+
+
+def to_arrow(frame: pl.DataFrame, columns: Sequence[Column], precision: str) -> pa.Table:
+    """Settled rows as people get them; NULLs for a column they came without."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    schema = schema_of(columns, precision)
+    known = set(table.column_names)
+    arrays = [table.column(f.name).cast(f.type) if f.name in known else pa.nulls(table.num_rows, f.type) for f in schema]
+    return pa.table(arrays, schema=schema)
+
+
+def schema_of(columns: Sequence[Column], precision: str) -> pa.Schema:
+    return pa.schema([(c.name, c.type.arrow(precision)) for c in columns])
