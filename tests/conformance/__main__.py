@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--backend", choices=("kernel", "stack"), default="kernel")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--split", type=int, help="kernel: cut the input into batches at random, with this seed")
-    parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so many times while all cases are half fed")
+    parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so often while 24 cases are half fed, group by group")
     parser.add_argument("--every", type=int, default=1, help="run only every so-manyth case")
     parser.add_argument("--without", help="leave out cases whose id has this text in it")
     parser.add_argument("--only", action="append", help="run just these cases")

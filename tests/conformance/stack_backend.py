@@ -34,6 +34,8 @@ from tests.conformance.listener import Listener
 
 #: cases played at the same time; every database costs the mesh a query and a worker per partition
 WIDTH = 6
+#: with kills all cases of a group are open at the same time, and each start of the driver starts all their queries
+KILL_WIDTH = 24
 _TIMEOUT = httpx.Timeout(300.0)
 #: a busy machine is slow, not wrong
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "180"}
@@ -57,9 +59,14 @@ class StackBackend:
         self._listener = self._exit.enter_context(Listener())
         self._catalog = self._exit.enter_context(CatalogReader(self._mesh.kafka_bootstrap, client_id="conformance"))
         self._publisher = self._exit.enter_context(Publisher(self._mesh.kafka_bootstrap, client_id="conformance"))
-        self._killer = Killer(self._mesh, kill, len(cases))
-        self._pool = ThreadPoolExecutor(max_workers=len(cases) if kill else WIDTH)
-        self._outcomes: dict[str, Future[Outcome]] = {c.id: self._pool.submit(self._both, i, c) for i, c in enumerate(cases)}
+        # a group begins when all of the one before have a worker, and is half fed when those have ended: the pool takes cases in order
+        width = KILL_WIDTH if kill else WIDTH
+        groups = [cases[i : i + width] for i in range(0, len(cases), width)]
+        self._killers = [Killer(self._mesh, kill, len(group)) for group in groups]
+        self._pool = ThreadPoolExecutor(max_workers=width)
+        self._outcomes: dict[str, Future[Outcome]] = {
+            c.id: self._pool.submit(self._both, i, c, self._killers[i // width]) for i, c in enumerate(cases)
+        }
 
     def run(self, case: Case) -> Outcome:
         """See `Backend`."""
@@ -68,27 +75,29 @@ class StackBackend:
     def close(self) -> None:
         """Stop the mesh."""
         self._pool.shutdown(cancel_futures=True)
-        self._killer.report()
+        if any(killer.wanted for killer in self._killers):
+            # so often in the middle of each case
+            print(f"killed_mid={min(killer.killed for killer in self._killers if killer.wanted)} groups={len(self._killers)}")
         self._exit.close()
 
-    def _both(self, number: int, case: Case) -> Outcome:
+    def _both(self, number: int, case: Case, killer: Killer) -> Outcome:
         try:
-            first = self._play(f"c{number}_1", case, partitions=1)
-            if self._killer.wanted:
+            first = self._play(f"c{number}_1", case, killer, partitions=1)
+            if killer.wanted:
                 return first
-            second = self._play(f"c{number}_3", case, partitions=3)
+            second = self._play(f"c{number}_3", case, killer, partitions=3)
         except Exception as error:
             return Outcome(case.id, crash=f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
         finally:
-            self._killer.done()
+            killer.done()
         if _differ(first, second):
             first.error, first.crash = "runs_differ", f"with three partitions: {json.dumps(second.to_json())[:1500]}"
         return first
 
-    def _play(self, database: str, case: Case, *, partitions: int) -> Outcome:
+    def _play(self, database: str, case: Case, killer: Killer, *, partitions: int) -> Outcome:
         outcome = Outcome(case.id)
         with httpx.Client(base_url=self._mesh.gateway_url, auth=(self._mesh.user, self._mesh.password), timeout=_TIMEOUT) as http:
-            play = _Play(self, http, database, case, partitions)
+            play = _Play(self, http, database, case, partitions, killer)
             try:
                 play.run(outcome)
             except Refused as refusal:
@@ -99,13 +108,13 @@ class StackBackend:
 
 
 class Killer:
-    """Kills the Spark driver while cases are half fed."""
+    """Kills the Spark driver while the cases of a group are half fed."""
 
     def __init__(self, mesh: RunningMesh, wanted: int, cases: int) -> None:
         self.wanted, self._mesh, self._left = wanted, mesh, cases
         self._lock = threading.Condition()
         self._half = 0
-        self._killed = 0
+        self.killed = 0
 
     def half_fed(self) -> None:
         """A case has had half of its events: waits until all are there and the driver has been killed."""
@@ -114,15 +123,15 @@ class Killer:
         with self._lock:
             self._half += 1
             self._lock.notify_all()
-            self._lock.wait_for(lambda: self._half >= self._left or self._killed, timeout=600)
-            if not self._killed:
+            self._lock.wait_for(lambda: self._half >= self._left or self.killed, timeout=600)
+            if not self.killed:
                 self._kill_all()
                 self._lock.notify_all()
 
     def _kill_all(self) -> None:
         for _ in range(self.wanted):
             pid = self._mesh.kill("spark")
-            self._killed += 1
+            self.killed += 1
             self._mesh.wait_ready("spark", not_pid=pid, seconds=300)
 
     def done(self) -> None:
@@ -131,16 +140,13 @@ class Killer:
             self._left -= 1
             self._lock.notify_all()
 
-    def report(self) -> None:
-        if self.wanted:
-            print(f"killed_mid={self._killed}")
-
 
 class _Play:
     """One case in one database."""
 
-    def __init__(self, backend: StackBackend, http: httpx.Client, database: str, case: Case, partitions: int) -> None:
+    def __init__(self, backend: StackBackend, http: httpx.Client, database: str, case: Case, partitions: int, killer: Killer) -> None:
         self.backend, self.http, self.database, self.case, self.partitions = backend, http, database, case, partitions
+        self.killer = killer
         self.clock = case.clock_start
         self.path = f"/{database}"
 
@@ -154,7 +160,7 @@ class _Play:
         half = len(self.case.events) // 2
         for i, event in enumerate(self.case.events):
             if i == half:
-                self.backend._killer.half_fed()
+                self.killer.half_fed()
             self.event(event, outcome)
             if self.partitions > 1:
                 self.drain()
