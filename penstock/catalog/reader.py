@@ -49,14 +49,17 @@ class CatalogReader:
         """Begin to follow and return when all that was there is applied.
 
         Raises:
-            BusError: the log could not be read to its end in time.
+            BusError: nothing of the log came for *timeout* seconds. Who gives up while it comes, however slowly, begins again from nothing.
         """
         self._thread.start()
-        try:
-            self.wait_for(lambda _: self._caught_up, timeout)
-        except BusError:
-            self.close()
-            raise
+        applied = -1
+        while not self._caught_up:
+            if applied == self.catalog.revision:
+                self.close()
+                raise _not_in_time(self.catalog)
+            applied = self.catalog.revision
+            with self._changed:
+                self._changed.wait_for(lambda: self._caught_up, timeout)
         return self
 
     def listen(self, listener: Callable[[list[Changed]], None]) -> None:
@@ -72,7 +75,7 @@ class CatalogReader:
         with self._changed:
             done = self._changed.wait_for(lambda: self.catalog.revision >= what if isinstance(what, int) else what(self.catalog), timeout)
         if not done:
-            raise BusError("the catalog does not get there in time", detail=f"at revision {self.catalog.revision}", retryable=True)
+            raise _not_in_time(self.catalog)
         return self.catalog
 
     def catch_up(self, end: int, timeout: float = 10.0) -> Catalog:
@@ -143,3 +146,7 @@ class CatalogReader:
             return None
         entry = entries.from_record(record)
         return Changed(catalog.put(entry), entry) if entry is not None else None
+
+
+def _not_in_time(catalog: Catalog) -> BusError:
+    return BusError("the catalog does not get there in time", detail=f"at revision {catalog.revision}", retryable=True)

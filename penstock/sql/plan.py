@@ -13,9 +13,11 @@ All times are 64-bit integers counted in ticks of the source database's precisio
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -277,17 +279,40 @@ _WINDOWS: dict[str, type[Any]] = {c.kind: c for c in (Interval, Session, State, 
 
 def build(hint: Any, value: Any) -> Any:
     """Rebuild a value of type *hint* from its JSON form."""
-    if value is None:
-        return None
+    return _builder(hint)(value)
+
+
+@functools.cache
+def _builder(hint: Any) -> Callable[[Any], Any]:
+    """How a value of this type is rebuilt. Worked out once: every room reads the whole catalog when it starts."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint)
-        return hint(**{k: build(hints[k], v) for k, v in value.items() if k in hints})
+        # the types of its fields are looked into only when there is a value: a type may hold itself
+        return functools.partial(_build_fields, hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        return tuple(build(args[0], v) for v in value)
+        item = _builder(args[0])
+        return lambda value: None if value is None else tuple(map(item, value))
     if origin in (typing.Union, types.UnionType):
-        if isinstance(value, dict) and "kind" in value and value["kind"] in _WINDOWS and Interval in args:
-            return build(_WINDOWS[value["kind"]], value)
-        made = [a for a in args if dataclasses.is_dataclass(a)]
-        return build(made[0], value) if made and isinstance(value, dict) else value
-    return value
+        return functools.partial(_build_either, args)
+    return lambda value: value
+
+
+def _build_fields(kind: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    builders = _field_builders(kind)
+    return kind(**{k: builders[k](v) for k, v in value.items() if k in builders})
+
+
+@functools.cache
+def _field_builders(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    return {name: _builder(hint) for name, hint in typing.get_type_hints(kind).items()}
+
+
+def _build_either(choices: tuple[Any, ...], value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if Interval in choices and (kind := _WINDOWS.get(value.get("kind", ""))) is not None:
+        return build(kind, value)
+    made = [c for c in choices if dataclasses.is_dataclass(c)]
+    return build(made[0], value) if made else value
