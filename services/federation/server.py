@@ -509,7 +509,8 @@ class Doorway:
     ) -> None:
         while True:
             seq, written = await acks.get()
-            rows = await written
+            # a channel that ends does not cancel its writes: what confirms them would trip over a future that is settled already
+            rows = await asyncio.shield(written)
             await self._say(connection, channel, {"type": "ack", "seq": seq, "rows": rows})
 
     def _noted(self, topic: str, partition: int, offset: int) -> None:

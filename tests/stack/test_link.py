@@ -146,6 +146,24 @@ def test_appends_count_once_over_kills(serving: RunningMesh) -> None:
         assert all(values == sorted(values) for values in per_table["v"].to_list())
 
 
+def test_a_channel_that_ends_before_its_acks_stops_nobody(serving: RunningMesh) -> None:
+    with client_of(serving) as client, link_to(serving) as link:
+        client.execute("CREATE DATABASE hasty PARTITIONS 2")
+        client.execute(METERS, database="hasty")
+        for number in range(20):
+            channel = link.append("meters", "hasty", producer=f"f:hasty:{number}")
+            channel.expect("opened", 30)
+            for seq, first in enumerate(range(0, 2000, 100)):
+                channel.send({"seq": seq}, _rows_of(first, 100))
+            channel.expect("ack", 30)
+            channel.close()
+        channel = link.append("meters", "hasty")
+        channel.expect("opened", 30)
+        channel.send({"seq": 0}, _rows_of(0, 2000).drop(["_offset", "_row"]))
+        channel.expect("ack", 30)
+        assert link.query("SELECT count(*) AS n FROM hasty.meters").to_pylist() == [{"n": 2000}]
+
+
 def test_rows_that_do_not_fit_are_refused_whole(serving: RunningMesh) -> None:
     with client_of(serving) as client, link_to(serving) as link:
         client.execute("CREATE DATABASE bad PARTITIONS 1")
