@@ -21,7 +21,7 @@ from prometheus_client import Gauge, Histogram
 
 from gateway.children import Children
 from gateway.console import Console
-from gateway.ddl import Definer
+from gateway.ddl import Definer, Elsewhere
 from gateway.definitions import Definitions
 from gateway.door import Door
 from gateway.drain import Drain
@@ -36,6 +36,7 @@ from gateway.ingest import Ingest
 from gateway.intake import Intake
 from gateway.latest import Latest
 from gateway.letters import Letters
+from gateway.mover import Mover
 from gateway.principals import Principals
 from gateway.publisher import Publisher
 from gateway.registry import Registry
@@ -56,6 +57,7 @@ from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
 from penstock.errors import BusError, PenstockError
+from penstock.gate import Gate, Halts
 from penstock.health import SECONDS, Health
 from penstock.limits import Open, Rate
 from penstock.login import Login
@@ -63,6 +65,7 @@ from penstock.nodes import Presence
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
+_CLEAR_S = 10.0
 _SWITCH_S = 0.0005
 _PATIENCE_S = 3.0
 _FOR_EVER_S = 1e7
@@ -108,12 +111,15 @@ class _Gateway:
         address = settings.reached_at
         self._writer = CatalogWriter(bootstrap, self._redis, self._reader, address=address, clock=clock)
         children, ddl_children = Children(self._redis), Children(self._redis)
+        self._gate = Gate(lambda topic: self._reader.catalog.halted(topic))
+        self._halts = Halts(self._reader, self._gate, self._redis, name)
         self._ledger = Ledger(self._redis, self._admin, bootstrap, name, lambda t, p: self._publisher.acked.get((t, p)))
         self._publisher = Publisher(
             self._bus,
             children,
             self._ledger,
             self._catalog,
+            self._gate,
             loop=loop,
             clock=clock,
             max_bytes=settings.max_pending_bytes,
@@ -138,9 +144,13 @@ class _Gateway:
             timeout=settings.live_timeout, context=tls.client(settings.tls_ca),
         )  # fmt: skip
         principals = Principals(self._definer, clock, settings.user)
+        drain = Drain(self._definer, self._redis, access, wait_for_jobs=settings.wait_for_jobs)
+        self._mover = Mover(self._definer, drain, self._admin, self._redis, bootstrap)
+        self._definer.settle = self._mover.finish
         definitions = Definitions(
-            self._definer, streams, self._federation, principals, self._stream_tables, clock, allow_functions=settings.allow_functions
-        )
+            self._definer, streams, self._federation, principals, self._stream_tables, self._mover, clock,
+            allow_functions=settings.allow_functions,
+        )  # fmt: skip
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(
             settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.query_timeout,
@@ -171,7 +181,7 @@ class _Gateway:
             self._socket,
             Influx(intake, self._definer, self._forwarder, access, clock),
             Registry(self._catalog, access),
-            Drain(self._definer, self._redis, access, wait_for_jobs=settings.wait_for_jobs),
+            drain,
             Sessions(login, self._executor, self._redis, secure=settings.tls_cert is not None),
             Console(),
         ):
@@ -180,6 +190,7 @@ class _Gateway:
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5.0)
         self._tasks: list[asyncio.Task[None]] = []
         self._reader.listen(self._forget_topics)
+        self._reader.listen(lambda _: self._publisher.look_again())
         self._presence = Presence(settings)
         self._metrics()
 
@@ -208,8 +219,10 @@ class _Gateway:
         ).start()
         self._health.ready("http")
         self._presence.start()
+        self._halts.start()
         _log.info("listening", host=self._settings.host, port=self._settings.port)
-        self._tasks = [asyncio.create_task(self._follow_catalog()), asyncio.create_task(self._probe())]
+        loops = (self._follow_catalog(), self._probe(), self._finish_moves(), self._clear_topics())
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
 
     async def close(self) -> None:
         await self._socket.close()
@@ -223,6 +236,7 @@ class _Gateway:
 
     def _stop(self) -> None:
         self._presence.close()
+        self._halts.stop()
         self._stream_tables.close()
         self._publisher.close()
         self._bus.close()
@@ -256,11 +270,31 @@ class _Gateway:
         topics = set()
         for entry in (c.new or c.old for c in changed if c.new is None or c.old is None):
             if isinstance(entry, Database):
-                topics.add(names.ingest_topic(entry.name))
-            elif isinstance(entry, Table) and entry.topic != names.ingest_topic(entry.database):
+                topics |= {topic for topic, _ in entry.lineage}
+            elif isinstance(entry, Table) and names.has_own(entry.topic):
                 topics.add(entry.topic)
         for place in [p for p in list(self._publisher.acked) if p[0] in topics] if topics else ():
             self._publisher.acked.pop(place, None)
+
+    async def _finish_moves(self) -> None:
+        """Go on with changes of partitions that a gateway has begun and not brought to an end."""
+        while True:
+            await asyncio.sleep(_PROBE_S)
+            if self._writer.leading and self._mover.under_way:
+                try:
+                    await self._definer.run(lambda: None)
+                except (PenstockError, Elsewhere) as error:
+                    _log.warning("a database is still moving", reason=str(error))
+
+    async def _clear_topics(self) -> None:
+        """Delete topics of earlier generations once they are empty."""
+        while True:
+            await asyncio.sleep(_CLEAR_S)
+            if self._writer.leading and self._mover.ended:
+                try:
+                    await self._definer.run(self._mover.clear)
+                except (PenstockError, Elsewhere) as error:
+                    _log.warning("topics of earlier generations stay for now", reason=str(error))
 
     async def _probe(self) -> None:
         """Ask Kafka and Redis whether they are there, and say that we are."""

@@ -8,6 +8,7 @@ statement.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import secrets
 import threading
 import time
@@ -63,6 +64,8 @@ class Definer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ddl")
         #: for whom the DDL thread works at the moment; they own what they make
         self._user = ""
+        #: brings to an end what an earlier leader has left half-done, before anything else is done
+        self.settle: Callable[[], None] = lambda: None
 
     @property
     def catalog(self) -> Catalog:
@@ -83,6 +86,7 @@ class Definer:
             for last in (False, True):
                 self._lead()
                 try:
+                    self.settle()
                     return action()
                 except LeaseLost:
                     if last:
@@ -102,7 +106,7 @@ class Definer:
     def commit(self, change: Change) -> int:
         """Make topics that the change needs, then write it."""
         wanted = {e.topic: e.partitions for e in change.puts if isinstance(e, Table)}
-        wanted |= {names.ingest_topic(e.name): e.partitions for e in change.puts if isinstance(e, Database)}
+        wanted |= {e.topic: e.partitions for e in change.puts if isinstance(e, Database)}
         missing = {t: n for t, n in wanted.items() if t not in self.catalog.topics()}
         for replica, topics in self._by_replica(change, missing).items():
             self._clear_way(topics)
@@ -114,6 +118,10 @@ class Definer:
         puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
         return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
 
+    def make_topics(self, topics: dict[str, int], database: Database) -> None:
+        """Make topics of a database, unless they are there."""
+        self._admin.ensure_topics(topics, replication=database.replica if database.replica > 1 else -1)
+
     def _clear_way(self, topics: dict[str, int]) -> None:
         """A topic that something dropped has left stays, so that offsets in it stay what they were, until its name is wanted with another
         number of partitions: then it is deleted, once the stream jobs and the store have left it. One that we have not dropped is not
@@ -123,20 +131,24 @@ class Definer:
         other = [t for t, partitions in topics.items() if there.get(t, partitions) != partitions]
         if not other:
             return
-        old = ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
-        if old:
-            store, beats, revision = self.runs("store"), [names.query_heartbeat(t) for t in old], self.catalog.revision
+        self.delete_topics(ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)]))
 
-            def left() -> bool:
-                read = self._wait_for_jobs and self._redis.exists(*beats)
-                return not read and (not store or int(self._redis.get(names.store_followed()) or 0) >= revision)
+    def delete_topics(self, topics: list[str]) -> None:
+        """Delete topics that the catalog no longer knows, once the stream jobs and the store have left them."""
+        if not topics:
+            return
+        store, beats, revision = self.runs("store"), [names.query_heartbeat(t) for t in topics], self.catalog.revision
 
-            self.wait(left, f"topic {old[0]} of what was dropped is still being read", "send it again; `penstock status` shows who lags")
-        self._admin.delete_topics(old)
+        def left() -> bool:
+            read = self._wait_for_jobs and self._redis.exists(*beats)
+            return not read and (not store or int(self._redis.get(names.store_followed()) or 0) >= revision)
+
+        self.wait(left, f"topic {topics[0]} of what was dropped is still being read", "send it again; `penstock status` shows who lags")
+        self._admin.delete_topics(topics)
 
     def _left(self, topics: Iterable[str]) -> None:
         """Remember topics that what was dropped has left."""
-        gone = sorted(set(topics) - self.catalog.topics().keys())
+        gone = sorted(set(topics) - self.catalog.topics().keys() - self.catalog.former_topics().keys())
         try:
             if gone:
                 self._redis.sadd(names.dropped_topics(), *gone)
@@ -161,7 +173,7 @@ class Definer:
 
     def create_snode(self, dnode: int) -> None:
         """CREATE SNODE ON DNODE: the node must be there."""
-        known = self._nodes()
+        known = self.nodes()
         found = next((n for n in known if n.id == dnode), None)
         if found is None:
             listed = ", ".join(str(n.id) for n in known) or "none"
@@ -172,7 +184,8 @@ class Definer:
             )
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
-    def _nodes(self) -> list[nodes.Node]:
+    def nodes(self) -> list[nodes.Node]:
+        """The nodes of the mesh."""
         return ask(lambda: nodes.read(self._redis, time.time()))
 
     def decide(self, rule: Callable[[Catalog, NewId], Change]) -> Change:
@@ -285,7 +298,7 @@ class Definer:
 
     def runs(self, room: str) -> bool:
         """Whether a process of *room* has been heard of lately."""
-        return any(room in n.rooms for n in self._nodes())
+        return any(room in n.rooms for n in self.nodes())
 
     def log_ends(self, topic: str, partitions: int) -> dict[tuple[str, int], int]:
         """Where a topic ends."""
@@ -306,7 +319,7 @@ class Definer:
 
     def drop_database(self, name: str, if_exists: bool) -> None:
         """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
-        tables, topics_before = self.catalog.tables(name), self.catalog.topics()
+        tables, topics_before = self.catalog.tables(name), self.catalog.former_topics() | self.catalog.topics()
         streams = {s.id: self.catalog.source_topics(s.plan) for s in self.catalog.streams(name)}
         self.decide(lambda c, _: changes.drop_database(c, name, if_exists=if_exists))
         for stream_id, topics in streams.items():
@@ -325,6 +338,9 @@ class Definer:
         Args:
             echo: as the id of a barrier, under which the store says that it has taken it.
         """
+        table = self.catalog.table_by_id(layout.table_id)
+        if table is not None:  # its partitions may have changed since somebody looked
+            layout = dataclasses.replace(layout, topic=table.topic, partitions=table.partitions)
         where = range(layout.partitions) if tables is None else sorted({partition(t, layout.partitions) for t in tables})
         control = ControlRecord("delete", id=echo, table=layout.table_id, tables=tables, low=low, high=high, body=body)
         return {(layout.topic, p): o for p, o in self.send(layout.topic, where, control).items()}

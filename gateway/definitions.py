@@ -14,10 +14,10 @@ from gateway import insert, times
 from gateway.ddl import Definer
 from gateway.federation import Federation
 from gateway.intake import database_of, layout_of
+from gateway.mover import Mover
 from gateway.principals import Principals
 from gateway.stream_tables import StreamTables, wanted
 from gateway.streams import Streams
-from penstock import names
 from penstock.catalog import changes, functions, stream_tables, virtual
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import Database, External, Table, VirtualColumn
@@ -38,8 +38,9 @@ class Definitions:
 
     def __init__(
         self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, stream_tables: StreamTables,
-        clock: Clock, *, allow_functions: bool = False,
+        mover: Mover, clock: Clock, *, allow_functions: bool = False,
     ) -> None:  # fmt: skip
+        self._mover = mover
         self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
         self._principals, self._stream_tables, self._allow_functions = principals, stream_tables, allow_functions
 
@@ -118,11 +119,15 @@ class Definitions:
         if o.replica is not None:
             hint = "Kafka's own tools move replicas; REPLICA counts at CREATE DATABASE"
             raise statement.error("replicas of a database are not changed here", code="E_BAD_OPTION", hint=hint)
-        if o.precision is not None or o.partitions is not None:
+        if o.precision is not None:
             hint = "make a new database, and a materialized view that passes the rows on from the first: docs/scaling.md shows it"
-            raise statement.error("precision and partitions of a database are for ever", code="E_BAD_OPTION", hint=hint)
+            raise statement.error("the precision of a database is for ever", code="E_BAD_OPTION", hint=hint)
         self._definer.decide(lambda c, _: changes.alter_database(c, statement.name, keep=o.keep, max_ahead=o.max_ahead))
-        return None
+        if o.partitions is None:
+            return None
+        self._mover.move(statement.name, o.partitions)
+        moved = database_of(self._definer.catalog, statement.name)
+        return lambda: self._definer.wait_read(moved.topic)
 
     def _create_table(self, statement: st.CreateStable | st.CreateTable, database: str | None, tags: Sequence[st.ColumnDef]) -> After:
         if statement.virtual:
@@ -351,7 +356,7 @@ class Definitions:
     # ---------------------------------------------------------------- parts
 
     def _read(self, change: Change) -> After:
-        topics = [names.ingest_topic(e.name) for e in change.puts if isinstance(e, Database)]
+        topics = [e.topic for e in change.puts if isinstance(e, Database)]
         topics += [e.topic for e in change.puts if isinstance(e, Table)]
 
         def wait() -> None:

@@ -114,7 +114,7 @@ def _create_table(table: Table) -> str:
     text = f"CREATE {word} {_quote(table.name)} ({listed(table.columns)})"
     if table.tags:
         text += f" TAGS ({listed(table.tags)})"
-    if table.topic != names.ingest_topic(table.database):
+    if names.has_own(table.topic):
         text += f" WITH (topic='own', partitions={table.partitions})"
     return text
 

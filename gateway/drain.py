@@ -49,10 +49,19 @@ class Drain:
         if home is None or not self._access.sees(user, home):
             self._access.require(user, "WRITE", None)
         topics = self._topics(database)
-        for _ in range(int(depth) + 1):
-            await asyncio.to_thread(self._round, topics)
+        await asyncio.to_thread(self.through, topics, int(depth))
         await asyncio.to_thread(self._notified, topics)
         return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
+
+    def through(self, topics: dict[str, int], depth: int) -> None:
+        """Return when what is written to *topics* so far has gone through chains of *depth* streams. Blocks."""
+        for _ in range(depth + 1):
+            self._round(topics)
+
+    @property
+    def waits_for_jobs(self) -> bool:
+        """Whether the stream jobs have their part in it."""
+        return self._wait_for_jobs
 
     def _topics(self, database: str | None) -> dict[str, int]:
         """The topics of a database, and those that results of its streams flow into."""
@@ -60,7 +69,7 @@ class Drain:
         if database is None:
             return catalog.topics()
         home = database_of(catalog, database)
-        topics = {names.ingest_topic(home.name): home.partitions} | {t.topic: t.partitions for t in catalog.tables(home.name)}
+        topics = {home.topic: home.partitions} | {t.topic: t.partitions for t in catalog.tables(home.name)}
         found = True
         while found:
             found = False

@@ -175,8 +175,15 @@ class Executor:
             if answer is not None:
                 return answer
         revision = self._catalog().revision
-        prefixes = {names.ingest_topic(d) for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
-        after = {at: o for at, o in self._publisher.acked.items() if any(at[0] == p or at[0].startswith(p + ".") for p in prefixes)}
+        behind = {d.lower() for t in tables for d in self._catalog().databases_behind(t.db or session.database or "", t.name)}
+        shared = {d: home.topic for d in behind if (home := self._catalog().database(d)) is not None}
+
+        def counts(topic: str) -> bool:
+            # what was acked in an earlier generation of a topic is in segments
+            home = names.database_of(topic)
+            return home in shared and (names.has_own(topic) or topic == shared[home])
+
+        after = {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
         after |= await asyncio.to_thread(self._written_elsewhere, [(t.db or session.database or "", t.name) for t in tables])
         return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, revision, after)
 

@@ -43,6 +43,8 @@ class Claim:
 
     key: str
     there: Mapping[int, int]
+    #: how many partitions the topic had that `there` speaks of; the rows may go when there are others
+    partitions: int = 0
 
     @property
     def trace(self) -> str:
@@ -106,10 +108,14 @@ class Ledger:
             return Receipt(held["rows"])
         if held["gateway"] != self._gateway and self._redis.exists(names.gateway_heartbeat(held["gateway"])):
             raise CatalogError("another gateway is writing under this idempotency key", code="E_IN_PROGRESS", hint="wait and try again")
-        there = self._scan(key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec)
+        there, partitions = self._scan(key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec), len(held["offsets"])
+        if not there and held["topic"] != layout.topic:
+            # partitions have changed since: the rows may have been held meanwhile, and written behind the change
+            begins = self._admin.start_offsets([(layout.topic, p) for p in range(layout.partitions)])
+            there, partitions = self._scan(key, layout.topic, {p: o for (_, p), o in begins.items()}, codec), layout.partitions
         self._redis.set(names.idempotency(key), json.dumps({**held, "gateway": self._gateway}), ex=KEEP_S)
         _log.info("retry of a write without an answer", key=key, there=sum(there.values()))
-        return Claim(key, there)
+        return Claim(key, there, partitions)
 
     def finish(self, claim: Claim, digest: str, receipt: Receipt) -> None:
         """The rows are in the log. Happens in the background: if it is never written, a retry finds the records themselves."""

@@ -308,8 +308,8 @@ class Information:
                     _or(d.keep, "forever"),
                     d.precision,
                     str(d.max_ahead),
-                    names.ingest_topic(d.name),
-                    "ready",
+                    d.topic,
+                    "ready" if d.move is None else f"moving to {d.move.partitions} partitions",
                 )
             )
         for name in (SCHEMA,):

@@ -9,9 +9,9 @@ unknown: an idempotency key makes the retry safe.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import polars as pl
 import pyarrow as pa
@@ -28,6 +28,7 @@ from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.codec import TableCodec
 from penstock.errors import BusError, CatalogError, PenstockError
+from penstock.gate import Gate
 from penstock.sql.plan import TICKS_PER_SECOND
 
 _log = log.get("gateway.publisher")
@@ -42,13 +43,17 @@ class Publisher:
     """`write` from the event loop; everything else happens in the thread `rows`."""
 
     def __init__(
-        self, bus: Bus, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], *,
+        self, bus: Bus, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], gate: Gate, *,
         loop: asyncio.AbstractEventLoop, clock: Clock, max_bytes: int, max_writes: int,
     ) -> None:  # fmt: skip
         """
         Args:
+            gate: what it lets not through is held until it does.
             max_bytes, max_writes: what may wait or be under way at once.
         """
+        self._gate = gate
+        self._held: list[list[Write]] = []
+        self._look = False
         self._bus, self._children, self._ledger, self._catalog = bus, children, ledger, catalog
         self._loop, self._clock = loop, clock
         self._box = Coalescer(max_bytes, max_writes)
@@ -84,6 +89,12 @@ class Publisher:
         """(writes, bytes) waiting or under way."""
         return self._box.pending
 
+    def look_again(self) -> None:
+        """The catalog has changed: what is held may go now."""
+        with self._wake:
+            self._look = True
+            self._wake.notify()
+
     def close(self) -> None:
         """Send what was taken in, then stop the thread."""
         with self._wake:
@@ -96,11 +107,12 @@ class Publisher:
     def _run(self) -> None:
         while True:
             with self._wake:
-                while (wait := self._box.wait(self._clock.monotonic())) != 0.0 and not self._closing:
+                while (wait := self._box.wait(self._clock.monotonic())) != 0.0 and not self._closing and not self._look:
                     self._wake.wait(_IDLE_S if wait is None else wait)
                 if self._closing and wait is None:
-                    return
-                groups = self._box.take(self._clock.monotonic())
+                    break
+                groups = [*self._held, *self._box.take(self._clock.monotonic())]
+                self._held, self._look = [], False
             for group in groups:
                 try:
                     self._publish(group)
@@ -110,9 +122,24 @@ class Publisher:
                     _log.exception("a flush failed", rows=sum(w.rows for w in group))
                     internal = BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
                     self._finish([(w, internal) for w in group])
+        stopped = BusError("the gateway stops while partitions change", code="E_MOVING", hint="send it again", retryable=True)
+        self._finish([(w, stopped) for group in self._held for w in group])
 
     def _publish(self, group: list[Write]) -> None:
-        now, catalog = self._clock.now(), self._catalog()
+        catalog = self._catalog()
+        layout = _present(group[0].layout, catalog)
+        if not self._gate.enter(layout.topic):
+            with self._wake:
+                self._held.append(group)
+            return
+        try:
+            self._publish_to(layout, group, catalog)
+        except BaseException:
+            self._gate.leave(layout.topic)
+            raise
+
+    def _publish_to(self, layout: Layout, group: list[Write], catalog: Catalog) -> None:
+        now = self._clock.now()
         prepared, refused = self._prepare(group, now, catalog)
         if refused:
             for write, _ in refused:
@@ -120,8 +147,8 @@ class Publisher:
                     self._ledger.release(write.claim)
             self._finish(refused)
         if not prepared:
+            self._gate.leave(layout.topic)
             return
-        layout = group[0].layout
         frame = pl.concat([f for _, f in prepared]) if len(prepared) > 1 else prepared[0][1]
         writes = [w for w, _ in prepared]
         codec = self._codec(layout, catalog)
@@ -131,8 +158,15 @@ class Publisher:
         trace = traces.stamp(next((w.trace for w in reversed(writes) if w.trace is not None), None), mark)
         # records are cut as if nobody followed them: a retry may come without a trace
         room = RECORD_BYTES + len(trace or "") - len(mark)
-        records = codec.encode_partitioned(frame, layout.partitions, writes=counts, trace=trace, max_bytes=room)
-        self._send(layout.topic, claim.rest(records) if claim else records, writes, counts)
+        partitions = claim.partitions if claim is not None and claim.partitions else layout.partitions
+        records = codec.encode_partitioned(frame, partitions, writes=counts, trace=trace, max_bytes=room)
+        if claim is not None:
+            records = claim.rest(records)
+        if partitions != layout.partitions:
+            # the first try was cut for the partitions that there were then
+            left = codec.decode([value for _, value in records]).rows.drop("_record", "_write")
+            records = codec.encode_partitioned(left, layout.partitions, trace=trace, max_bytes=room)
+        self._send(layout.topic, records, writes, counts)
 
     def _prepare(
         self, group: list[Write], now: int, catalog: Catalog
@@ -184,9 +218,16 @@ class Publisher:
     def _send(self, topic: str, records: Sequence[tuple[int, bytes]], writes: list[Write], counts: list[int]) -> None:
         receipts: list[tuple[Write, Outcome]] = [(w, Receipt(n)) for w, n in zip(writes, counts, strict=True)]
         if not records:
+            self._gate.leave(topic)
             self._settle(receipts)
             return
-        flush = _Flush(len(records), receipts, partial(self._confirmed, self._clock.monotonic()), self.acked)
+        sent = self._clock.monotonic()
+
+        def settle(outcomes: list[tuple[Write, Outcome]]) -> None:
+            self._gate.leave(topic)
+            self._confirmed(sent, outcomes)
+
+        flush = _Flush(len(records), receipts, settle, self.acked)
         for partition, value in records:
             try:
                 self._bus.send(topic, value, partition=partition, on_delivery=flush.delivered)
@@ -252,6 +293,14 @@ def _resolve(outcomes: Sequence[tuple[Write, Outcome]]) -> None:
             write.done.set_result(outcome)
         else:
             write.done.set_exception(outcome)
+
+
+def _present(layout: Layout, catalog: Catalog) -> Layout:
+    """*layout* with the topic that its table has now: its partitions may have changed while rows waited."""
+    table = catalog.table_by_id(layout.table_id)
+    if table is None or table.topic == layout.topic:
+        return layout
+    return dataclasses.replace(layout, topic=table.topic, partitions=table.partitions)
 
 
 def frame_of(layout: Layout, write: Write) -> pl.DataFrame:

@@ -53,6 +53,13 @@ class Slice:
         with self._lock:
             self._made.clear()
 
+    def until(self, last: int) -> Slice | None:
+        """What of it comes up to offset *last*; None when that is nothing."""
+        count = int(np.searchsorted(self.batch.offsets, last, side="right"))
+        if count == len(self.batch):
+            return self
+        return slice_of(_part(self.batch, 0, count)) if count else None
+
     @property
     def partition(self) -> int:
         return self.batch.partition
@@ -74,10 +81,11 @@ def slices_of(batch: Batch) -> list[Slice]:
     """The batch in slices of a size that one message and one piece of work may have."""
     sizes = np.cumsum([len(v) if v is not None else 0 for v in batch.values])
     cuts = [0, *(np.flatnonzero(np.diff(sizes // _SLICE_BYTES)) + 1).tolist(), len(batch)]
-    return [
-        slice_of(Batch(batch.topic, batch.partition, batch.offsets[a:b], batch.timestamps[a:b], batch.keys[a:b], batch.values[a:b]))
-        for a, b in itertools.pairwise(cuts)
-    ]
+    return [slice_of(_part(batch, a, b)) for a, b in itertools.pairwise(cuts)]
+
+
+def _part(batch: Batch, a: int, b: int) -> Batch:
+    return Batch(batch.topic, batch.partition, batch.offsets[a:b], batch.timestamps[a:b], batch.keys[a:b], batch.values[a:b])
 
 
 class _Ring:
@@ -144,15 +152,19 @@ class Feed(threading.Thread):
                             aged = [old for piece in pieces for old in self._rings[piece.partition].add(piece, self._bound)]
                         for old in aged:
                             old.forget()
-                        self._loop.call_soon_threadsafe(self._wake)
+                        self.wake()
         except Exception as error:
             log.exception("feed ended", topic=self.topic)
             self.error = str(error)
-            self._loop.call_soon_threadsafe(self._wake)
+            self.wake()
 
     def _wake(self) -> None:
         self._arrived.set()
         self._arrived = asyncio.Event()
+
+    def wake(self) -> None:
+        """Have listeners look again, though nothing came. From any thread."""
+        self._loop.call_soon_threadsafe(self._wake)
 
     def stop(self) -> None:
         self._halt.set()
@@ -280,6 +292,12 @@ class Feeds:
         while feed.stopped:
             feed = await self.of(feed.topic)
         return Listening(self._bootstrap, feed)
+
+    def wake(self) -> None:
+        """Have all listeners look again. From any thread."""
+        for feed in list(self._feeds.values()):
+            if not feed.stopped:
+                feed.wake()
 
     def stop(self) -> None:
         """Stop all of them."""

@@ -22,12 +22,23 @@ CONTROL_SCHEMA_ID = 1
 FIRST_TABLE_SCHEMA_ID = 100
 MAX_NAME_BYTES = 192
 _INGEST = "in."
+#: no name of a database has a hyphen
+_GENERATION = "-g"
 
 
-def ingest_topic(database: str, own: str | None = None) -> str:
-    """Topic that carries the rows of *database*; *own* is a table WITH (topic='own')."""
+def ingest_topic(database: str, own: str | None = None, generation: int = 1) -> str:
+    """Topic that carries the rows of *database*; *own* is a table WITH (topic='own'), *generation* grows when PARTITIONS does."""
     name = f"{_INGEST}{database.lower()}"
-    return f"{name}.{own.lower()}" if own else name
+    if own:
+        return f"{name}.{own.lower()}"
+    return name if generation == 1 else f"{name}{_GENERATION}{generation}"
+
+
+def generation(topic: str) -> int:
+    """Which generation of its database's topics an ingestion topic is."""
+    database, own, _ = topic.removeprefix(_INGEST).partition(".")
+    number = database.partition(_GENERATION)[2]
+    return int(number) if number and not own else 1
 
 
 #: time and number of the rows of a stream that was created without a time column: given to each row as it comes
@@ -54,13 +65,18 @@ def view_status(view_id: int) -> str:
     return f"penstock:view:{view_id}"
 
 
+def has_own(topic: str) -> bool:
+    """Whether an ingestion topic is one table's own."""
+    return "." in topic.removeprefix(_INGEST)
+
+
 def is_ingest_topic(topic: str) -> bool:
     return topic.startswith(_INGEST)
 
 
 def database_of(topic: str) -> str:
     """The database whose rows an ingestion topic carries."""
-    return topic[len(_INGEST) :].partition(".")[0]
+    return topic[len(_INGEST) :].partition(".")[0].partition(_GENERATION)[0]
 
 
 def lease(name: str) -> str:
@@ -144,6 +160,11 @@ def snode_report(node: int) -> str:
     return f"penstock:snode:{node}"
 
 
+def move(database_id: int, generation: int) -> str:
+    """Redis hash: who has done their part of a database's move to a topic of this generation: `writer:name`, `scan:partition`, …"""
+    return f"penstock:move:{database_id}:{generation}"
+
+
 def safe_mode() -> str:
     """Redis key that lives while the stream jobs are kept from starting streams."""
     return "penstock:safe"
@@ -203,8 +224,9 @@ def state_directory(root: str, query: str, topic: str, partition: int) -> str:
     return f"{root.rstrip('/')}/{query}/{topic}-{partition}"
 
 
-def segment_directory(root: str, table_id: int, partition: int) -> str:
-    return str(PurePosixPath(root) / f"table={table_id}" / f"partition={partition}")
+def segment_directory(root: str, table_id: int, partition: int, generation: int = 1) -> str:
+    table = PurePosixPath(root) / f"table={table_id}"
+    return str((table if generation == 1 else table / f"generation={generation}") / f"partition={partition}")
 
 
 def group_id(stable: str, values: Sequence[object]) -> int:

@@ -59,6 +59,8 @@ class Position:
     deletes: tuple[RangeDelete, ...] = ()
     #: tags set after rows were written: table id → child table → tag → value; they count for all rows of the child
     tags: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    #: whether the partition takes rows: nothing when it does, `close` when streams' results only, `end` and the offset when it has ended
+    over: str = ""
     version: int = FORMAT_VERSION
 
     def save(self, root: str) -> None:
@@ -95,7 +97,7 @@ class Position:
         )
         producers = {k: (v[0], v[1]) for k, v in raw["producers"].items()}
         tags = {int(table): children for table, children in raw.get("tags", {}).items()}
-        return cls(topic, partition, owner, raw["next"], producers, deletes, tags, raw["version"])
+        return cls(topic, partition, owner, raw["next"], producers, deletes, tags, raw.get("over", ""), raw["version"])
 
 
 def _position_path(root: str, topic: str, partition: int, owner: int) -> Path:
@@ -220,5 +222,6 @@ def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]
     return rows.filter(pl.col("_op") != 1)
 
 
-def directory(root: str, table_id: int, partition: int) -> str:
-    return names.segment_directory(root, table_id, partition)
+def directory(root: str, table_id: int, partition: int, topic: str = "") -> str:
+    """Where the segments of a table are; *topic* says of which generation."""
+    return names.segment_directory(root, table_id, partition, names.generation(topic))

@@ -21,7 +21,7 @@ from penstock.catalog.view import Catalog
 from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
-from spark_jobs.lanes.stream import needs_ticks
+from penstock.sql.plan import needs_ticks
 from spark_jobs.pace import Pace
 from spark_jobs.quotas import Quotas
 

@@ -174,7 +174,7 @@ class TableHistory:
         return self._tails[partition]
 
     def _segments(self, partition: int) -> list[segments.Segment]:
-        directory = segments.directory(self._worker.settings.segments_dir, self._source.table_id, partition)
+        directory = segments.directory(self._worker.settings.segments_dir, self._source.table_id, partition, self._topic)
         return segments.segments(directory, self._tails[partition].position.next)
 
     def _partition(self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:

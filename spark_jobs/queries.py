@@ -53,8 +53,7 @@ def wanted_topics(catalog: Catalog) -> dict[str, Wanted]:
     """Every topic that has to be read, by name."""
     found = {names.EXCHANGE: Wanted(names.EXCHANGE, names.BUILT_IN_TOPICS[names.EXCHANGE], 0)}
     for database in catalog.databases():
-        topic = names.ingest_topic(database.name)
-        found[topic] = Wanted(topic, database.partitions, database.id)
+        found[database.topic] = Wanted(database.topic, database.partitions, database.id)
     for table in catalog.tables():
         if table.topic not in found and catalog.scanned(table.topic):
             found[table.topic] = Wanted(table.topic, table.partitions, table.id)

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import log, names
 from penstock.bus import Admin
-from penstock.catalog.model import StreamEntry
+from penstock.catalog.model import Database, StreamEntry
 from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
@@ -113,6 +113,8 @@ class Supervisor:
 
     def _changed(self, changes: list[Changed]) -> None:
         self._wake.set()
+        if any(isinstance(c.new, Database) and c.new.removed for c in changes):
+            self._leftovers = True
         if self._settings.safe_mode:
             gone = [c.old.id for c in changes if c.new is None and isinstance(c.old, StreamEntry)]
             if gone:
@@ -249,7 +251,8 @@ class Supervisor:
             # Redis may have lost what partitions said that get no records now: they would look far behind for ever
             positions = self._positions.get(item.topic, {}) | {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
             self._positions[item.topic] = positions
-            lag = sum(max(ends[item.topic, p] - positions.get(str(p), 0), 0) for p in range(item.partitions))
+            begins = self._catalog.catalog.begins(item.topic)
+            lag = sum(max(ends[item.topic, p] - positions.get(str(p), begins.get(p, 0)), 0) for p in range(item.partitions))
             self._lags[item.topic] = lag
             self._lag_gauge.labels(item.topic).set(lag)
             if (query := self._queries.get(item.topic)) is None:
@@ -270,6 +273,8 @@ class Supervisor:
         self._lags.pop(wanted.topic, None)
         self._positions.pop(wanted.topic, None)
         self._existing.pop(wanted.topic, None)
+        if any(w.id == wanted.id for w in wanted_topics(self._catalog.catalog).values()):
+            return  # the next generation of the topic takes the state over
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
             fs, path = fsspec.core.url_to_fs(f"{directory}/{wanted.id}")
             self._remove(fs, path)
@@ -286,7 +291,9 @@ class Supervisor:
             self._leftovers = True
 
     def _remove_leftovers(self) -> None:
-        """Remove state of topics that were dropped while this process was not there, or whose removal was disturbed."""
+        """Remove state of topics that were dropped while this process was not there, or whose removal was disturbed, and of topics of
+        earlier generations that are gone.
+        """
         self._leftovers = False
         known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
@@ -295,3 +302,8 @@ class Supervisor:
                 name = str(child).rstrip("/").rpartition("/")[2]
                 if name.isdigit() and name not in known:
                     fs.rm(str(child), recursive=True)
+        for database in self._catalog.catalog.databases():
+            for topic, partitions in database.lineage[: database.removed]:
+                states = [names.state_directory(self._settings.state_dir, str(database.id), topic, p) for p in range(partitions)]
+                for directory in (self._settings.checkpoint(topic, database.id), *states):
+                    self._remove(*fsspec.core.url_to_fs(directory))

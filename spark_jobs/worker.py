@@ -34,6 +34,7 @@ from spark_jobs.settings import SparkSettings
 SCHEMA_PATIENCE = 5.0
 _BARRIER_SECONDS = 3600
 _OPEN_SECONDS = 60
+_MOVE_SECONDS = 86_400
 _AGAIN_SECONDS = 1.0
 
 _log = log.get(__name__)
@@ -145,6 +146,15 @@ class Worker:
             client.expire(key, _OPEN_SECONDS)
 
         self.report(tell)
+
+    def report_ended(self, key: str, field: str, offset: int) -> None:
+        """Say that a partition has ended at *offset*, with all before it kept."""
+
+        def tell(client: redis.Redis) -> None:
+            client.hset(key, field, str(offset))
+            client.expire(key, _MOVE_SECONDS)
+
+        self._reports.submit(self._tell_surely, tell)
 
     def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:
         """Say that a reader has passed a barrier."""

@@ -72,7 +72,9 @@ def create_database(
 
 
 def alter_database(catalog: Catalog, name: str, *, keep: Duration | None = None, max_ahead: Duration | None = None) -> Change:
-    """KEEP and MAX_AHEAD may change; precision and partitions are for ever, because records already written depend on them."""
+    """KEEP and MAX_AHEAD may change; precision is for ever, because records already written depend on it. For partitions see
+    `penstock.catalog.generations`.
+    """
     database = _database(catalog, name)
     _check_keep(keep)
     return Change((dataclasses.replace(database, keep=keep or database.keep, max_ahead=max_ahead or database.max_ahead),))
@@ -143,7 +145,8 @@ def create_table(
         _check_key(columns, key_column)
     table = Table(
         id=new_id(), database=base.name, name=name, kind=kind or ("stable" if tags else "plain"),
-        topic=ingest_topic(base.name, name if own_topic else None), partitions=partitions or base.partitions, precision=base.precision,
+        topic=ingest_topic(base.name, name) if own_topic else base.topic, partitions=partitions or base.partitions,
+        precision=base.precision,
         versions=(TableVersion(new_id(), columns, tags),), key_column=key_column, result_of=result_of, keep=keep,
         options={"comment": comment} if comment else {},
     )  # fmt: skip

@@ -10,11 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from penstock.names import ingest_topic
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
 from penstock.udf.function import UserFunction
 
 TableKind = Literal["stable", "plain", "virtual"]
 StreamStatus = Literal["running", "paused", "failed"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A database on its way to a topic of the next generation with so many partitions; what is false or empty has yet to happen."""
+
+    partitions: int
+    #: writers of ours hold what they get
+    halted: bool = False
+    #: of each partition of the old topic, the offset of the control record that ends it
+    ended: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,37 @@ class Database:
     #: copies that Kafka keeps of its rows
     replica: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
+    #: where each partition of the topics of earlier generations ended, the first one's first
+    former: tuple[tuple[int, ...], ...] = ()
+    #: how many of those are not there any more
+    removed: int = 0
+    move: Move | None = None
+
+    @property
+    def generation(self) -> int:
+        """Grows when the number of partitions does."""
+        return len(self.former) + 1
+
+    @property
+    def topic(self) -> str:
+        """Carries the rows of all tables that have no topic of their own."""
+        return ingest_topic(self.name, generation=self.generation)
+
+    @property
+    def next_topic(self) -> str:
+        """Topic of the next generation."""
+        return ingest_topic(self.name, generation=self.generation + 1)
+
+    @property
+    def former_topics(self) -> dict[str, int]:
+        """Topics of earlier generations that are still there, the first one's first, and how many partitions each has."""
+        return {t: n for t, n in self.lineage[self.removed : -1]}
+
+    @property
+    def lineage(self) -> list[tuple[str, int]]:
+        """Topics of all generations, the first one's first, and how many partitions each had."""
+        counts = [*map(len, self.former), self.partitions]
+        return [(ingest_topic(self.name, generation=i), n) for i, n in enumerate(counts, 1)]
 
 
 @dataclass(frozen=True)

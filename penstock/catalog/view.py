@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 
 from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, TableVersion, User, View
-from penstock.names import FIRST_TABLE_SCHEMA_ID, ingest_topic
+from penstock.names import FIRST_TABLE_SCHEMA_ID, database_of, generation
 from penstock.sql.plan import StreamPlan
 from penstock.udf.function import UserFunction
 
@@ -136,8 +136,46 @@ class Catalog:
 
     def topics(self) -> dict[str, int]:
         """Every ingestion topic that should exist, and its partitions."""
-        found = {ingest_topic(d.name): d.partitions for d in self._databases.copy().values()}
+        found = {d.topic: d.partitions for d in self._databases.copy().values()}
         return found | {t.topic: t.partitions for t in self._tables.copy().values()}
+
+    def former_topics(self) -> dict[str, int]:
+        """Topics of earlier generations, and their partitions: what comes there now comes too late."""
+        return {t: n for d in self._databases.copy().values() for t, n in d.former_topics.items()}
+
+    def database_of_topic(self, topic: str) -> Database | None:
+        """The database whose tables share *topic*, whichever generation it is of, the next one too while it is made."""
+        found = self.database(database_of(topic))
+        if found is None:
+            return None
+        known = (found.topic, *found.former_topics, *((found.next_topic,) if found.move is not None else ()))
+        return found if topic in known else None
+
+    def halted(self, topic: str) -> bool:
+        """Whether nothing may be written to *topic*, because its partitions are being changed or have been."""
+        found = self.database_of_topic(topic)
+        if found is None or topic != found.topic:
+            return found is not None
+        return found.move is not None and found.move.halted
+
+    def begins(self, topic: str) -> dict[int, int]:
+        """Where partitions of a topic begin that took the place of others; there are no records below."""
+        found = self.database_of_topic(topic)
+        number = generation(topic)
+        if found is None or not 1 < number <= found.generation:
+            return {}
+        ends, partitions = found.former[number - 2], found.lineage[number - 1][1]
+        return {q: ends[q % len(ends)] + 1 for q in range(partitions)}
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Where partitions of a topic ended that others have taken the place of: nothing behind counts."""
+        found = self.database_of_topic(topic)
+        return dict(enumerate(found.former[generation(topic) - 1])) if found is not None and topic in found.former_topics else {}
+
+    def lineage(self, topic: str) -> list[tuple[str, int]]:
+        """A topic and those it took the place of, the newest first, each with its partitions."""
+        home = self.database_of_topic(topic)
+        return home.lineage[: generation(topic)][::-1] if home is not None else [(topic, self.topics().get(topic, 0))]
 
     def scanned(self, topic: str) -> bool:
         """Whether a query reads the topic: a stream table's own one only while a stream does, because its rows go other ways, too."""
@@ -150,8 +188,8 @@ class Catalog:
         """Id of the database or table that an ingestion topic was made for; 0 when there is none. A topic that was dropped and made
         again under the same name has another owner: nothing kept about the old one's offsets holds for it.
         """
-        owner = next((d.id for d in self._databases.copy().values() if ingest_topic(d.name) == topic), 0)
-        return owner or next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+        home = self.database_of_topic(topic)
+        return home.id if home is not None else next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
 
     def databases_behind(self, database: str, name: str) -> set[str]:
         """Databases whose rows a query over the table *name* reads: more than its own when it is virtual."""

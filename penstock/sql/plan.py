@@ -277,6 +277,14 @@ class StreamPlan:
 _WINDOWS: dict[str, type[Any]] = {c.kind: c for c in (Interval, Session, State, Event, Count)}
 
 
+_TIMED = ("max_delay", "force_window_close", "continuous_window_close")
+
+
+def needs_ticks(plan: StreamPlan) -> bool:
+    """Whether a stream's results depend on processing time."""
+    return plan.trigger.kind in _TIMED or plan.idle_timeout is not None
+
+
 def build(hint: Any, value: Any) -> Any:
     """Rebuild a value of type *hint* from its JSON form."""
     return _builder(hint)(value)

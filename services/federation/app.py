@@ -14,6 +14,7 @@ from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
+from penstock.gate import Gate, Halts
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.log import configure, get
@@ -57,7 +58,10 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds,
             tls.client(settings.tls_ca),
         )  # fmt: skip
-        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders)
+        gate = Gate(lambda topic: catalog.catalog.halted(topic))
+        halts = Halts(catalog, gate, client, f"federation:{settings.node}")
+        halts.start()
+        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate)
         views = Views(settings, catalog, client, appenders, bus, health.registry)
         door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
         port, context = _listener(settings)
@@ -72,6 +76,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             await asyncio.to_thread(views.stop)
         door.close()
         leaders.close()
+        halts.stop()
     store.close()
     client.close()
 

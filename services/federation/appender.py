@@ -22,6 +22,7 @@ from penstock.bus import Admin, Delivery, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError, SchemaError
+from penstock.gate import Gate
 from penstock.names import CONTROL_SCHEMA_ID
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
@@ -77,10 +78,12 @@ def held(bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Tab
 class Appender:
     """Takes the rows of one producer (None: of nobody in particular) for one table. Thread-safe."""
 
-    def __init__(self, table: Callable[[], Table | None], producer: str | None, bus: Publisher, places: dict[int, Place]) -> None:
+    def __init__(
+        self, table: Callable[[], Table | None], producer: str | None, bus: Publisher, places: dict[int, Place], gate: Gate
+    ) -> None:
         """`places`: see `held`."""
         self._table, self._producer, self._bus = table, producer, bus
-        self._places = places
+        self._places, self._gate = places, gate
         self._lock = threading.Lock()
         self._under_way: set[Future[int]] = set()
         self.broken: BusError | None = None
@@ -106,8 +109,7 @@ class Appender:
             if not records:
                 done.set_result(0)
                 return done
-            self._under_way.add(done)
-            done.add_done_callback(self._under_way.discard)
+            self._begin(table, done)
             left = _Count(len(records), fresh, done, self._fail)
             self._send(table.topic, records, left, acked)
             return done
@@ -141,12 +143,22 @@ class Appender:
             if not fresh:
                 done.set_result(0)
                 return done
-            self._under_way.add(done)
-            done.add_done_callback(self._under_way.discard)
+            self._begin(table, done)
             self._send(table.topic, [(p, encode(control)) for p in fresh], _Count(len(fresh), 0, done, self._fail), acked)
             if self._producer is not None:
                 self._places |= dict.fromkeys(fresh, (offset, 0))
             return done
+
+    def _begin(self, table: Table, done: Future[int]) -> None:
+        """Count a write that is about to go. Raises BusError, and is of no more use, while the table's partitions change."""
+        if not self._gate.enter(table.topic):
+            # the peer opens another appender, which looks up what is there
+            moving = BusError(f"partitions of {table.database} are being changed", code="E_MOVING", hint="send it again", retryable=True)
+            self._fail(moving)
+            raise moving
+        self._under_way.add(done)
+        done.add_done_callback(self._under_way.discard)
+        done.add_done_callback(lambda _: self._gate.leave(table.topic))
 
     def _send(self, topic: str, records: Sequence[tuple[int, bytes]], left: _Count, acked: Callable[[str, int, int], None]) -> None:
         def delivered(result: Delivery | BusError) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
+from penstock.gate import Gate
 from services.federation.appender import Appender, Place, held
 from services.federation.leaders import LeaderAppender, Leaders
 
@@ -17,8 +18,9 @@ AnyAppender: TypeAlias = Appender | LeaderAppender
 class Appenders:
     """Thread-safe; `open` blocks."""
 
-    def __init__(self, bootstrap: str, segments_dir: str, bus: Publisher, admin: Admin, leaders: Leaders) -> None:
+    def __init__(self, bootstrap: str, segments_dir: str, bus: Publisher, admin: Admin, leaders: Leaders, gate: Gate) -> None:
         self._bootstrap, self._segments, self._bus, self._admin, self._leaders = bootstrap, segments_dir, bus, admin, leaders
+        self._gate = gate
         self._lock = threading.Lock()
         self._known: dict[tuple[int, str], AnyAppender] = {}
 
@@ -44,4 +46,4 @@ class Appenders:
     def _made(self, table: Table, producer: str | None, places: dict[int, Place], present: Callable[[], Table | None]) -> AnyAppender:
         if table.replicated is not None:
             return LeaderAppender(present, producer, self._leaders)
-        return Appender(present, producer, self._bus, dict(places))
+        return Appender(present, producer, self._bus, dict(places), self._gate)

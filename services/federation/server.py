@@ -29,12 +29,13 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit
+from penstock import audit, turning
 from penstock.access import Access, visible
 from penstock.catalog.model import External, Right, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
+from penstock.cursor import Cursor
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.feed import SMALL, Feed, Feeds, worked
 from penstock.health import Health
@@ -342,11 +343,14 @@ class Doorway:
         table, child = found
         require_log(table)
         feed = await self._feeds.of(table.topic)
-        cursor = begin(str(request.get("from", "latest")), table.id, feed.ends(), feed.beginnings())
+        start = str(request.get("from", "latest"))
+        cursor = begin(start, table.id, feed.ends(), feed.beginnings())
+        if start not in ("latest", "earliest"):
+            feed, cursor = await self._resumed(feed, cursor)
         subscription = Subscription(
             cursor, table.id, child, str(request["sql"]), str(request.get("timezone") or "UTC"), time.time_ns(),
             lambda: self._catalog.catalog.table_by_id(table.id),
-            positions=bool(request.get("positions")), cycles=bool(request.get("cycles")),
+            partitions=len(feed.partitions), positions=bool(request.get("positions")), cycles=bool(request.get("cycles")),
         )  # fmt: skip
         first = subscription.schema_message().header
         scope = Scope.of(request)
@@ -354,6 +358,25 @@ class Doorway:
             scope.check(self._catalog.catalog)
         await self._say(connection, channel, {**first, "type": "subscribed", "token": subscription.token()})
         await self._pump(connection, channel, feed, subscription, table, lambda: self._permit(user, table, scope))
+
+    def _present(self, table: Table) -> Table:
+        """The table as it is now. Raises CatalogError when it is gone."""
+        found = self._catalog.catalog.table_by_id(table.id)
+        if found is None:
+            raise CatalogError(f"table {table.name} was dropped", code="E_NO_TABLE")
+        return found
+
+    async def _resumed(self, present: Feed, cursor: Cursor) -> tuple[Feed, Cursor]:
+        """Where a token goes on: in the topic that it is of, which may be of an earlier generation, if that still has what is wanted."""
+        topic, cursor = turning.resumed(self._catalog.catalog, present.topic, cursor)
+        feed = await self._feeds.of(topic)
+        beginnings = feed.beginnings()
+        if topic != present.topic and any(offset < beginnings[p] for p, offset in cursor.offsets.items()):
+            # rows that have left the log are in segments of the present generation
+            feed, cursor = present, turning.spread(cursor, len(present.partitions))
+        for partition in feed.beginnings():
+            cursor.offsets.setdefault(partition, 0)
+        return feed, cursor
 
     def _external(self, database: str, name: str) -> External | None:
         """The external stream *name*, or the one that a view of this name writes."""
@@ -379,8 +402,7 @@ class Doorway:
 
     def _permit(self, user: str, table: Table, scope: Scope | None) -> None:
         """What must hold while a subscription lives. Raises PenstockError."""
-        if self._catalog.catalog.table_by_id(table.id) is None:
-            raise CatalogError(f"table {table.name} was dropped", code="E_NO_TABLE")
+        self._present(table)
         self._access.require(user, "READ", table)
         if scope is not None:
             scope.check(self._catalog.catalog)
@@ -398,7 +420,10 @@ class Doorway:
                 arrived = listening.arrival()
                 permit()
                 quiet = True
+                ends = self._catalog.catalog.ends(feed.topic)
                 for partition, offset in list(subscription.cursor.offsets.items()):
+                    if offset > (end := ends.get(partition, offset)):
+                        continue
                     if offset < feed.beginnings().get(partition, 0):
                         quiet = False
                         await self._from_segments(connection, channel, subscription, table, partition, offset, feed.beginnings()[partition])
@@ -406,10 +431,18 @@ class Doorway:
                     pieces, near = await listening.since(partition, offset)
                     quiet = quiet and near
                     for piece in pieces:
-                        made = await worked(subscription.take, piece)
+                        # what comes behind the end of a topic counts for nobody
+                        if (counting := piece.until(end) if ends else piece) is None:
+                            continue
+                        made = await worked(subscription.take, counting)
                         if made:
                             made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)
+                if (after := turning.turned(self._catalog.catalog, feed.topic, subscription.cursor)) is not None:
+                    feed, subscription.cursor = await self._resumed(await self._feeds.of(self._present(table).topic), after)
+                    listening.close()
+                    listening = await self._feeds.listen(feed)
+                    feed, quiet, subscription.partitions = listening.feed, False, len(feed.partitions)
                 now = time.monotonic()
                 if now - told >= _TOKEN_SECONDS and (token := subscription.token()) != said:
                     said, told = token, now
@@ -433,7 +466,7 @@ class Doorway:
         begins: int,
     ) -> None:
         """Records that left the log are in segments."""
-        loop = asyncio.get_running_loop()
+        loop, table = asyncio.get_running_loop(), self._present(table)
         owner = self._catalog.catalog.topic_owner(table.topic)
         where = await loop.run_in_executor(None, stored.position, self._settings.segments_dir, table, partition, owner)
         pieces = stored.read(self._settings.segments_dir, table, partition, where, start)

@@ -22,7 +22,7 @@ def position(segments_dir: str, table: Table, partition: int, owner: int) -> Pos
 def read(segments_dir: str, table: Table, partition: int, where: Position, start: int) -> Iterator[pl.DataFrame]:
     """Rows of records from *start* on, file by file; times are ticks. Rows that a DELETE took are left out."""
     times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-    found = segments.segments(segments.directory(segments_dir, table.id, partition), where.next)
+    found = segments.segments(segments.directory(segments_dir, table.id, partition, table.topic), where.next)
     deletes = [d for d in where.deletes if d.table_id == table.id]
     wanted = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     for segment in sorted(found, key=lambda s: s.first):

@@ -6,6 +6,7 @@ positions) is dropped. A DELETE of a range and new tags of a child table come as
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -52,12 +53,16 @@ class Subscription:
 
     def __init__(
         self, cursor: Cursor, table_id: int, child: str | None, sql: str, timezone: str, now: int, table: Callable[[], Table | None], *,
-        positions: bool, cycles: bool,
+        partitions: int, positions: bool, cycles: bool,
     ) -> None:  # fmt: skip
-        """`table` gives the present definition. Raises SqlError when the SELECT does not fit it."""
+        """`table` gives the present definition; *partitions*: of the topic that is read, which may be about to end.
+
+        Raises:
+            SqlError: the SELECT does not fit the table.
+        """
         self.cursor, self._id, self._child, self._table = cursor, table_id, child, table
         self._sql, self._timezone, self._now = sql, timezone, now
-        self._positions, self._cycles = positions, cycles
+        self._positions, self._cycles, self.partitions = positions, cycles, partitions
         self._versions: tuple[int, ...] = ()
         self.source: Description
         self.selection: Selection
@@ -68,11 +73,12 @@ class Subscription:
         table = self._table()
         if table is None:
             raise CatalogError("the table was dropped", code="E_NO_TABLE")
-        if table.schema_ids == self._versions:
+        versions = (*table.schema_ids, self.partitions)
+        if versions == self._versions:
             return False
-        self.source = Description.of(table, self._child)
+        self.source = dataclasses.replace(Description.of(table, self._child), partitions=self.partitions)
         self.selection = compile_selection(self._sql, self.source, self._timezone, self._now)
-        changed, self._versions = bool(self._versions), table.schema_ids
+        changed, self._versions = bool(self._versions), versions
         system = (
             Column("_op", ColumnType("TINYINT")),
             Column("tbname", ColumnType("VARCHAR", 192)),
@@ -179,6 +185,4 @@ def begin(start: str, table_id: int, ends: dict[int, int], beginnings: dict[int,
     cursor = Cursor.from_token(text)
     if owner != str(table_id):
         raise TokenError("the token is of another table", detail="a table that was dropped and made again is another table")
-    for partition in beginnings:
-        cursor.offsets.setdefault(partition, 0)
     return cursor

@@ -48,6 +48,7 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     hub = Hub(settings, catalog, health)
+    catalog.listen(hub.hear)
     server = serve(
         hub.serve, settings.host, settings.port, process_request=hub.admit, max_size=1 << 20, ping_interval=settings.ping_seconds,
         ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0, ssl=tls.server(settings),

@@ -22,10 +22,10 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, names
+from penstock import audit, names, turning
 from penstock.access import Access
-from penstock.catalog.model import StreamEntry, Table
-from penstock.catalog.reader import CatalogReader
+from penstock.catalog.model import Database, StreamEntry, Table
+from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import SystemClock, milliseconds
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import AuthError, CatalogError, PenstockError
@@ -63,6 +63,11 @@ class Hub:
             "penstock_notifier_delay_seconds", "From the newest record of a message in the log until it is sent", buckets=SECONDS,
             registry=health.registry,
         )  # fmt: skip
+
+    def hear(self, changes: list[Changed]) -> None:
+        """The catalog has changed. A topic may have ended: nothing comes there that would wake who listens."""
+        if any(isinstance(change.new, Database) for change in changes):
+            self._feeds.wake()
 
     # -- connections --------------------------------------------------------------------------------------------------
 
@@ -160,15 +165,25 @@ class Hub:
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
             feed = await self._feeds.of(names.EVENTS)
-            return feed, EventSubscription(await _cursor(request, feed), stream.id, tables), stream
+            return feed, EventSubscription(await _cursor(_start(request), feed), stream.id, tables), stream
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
         table = self._table(request, user)
         subject = self._stream(str(request["stream"]), user) if "stream" in request else table
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
-        feed = await self._feeds.of(table.topic)
-        return feed, RowSubscription(await _cursor(request, feed), lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
+        feed, cursor = await self._place(request, table)
+        return feed, RowSubscription(cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
+
+    async def _place(self, request: dict[str, Any], table: Table) -> tuple[Feed, Cursor]:
+        """The topic, of those that the table's database has had, in which a subscription begins, and where. Raises TokenError."""
+        catalog, start, topic = self._catalog.catalog, _start(request), table.topic
+        if isinstance(start, Cursor):
+            topic, start = turning.resumed(catalog, topic, start)
+        elif start == "earliest":
+            topic = turning.earliest(catalog, topic)
+        feed = await self._feeds.of(topic)
+        return feed, await _cursor(start, feed)
 
     def _stream(self, name: str, user: str) -> StreamEntry:
         database, _, plain = name.rpartition(".")
@@ -216,13 +231,22 @@ class Hub:
             while True:
                 arrived = listening.arrival()
                 quiet = True
+                ends = self._catalog.catalog.ends(listening.feed.topic)
                 for partition, offset in list(subscription.cursor.offsets.items()):
+                    if offset > (end := ends.get(partition, offset)):
+                        continue
                     pieces, near = await listening.since(partition, offset)
                     quiet = quiet and near
                     permit()  # rights may have been revoked since
                     for piece in pieces:
-                        await self._give(connection, key, subscription, piece)
-                if quiet:
+                        # what comes behind the end of a topic counts for nobody
+                        if (counting := piece.until(end) if ends else piece) is not None:
+                            await self._give(connection, key, subscription, counting)
+                if (after := turning.turned(self._catalog.catalog, listening.feed.topic, subscription.cursor)) is not None:
+                    topic, subscription.cursor = turning.resumed(self._catalog.catalog, listening.feed.topic, after)
+                    listening.close()
+                    listening = await self._feeds.listen(await self._feeds.of(topic))
+                elif quiet:
                     await arrived.wait()
         except (ConnectionClosed, asyncio.CancelledError):
             raise
@@ -250,23 +274,21 @@ class Hub:
         self._feeds.stop()
 
 
-async def _cursor(request: dict[str, Any], feed: Feed) -> Cursor:
-    """Where a subscription begins.
-
-    Raises:
-        TokenError: the token is none, or of another topic.
-    """
+def _start(request: dict[str, Any]) -> str | Cursor:
+    """Where a subscription asks to begin: `latest`, `earliest` or a token's place. Raises TokenError when it sends none of these."""
     start = str(request.get("from", "latest"))
-    if start == "latest":
-        return Cursor(feed.ends())
-    if start == "earliest":
-        return Cursor(feed.beginnings())
-    cursor = Cursor.from_token(start)
-    if not _within(cursor, feed.ends()) and not _within(cursor, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)):
+    return start if start in ("latest", "earliest") else Cursor.from_token(start)
+
+
+async def _cursor(start: str | Cursor, feed: Feed) -> Cursor:
+    """Where that is in a topic. Raises TokenError when it is in none like this one."""
+    if not isinstance(start, Cursor):
+        return Cursor(feed.ends() if start == "latest" else feed.beginnings())
+    if not _within(start, feed.ends()) and not _within(start, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)):
         raise TokenError("the token points past the end of the log", hint="it is of another table, or the database was made anew")
-    missing = {p: o for p, o in feed.beginnings().items() if p not in cursor.offsets}
-    cursor.offsets.update(missing)
-    return cursor
+    missing = {p: o for p, o in feed.beginnings().items() if p not in start.offsets}
+    start.offsets.update(missing)
+    return start
 
 
 def _within(cursor: Cursor, ends: dict[int, int]) -> bool:

@@ -71,7 +71,7 @@ def flush(
             continue
         rows = pl.concat(frames, how="diagonal_relaxed").sort([*layout.keys, "_offset", "_row"])
         times = rows[layout.time_column]
-        where = segments.directory(root, table_id, partition)
+        where = segments.directory(root, table_id, partition, topic)
         seen = newest.get(table_id)
         if seen is None:
             seen = newest[table_id] = Newest.of(segments.segments(where, frozen.first), layout.time_column)
@@ -81,7 +81,7 @@ def flush(
             where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high
         )
         seen.add(rows, layout.time_column)
-    position = Position(topic, partition, owner, frozen.next, frozen.producers, frozen.deletes, frozen.tags)
+    position = Position(topic, partition, owner, frozen.next, frozen.producers, frozen.deletes, frozen.tags, frozen.over)
     position.save(root)
     return position
 
@@ -95,12 +95,12 @@ def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)).cast(pl.Int64) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
 
 
-def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int = 4_000_000) -> int:
+def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int = 4_000_000, topic: str = "") -> int:
     """Merge runs of small neighbouring segments into one. All versions stay, so history reads are not affected.
 
     Returns how many files were replaced. The merged file covers its parts' offsets, so a reader that lists both counts only it.
     """
-    where = segments.directory(root, layout.table_id, partition)
+    where = segments.directory(root, layout.table_id, partition, topic)
     found = segments.segments(where, below)
     replaced = 0
     for run in _runs(found, max_rows):
@@ -138,17 +138,17 @@ def _size_class(segment: Segment) -> int:
     return max(segment.rows, 1).bit_length() // 3
 
 
-def expire(root: str, table_id: int, partition: int, before: int) -> int:
+def expire(root: str, table_id: int, partition: int, before: int, topic: str = "") -> int:
     """KEEP: remove segments all of whose rows are older than *before* (ticks)."""
-    gone = [s for s in segments.segments(segments.directory(root, table_id, partition)) if s.high < before]
+    gone = [s for s in segments.segments(segments.directory(root, table_id, partition, topic)) if s.high < before]
     for segment in gone:
         segment.path.unlink(missing_ok=True)
     return len(gone)
 
 
-def remove_leftovers(root: str, table_id: int, partition: int, below: int) -> None:
+def remove_leftovers(root: str, table_id: int, partition: int, below: int, topic: str = "") -> None:
     """At start: files of a flush that was never committed, beyond the position's next offset *below*."""
-    folder = Path(segments.directory(root, table_id, partition))
+    folder = Path(segments.directory(root, table_id, partition, topic))
     for path in folder.glob("*.parquet") if folder.is_dir() else ():
         if int(path.stem.split("-")[1]) >= below:
             log.warning("removing a segment that was never committed", path=str(path))

@@ -35,6 +35,7 @@ from penstock.segments import Position, RangeDelete
 from services.store import flush
 from services.store.flush import Newest
 from services.store.latest import Latest
+from services.store.moving import Moving
 from services.store.retention import Retention
 from services.store.settings import StoreSettings
 from services.store.shelf import Shelf, layout_of
@@ -73,6 +74,7 @@ class Intake(threading.Thread):
         self._codecs: dict[int, TableCodec] = {}
         self._halt = threading.Event()
         self._flusher = ThreadPoolExecutor(1, "flush")
+        self._moving = Moving(catalog, shelf, client, self._flusher)
         self._flushing: dict[tuple[str, int], _Flushing] = {}
         self._latest_at = 0.0
         #: what Redis has yet to be told of controls, in their order
@@ -122,7 +124,7 @@ class Intake(threading.Thread):
         revision = catalog.revision
         if revision == self._followed:
             return
-        wanted = {(t, p): catalog.topic_owner(t) for t, n in catalog.topics().items() for p in range(n)}
+        wanted = {(t, p): catalog.topic_owner(t) for t, n in (catalog.former_topics() | catalog.topics()).items() for p in range(n)}
         there = self._admin.topics()
         if all(p < there.get(t, 0) for t, p in wanted):
             self._followed = revision
@@ -145,7 +147,7 @@ class Intake(threading.Thread):
     def _begin(self, reader: Reader, topic: str, partition: int) -> None:
         tail = self._shelf.open(topic, partition)
         for table in self._catalog.catalog.tables_of_topic(topic):
-            flush.remove_leftovers(self._shelf.root, table.id, partition, tail.next)
+            flush.remove_leftovers(self._shelf.root, table.id, partition, tail.next, topic)
         start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
         if start > tail.next:
             log.error("records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start)
@@ -197,9 +199,11 @@ class Intake(threading.Thread):
         for index, reason in decoded.bad:
             self._bury(batch, int(places[index]), "E_MALFORMED", reason)
         rows = decoded.rows
-        repeated = self._repeats(tail, decoded)
-        if repeated:
-            rows = rows.filter(~pl.col("_record").is_in(repeated))
+        unwanted = self._repeats(tail, decoded)
+        if tail.over:
+            unwanted += self._late(batch, tail, places, decoded)
+        if unwanted:
+            rows = rows.filter(~pl.col("_record").is_in(unwanted))
         rows = _in_place(codec.table, batch.partition, rows)
         record = rows["_record"].to_numpy()
         starts = np.flatnonzero(np.diff(record, prepend=-1))
@@ -211,6 +215,16 @@ class Intake(threading.Thread):
     def _repeats(self, tail: Tail, decoded: Decoded) -> list[int]:
         """Records of producers (streams) that were had already: a restarted operator may publish them again."""
         return [r for r, producer, offset, ordinal in decoded.stamps if tail.seen(producer, offset, ordinal)]
+
+    def _late(self, batch: Batch, tail: Tail, places: Ids, decoded: Decoded) -> list[int]:
+        """Records that came when the partition was closed: streams may still bring their results until it has ended, nobody else."""
+        results = set() if tail.ended else {r for r, *_ in decoded.stamps}
+        late = [r for r in range(len(places)) if r not in results]
+        home = self._catalog.catalog.database_of_topic(batch.topic)
+        now = "" if home is None else home.topic if home.move is None else home.next_topic
+        for r in late:
+            self._bury(batch, int(places[r]), "E_MOVED", f"the partitions of the database have changed: publish to {now}")
+        return late
 
     def _codec(self, schema_id: int) -> TableCodec | None:
         found = self._catalog.catalog.schema(schema_id)
@@ -233,6 +247,15 @@ class Intake(threading.Thread):
                 control = decode(ControlRecord, batch.values[i])
             except PenstockError as error:
                 self._bury(batch, i, error.code, str(error))
+                continue
+            # what an earlier database of this name has left there is not about this one
+            own = control.id == names.move(tail.owner, names.generation(batch.topic) + 1)
+            if control.kind == "close" and own:
+                tail.close()
+            elif control.kind == "end" and own:
+                first = tail.end(offset)
+                after.append(lambda c=control, o=first: self._say_ended(c.id, batch, o))  # type: ignore[misc]
+            if tail.ended and control.kind != "barrier":
                 continue
             if control.producer is not None and tail.seen(control.producer, control.offset, control.ordinal):
                 continue
@@ -264,6 +287,10 @@ class Intake(threading.Thread):
         self._redis.hset(key, f"{_READER}:{batch.topic}:{batch.partition}", offset)
         self._redis.expire(key, 3600)
 
+    def _say_ended(self, key: str, batch: Batch, offset: int) -> None:
+        self._redis.hset(key, f"{_READER}:{batch.partition}", offset)
+        self._redis.expire(key, 86_400)
+
     def _refresh_latest(self, control: ControlRecord) -> None:
         """LAST_ROW after a delete is the latest of what is left."""
         table = self._catalog.catalog.table_by_id(control.table or 0)
@@ -281,7 +308,7 @@ class Intake(threading.Thread):
         """The live rows of a table, in ticks; for corrections, not for queries."""
         layout, parts = layout_of(table), []
         for partition, view in self._shelf.views(table.topic).items():
-            found = segments.segments(segments.directory(self._shelf.root, table.id, partition), view.position.next)
+            found = segments.segments(segments.directory(self._shelf.root, table.id, partition, table.topic), view.position.next)
             stored = segments.read(found, time_column=table.time_column, tables=children)
             some = [flush.to_ticks(stored, layout)] if stored is not None else []
             some += [f if children is None else f.filter(pl.col("tbname").is_in(list(children))) for f in view.frames.get(table.id, ())]
@@ -313,12 +340,18 @@ class Intake(threading.Thread):
         if now - self._swept_at >= self._settings.sweep_seconds and (self._sweeping is None or self._sweeping.done()):
             self._swept_at = now
             self._sweeping = self._flusher.submit(self._retention.sweep)
+        self._moving.step(self._cut)
         for key, tail in self._shelf.tails().items():
             old = tail.oldest() and now - tail.oldest() >= self._settings.flush_seconds
             if (old or tail.rows >= self._settings.flush_rows) and key not in self._flushing:
                 self._begin_flush(key, tail)
         for key in [k for k, f in self._flushing.items() if f.done.done()]:
             self._end_flush(key, self._flushing.pop(key))
+
+    def _cut(self, topic: str, partition: int) -> None:
+        """Have a tail cut into segments now."""
+        if (topic, partition) not in self._flushing:
+            self._begin_flush((topic, partition), self._shelf.open(topic, partition))
 
     def _begin_flush(self, key: tuple[str, int], tail: Tail) -> None:
         frozen = tail.freeze()
@@ -334,7 +367,7 @@ class Intake(threading.Thread):
         )
         for table_id in frozen.frames:
             if table_id in layouts:
-                flush.merge(self._shelf.root, layouts[table_id], partition, position.next)
+                flush.merge(self._shelf.root, layouts[table_id], partition, position.next, topic=topic)
         return position
 
     def _end_flush(self, key: tuple[str, int], flushing: _Flushing) -> None:

@@ -114,7 +114,7 @@ class Queries:
         if table.kind == "virtual":
             members = self._resolver.members(found)
             return virtual.sql(con, prefix, columns, table.tags, members, lambda *o: self._origin(con, prefix, *o))
-        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views)
+        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views, table.topic)
         relation = Relation(con, prefix, layout_of(table), columns, image, places=places)
         return self._kept(table, relation.sql(None if found.child is None else [found.child]))
 
@@ -124,7 +124,7 @@ class Queries:
         if table is None:
             return None
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
-        image = parts(self._shelf.root, table.id, self.views(table.topic))
+        image = parts(self._shelf.root, table.id, self.views(table.topic), table.topic)
         relation = Relation(con, f"{prefix}_o{number}", layout_of(table), columns, image)
         rows = self._kept(table, relation.sql(tables if table.kind == "stable" else None))
         name = "tbname" if table.kind == "stable" else f"{literal(tables[0])} AS tbname"

@@ -33,11 +33,11 @@ class Part:
     tags: dict[str, dict[str, Any]]
 
 
-def parts(root: str, table_id: int, views: dict[int, View]) -> list[Part]:
+def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> list[Part]:
     """Freeze a table's image over all its partitions."""
     made = []
     for partition, view in views.items():
-        found = segments.segments(segments.directory(root, table_id, partition), view.position.next)
+        found = segments.segments(segments.directory(root, table_id, partition, topic), view.position.next)
         deletes = tuple(d for d in view.deletes if d.table_id == table_id)
         made.append(Part(partition, tuple(found), view.frames.get(table_id, ()), deletes, view.tags.get(table_id, {})))
     return made

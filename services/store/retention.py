@@ -10,7 +10,7 @@ import shutil
 import time
 from pathlib import Path
 
-from penstock import segments
+from penstock import names, segments
 from penstock.bus import Admin
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -24,6 +24,8 @@ from services.store.shelf import Shelf
 
 log = get(__name__)
 _TABLE = "table="
+#: no query takes longer
+_LINGER_SECONDS = 3600.0
 
 
 def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
@@ -57,7 +59,7 @@ class Retention:
         for table in catalog.tables():
             before = expiry(catalog, table, time.time())
             if before is not None:
-                gone = sum(flush.expire(self._shelf.root, table.id, p, before) for p in range(table.partitions))
+                gone = sum(flush.expire(self._shelf.root, table.id, p, before, table.topic) for p in range(table.partitions))
                 if gone:
                     log.info("segments over their KEEP removed", table=f"{table.database}.{table.name}", segments=gone)
 
@@ -69,11 +71,15 @@ class Retention:
             ends = [
                 s.last + 1
                 for table in self._reader.catalog.tables_of_topic(topic)
-                for s in segments.segments(segments.directory(self._shelf.root, table.id, partition), tail.view().position.next)
+                for s in segments.segments(segments.directory(self._shelf.root, table.id, partition, topic), tail.view().position.next)
                 if s.path.stat().st_mtime < oldest
             ]
             if ends:
                 before[topic, partition] = max(ends)
+        # all that counts in topics of earlier generations is in segments of the present one
+        former = [(t, p) for t, n in self._reader.catalog.former_topics().items() for p in range(n)]
+        for at, offset in self._admin.offsets_at(former, int(oldest * 1000)).items():
+            before[at] = offset if offset >= 0 else self._shelf.open(*at).next
         starts = self._admin.start_offsets(list(before))
         before = {key: end for key, end in before.items() if end > starts[key]}
         if before:
@@ -86,7 +92,17 @@ class Retention:
             number = int(folder.name.removeprefix(_TABLE))
             if number < catalog.next_id and catalog.table_by_id(number) is None:
                 shutil.rmtree(folder)
+        for table in catalog.tables():
+            self._remove_generations(root / f"{_TABLE}{table.id}", names.generation(table.topic))
         for position in (root / "positions").glob("*.json"):
             topic, _, owner = position.stem.rpartition(".")
             if int(owner) < catalog.next_id and catalog.topic_owner(topic.rpartition("-")[0]) != int(owner):
                 position.unlink(missing_ok=True)
+
+    @staticmethod
+    def _remove_generations(folder: Path, present: int) -> None:
+        """Segments of earlier generations of a topic, once no query can be reading them any more."""
+        for child in folder.iterdir() if present > 1 and folder.is_dir() else ():
+            number = int(child.name.partition("=")[2]) if child.name.startswith("generation=") else 1
+            if number < present and child.stat().st_mtime < time.time() - _LINGER_SECONDS:
+                shutil.rmtree(child)

@@ -39,6 +39,7 @@ class Frozen:
     producers: dict[str, tuple[int, int]]
     deletes: tuple[RangeDelete, ...]
     tags: Tags
+    over: str = ""
 
 
 @dataclass
@@ -60,6 +61,13 @@ class Tail:
         self._deletes = list(position.deletes)
         self._tags: Tags = {t: dict(c) for t, c in position.tags.items()}
         self._since = 0.0
+        #: which control records have ended the partition: see `Position.over`
+        self.over = position.over
+
+    @property
+    def position(self) -> Position:
+        """What is in segments."""
+        return self._position
 
     @property
     def next(self) -> int:
@@ -85,6 +93,21 @@ class Tail:
             return True
         self._producers[producer] = (offset, ordinal)
         return False
+
+    def close(self) -> None:
+        """The partition takes results only."""
+        self.over = self.over or "close"
+
+    def end(self, offset: int) -> int:
+        """The partition ends with the record at *offset*, unless it has ended already; where it did."""
+        if not self.ended:
+            self.over = f"end {offset}"
+        return int(self.over.partition(" ")[2])
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing counts any more."""
+        return self.over.startswith("end")
 
     def append(self, next_offset: int, frames: dict[int, pl.DataFrame], deletes: list[RangeDelete], now: float) -> None:
         """Take over everything decoded below *next_offset*; wakes those who wait for it."""
@@ -122,7 +145,9 @@ class Tail:
             if self._frozen is not None or self._next == self._position.next:
                 return None
             frames = {t: tuple(f) for t, f in self._current.frames.items()}
-            self._frozen = Frozen(self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes), self._tags)
+            self._frozen = Frozen(
+                self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes), self._tags, self.over
+            )
             self._current = _Rows()
             self._since = 0.0
             return self._frozen

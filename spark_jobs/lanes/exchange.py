@@ -27,6 +27,7 @@ from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.route import PARTITIONS, Route
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.replay import Position
+from spark_jobs.state import Snapshot
 from spark_jobs.worker import Worker
 
 _MAX_BYTES = 700_000
@@ -87,7 +88,7 @@ class Sender:
             lane.outbox.send(lane.forwarder, names.EXCHANGE, place, offset, 0, value)
 
     def _wanted(self, control: ControlRecord) -> bool:
-        if control.kind in ("barrier", "stream_off"):
+        if control.kind in ("barrier", "stream_off", "begin"):
             return True
         streams = [s for s in self._lane.streams.values() if s.plan.path == "exchange"]
         if control.stream is not None:
@@ -140,6 +141,8 @@ class ExchangeLane(Lane):
     reader = "exchange"
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
+        #: topics of a new generation that have been heard of
+        self._turned: set[str] = set()
         #: while a unit is worked on: what had been seen before it of the producers in it
         self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
@@ -232,6 +235,24 @@ class ExchangeLane(Lane):
     def tables(self, table_id: int) -> set[str]:
         return set()
 
+    def inherited(self) -> Snapshot | None:
+        return None
+
+    def turned(self, control: ControlRecord, offset: int) -> bool:
+        """The source of streams goes on in another topic: what they read again is in that one now."""
+        if control.kind != "begin":
+            return False
+        catalog, topic = self.worker.catalog.catalog, control.body
+        if topic not in self._turned:
+            self._turned.add(topic)
+            mine = [s for s in self.streams.values() if s.status != "failed" and topic in catalog.source_topics(s.plan)]
+            if mine and self._dirty:
+                self.snapshot()
+            for stream in mine:
+                stream.alter(stream.text, self.history(stream.plan))
+                self.touch(stream)
+        return True
+
     def _hear(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
         """History is what lies before the announcements, once they have come from all source partitions."""
         heard = self._waiting[_announced(stream.id)]
@@ -246,15 +267,15 @@ class ExchangeLane(Lane):
         def bounds(topic: str, partitions: int) -> dict[int, int]:
             producers = {p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)}
             stamps = {p: self._before.get(name) or self._seen.get(name, (-1, -1)) for p, name in producers.items()}
-            return {p: offset + 1 for p, (offset, _) in stamps.items()}
+            # of a partition that has taken the place of another and has sent nothing yet, all below its beginning was in the other
+            first = self.worker.catalog.catalog.begins(topic)
+            return {p: max(offset + 1, first.get(p, 0)) for p, (offset, _) in stamps.items()}
 
         def begins(topic: str) -> dict[int, int]:
-            found = {}
-            for line in self._waiting.get(_begun(plan.stream_id), ()):
-                where, _, offset = line.rpartition("@")
-                if where.rpartition(":")[0] == topic:
-                    found[int(where.rpartition(":")[2])] = int(offset)
-            return found
+            known = {w: int(offset) for w, _, offset in (line.rpartition("@") for line in self._waiting.get(_begun(plan.stream_id), ()))}
+            lineage = self.worker.catalog.catalog.lineage(topic)
+            wheres = {p: [f"{t}:{p % n}" for t, n in lineage] for p in range(lineage[0][1])}
+            return {p: known[next(w for w in ws if w in known)] for p, ws in wheres.items() if known.keys() & set(ws)}
 
         route = Route(plan)
         if plan.source.kind == "virtual":

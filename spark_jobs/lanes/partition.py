@@ -53,7 +53,7 @@ class Lane(ABC):
     reader: str
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
-        self.worker, self.topic, self.partition = worker, topic, partition
+        self.worker, self.topic, self.topic_id, self.partition = worker, topic, topic_id, partition
         #: who controls come from that are passed on: no topic of the same name before or after has this id
         self.forwarder = names.exchange_producer(topic_id, topic, partition)
         self.settings = worker.settings
@@ -61,7 +61,7 @@ class Lane(ABC):
         self._files = StateFiles(directory, worker.failpoints)
         self._owner = uuid.uuid4().hex
         self._poison = Poison(self.settings.scratch_dir / "poison" / f"{topic}-{partition}")
-        state = self._files.load()
+        state = self._files.load() or self.inherited()
         self._known = state is not None
         state = state or Snapshot(-1)
         self.next, self._time = state.next, state.time
@@ -116,6 +116,14 @@ class Lane(ABC):
     @abstractmethod
     def tables(self, table_id: int) -> set[str]:
         """Tables of a supertable that this lane is known to hold rows of."""
+
+    @abstractmethod
+    def inherited(self) -> Snapshot | None:
+        """The state in which a lane begins that takes the place of another."""
+
+    @abstractmethod
+    def turned(self, control: ControlRecord, offset: int) -> bool:
+        """Whether the control is about the topic's generations, or of no effect because of one that was; then all is done."""
 
     @abstractmethod
     def begun(self, stream: LiveStream, offset: int) -> None:
@@ -275,6 +283,8 @@ class Lane(ABC):
             return
         if self.repeated(control.producer, control.offset, control.ordinal):
             return
+        if self.turned(control, offset):
+            return
         if control.kind == "barrier":
             self.barrier(control, offset)
             return
@@ -323,9 +333,9 @@ class Lane(ABC):
             self.touch(known)
             self.begun(known, offset)
         if _filling(stream_id) not in self._waiting:
-            self._report_live(stream_id, offset)
+            self.report_live(stream_id, offset)
 
-    def _report_live(self, stream_id: int, offset: int | str) -> None:
+    def report_live(self, stream_id: int, offset: int | str) -> None:
         self.worker.report_stream(stream_id, f"{self.topic}:{self.partition}", offset)
 
     def _open(self, stream_id: int, text: str, status: str, state: Snapshot) -> LiveStream:
@@ -417,7 +427,7 @@ class Lane(ABC):
         key, field = names.stream_status(stream_id), names.filling(self.topic, self.partition)
         self.worker.report(lambda r: r.hdel(key, field))
         if begun:
-            self._report_live(stream_id, begun[0])
+            self.report_live(stream_id, begun[0])
 
     def _abandon(self, unit: Records) -> None:
         """A stretch of history that kills the operator is given up, and the stream with it."""
@@ -449,6 +459,12 @@ class Lane(ABC):
             self._saving.result()
         if self._dirty and self.due == 0.0:
             self.snapshot()
+
+    def keep(self) -> None:
+        """Take the state as it is now, and wait until it is written."""
+        self.snapshot()
+        if self._saving is not None:
+            self._saving.result(_PATIENCE)
 
     def snapshot(self) -> None:
         """Take the state as it is now; it is written once everything published up to here is in the log."""

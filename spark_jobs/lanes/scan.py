@@ -15,6 +15,7 @@ import polars as pl
 from penstock import names, traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, schema_ids
+from penstock.errors import StateError
 from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
@@ -22,11 +23,15 @@ from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender
+from spark_jobs.lanes.generation import CLOSED, ENDED, inherit
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
+#: how long the catalog may be behind the topic that it names
+_CATALOG_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class ScanLane(Lane):
         self._histories: dict[int, TableHistory] = {}
         self._right: dict[int, set[str]] = {}
         self._unread: list[Records] = []
+        #: under which key, and at which offset, to say that the partition has ended
+        self._ending: tuple[str, int] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
         self._sender = Sender(self)
 
@@ -110,6 +117,9 @@ class ScanLane(Lane):
         frames = []
         for part in parts:
             rows = part.decoded.rows
+            if CLOSED in self._waiting:  # the store has made dead letters of what came too late
+                results = [] if ENDED in self._waiting else [r for r, *_ in part.decoded.stamps]
+                rows = rows.filter(pl.col("_record").is_in(results))
             repeats = [r for r, producer, offset, ordinal in part.decoded.stamps if self.repeated(producer, offset, ordinal)]
             if repeats:
                 rows = rows.filter(~pl.col("_record").is_in(repeats))
@@ -188,6 +198,58 @@ class ScanLane(Lane):
                 self._sender.rows(stream, table, rows, first, last, trace)
             else:
                 stream.apply(rows, first, last, trace)
+
+    # -- generations ----------------------------------------------------------------------------------------------------------
+
+    def inherited(self) -> Snapshot | None:
+        """The part of the state of an earlier generation's partition that belongs to this one."""
+        if names.generation(self.topic) == 1:
+            return None
+        self.worker.await_catalog(lambda c: bool(c.begins(self.topic)), _CATALOG_PATIENCE)
+        catalog = self.worker.catalog.catalog
+        home, begins = catalog.database_of_topic(self.topic), catalog.begins(self.topic)
+        if home is None or self.partition not in begins:
+            raise StateError(f"{self.topic}[{self.partition}]: the catalog does not say what it took the place of")
+        (_, partitions), (former, number) = catalog.lineage(self.topic)[:2]
+        directory = names.state_directory(self.settings.state_dir, str(home.id), former, self.partition % number)
+        parent = StateFiles(directory).load()
+        if parent is None:
+            self.log.error("the state to go on with is gone: restore it, or create the streams again", former=former)
+            return None
+        counts = self.partition < number
+        made = inherit(parent, self.worker.plan, self.partition, partitions, begins[self.partition], counts=counts)
+        self.log.info("state taken over", former=former, next=made.next)
+        return made
+
+    def turned(self, control: ControlRecord, offset: int) -> bool:
+        # what an earlier database of this name has left there is not about this one
+        own = control.id == names.move(self.topic_id, names.generation(self.topic) + 1)
+        if control.kind == "close" and own:
+            self._waiting.setdefault(CLOSED, [str(offset)])
+        elif control.kind == "end" and own:
+            self._ending = (control.id, int(self._waiting.setdefault(ENDED, [str(offset)])[0]))
+        elif control.kind == "begin":
+            self._begin(offset)
+            self._sender.control(control, offset)
+        # what a closed partition may still do is to let results through, and barriers behind them
+        return control.kind in ("close", "end", "begin") or (CLOSED in self._waiting and control.kind != "barrier")
+
+    def _begin(self, offset: int) -> None:
+        """All streams are live here; what the old partition said of them is said by this one now."""
+        former, number = self.worker.catalog.catalog.lineage(self.topic)[1]
+        for stream in self.streams.values():
+            self.report_live(stream.id, offset)
+            stream.report()
+            if self.partition < number:
+                key, field = names.stream_status(stream.id), f"{names.STATS}{former}:{self.partition}"
+                self.worker.report(lambda r, k=key, f=field: r.hdel(k, f))  # type: ignore[misc]
+
+    def _advance(self, unit: Records) -> None:
+        super()._advance(unit)
+        if self._ending is not None:
+            (key, offset), self._ending = self._ending, None
+            self.keep()
+            self.worker.report_ended(key, f"{self.reader}:{self.partition}", offset)
 
     # -- the rest of a lane's answers -----------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from penstock import log, names, traces
 from penstock.bus import Delivery
 from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
-from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.sql.plan import TICKS_PER_SECOND, needs_ticks
 from penstock.windows import make_kernel
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
@@ -26,15 +26,9 @@ from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox, nobody_waits
 from spark_jobs.worker import Worker
 
-_TIMED = ("max_delay", "force_window_close", "continuous_window_close")
 _SAMPLE_ROWS = 100
 
 _log = log.get(__name__)
-
-
-def needs_ticks(plan: StreamPlan) -> bool:
-    """Whether the stream's results depend on processing time."""
-    return plan.trigger.kind in _TIMED or plan.idle_timeout is not None
 
 
 class LiveStream:

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
+from penstock.link.client import Channel
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, link_to, rows, settings_of
@@ -152,6 +153,63 @@ def test_store_and_forward_over_kills_of_both_sides(edge: RunningMesh, cloud: Ru
         total = written[0]
         eventually(lambda: far.query("SELECT count(*), sum(v) FROM hq.all_meters").rows == [(total, sum(range(total)))])
         _each_once(cloud, "hq.all_meters", "v", list(range(total)))
+
+
+def test_partitions_change_on_both_sides_while_rows_flow(edge: RunningMesh, cloud: RunningMesh) -> None:
+    """Source and target get more partitions, the source twice: the view and whoever reads over a link, also behind a token of the first
+    topic, have each row once and in order.
+    """
+    with client_of(edge) as near, client_of(cloud) as far:
+        far.execute("CREATE DATABASE widening PARTITIONS 3")
+        far.execute("CREATE STABLE widening.target (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute("CREATE DATABASE widening PARTITIONS 1")
+        near.execute("CREATE STABLE widening.src (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (site INT)")
+        near.execute(f"CREATE EXTERNAL STREAM widening.hq {clause(settings_of(cloud, 'widening.target'))}")
+        near.execute("CREATE MATERIALIZED VIEW widening.forward INTO widening.hq AS SELECT * FROM widening.src")
+        done, written = threading.Event(), [0]
+
+        def write() -> None:
+            while not done.is_set():
+                near.write("widening.src", rows(written[0], 50, tables=7))
+                written[0] += 50
+                time.sleep(0.01)
+
+        writer = threading.Thread(target=write)
+        with link_to(edge) as link:
+            listening = link.subscribe("SELECT v FROM widening.src", start="earliest")
+            token = listening.expect("subscribed", 30).header["token"]
+            writer.start()
+            try:
+                had: list[int] = []
+                while not had:
+                    message = listening.get(30)
+                    assert message is not None
+                    had += [] if message.rows is None else message.rows.column("v").to_pylist()
+                    token = message.header.get("token", token)
+                for client, partitions in ((near, 2), (far, 6), (near, 6)):
+                    client.execute(f"ALTER DATABASE widening PARTITIONS {partitions}")
+                    before = written[0]
+                    eventually(lambda before=before: written[0] >= before + 300)  # type: ignore[misc]
+            finally:
+                done.set()
+                writer.join()
+            total = written[0]
+            assert sorted(had + _values(listening, total - len(had))) == list(range(total))
+            resumed = link.subscribe("SELECT v FROM widening.src", start=token)
+            resumed.expect("subscribed", 30)
+            assert sorted(had + _values(resumed, total - len(had))) == list(range(total))
+        eventually(lambda: far.query("SELECT count(*), sum(v) FROM widening.target").rows == [(total, sum(range(total)))])
+        _each_once(cloud, "widening.target", "v", list(range(total)))
+        _each_once(edge, "widening.src", "v", list(range(total)))
+
+
+def _values(channel: Channel, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        message = channel.get(30)
+        assert message is not None, f"{len(found)} of {count} rows came"
+        found += [] if message.rows is None else message.rows.column("v").to_pylist()
+    return found
 
 
 def test_errors_are_shown_and_heal(edge: RunningMesh, cloud: RunningMesh) -> None:

@@ -15,6 +15,7 @@ from penstock.bus import Delivery
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError, SchemaError
+from penstock.gate import Gate
 from penstock.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -67,7 +68,7 @@ def _rows(first: int, last: int, a_record: int) -> pa.Table:
 
 def _appender(log: Log) -> Appender:
     bus: Any = log
-    return Appender(lambda: TABLE, "f:x", bus, log.places())
+    return Appender(lambda: TABLE, "f:x", bus, log.places(), Gate(lambda _: False))
 
 
 @settings(deadline=None, max_examples=drawn(25))
