@@ -157,7 +157,7 @@ def _metrics(health: Health, keeper: Keeper, server: Server, election: Election)
     memory = Gauge("penstock_tables_memory_rows", "Rows in memory", registry=health.registry)
     memory.set_function(lambda: sum(r.copy.next - r.copy.memory_first for r in keeper.all()))
     subscribers = Gauge("penstock_tables_subscribers", "Subscriptions connected here", registry=health.registry)
-    subscribers.set_function(lambda: len(server.subscribers))
+    subscribers.set_function(lambda: len(server.subscriptions.connected))
     fenced = Gauge("penstock_tables_fenced_records", "Records of former leaders that were dropped", registry=health.registry)
     fenced.set_function(lambda: sum(r.fenced for r in keeper.all()))
 

@@ -97,7 +97,7 @@ class Direct:
         link = self._links[self._brokers[topic]]
         assert link.transport is not None
         loop, number, broker = asyncio.get_running_loop(), next(self._numbers), self._brokers[topic]
-        late, now = loop.call_later(self._timeout, link.transport.abort), milliseconds(self._clock)
+        now = milliseconds(self._clock)
 
         def answered(data: bytes | None) -> None:
             late.cancel()
@@ -116,6 +116,7 @@ class Direct:
         link.waiting[number] = answered
         records = wire.batch(key, value, now)
         link.transport.write(wire.produce(number, self._client, topic.encode(), records, int(self._timeout * 1000)))
+        late = loop.call_later(self._timeout, link.transport.abort)
 
     async def _look(self, topic: str) -> None:
         """Find the broker that leads the log, and connect to it."""

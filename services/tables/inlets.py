@@ -86,18 +86,18 @@ class Inlets:
                 reading = asyncio.ensure_future(asyncio.to_thread(reader.read, 500, _LOOK_SECONDS))
                 for batch in await asyncio.shield(reading):
                     found = await asyncio.to_thread(_results, codec, replica, batch)
-                    writes = [Write(p, sequence, sequence, data, data.nbytes, loop.create_future()) for p, sequence, data in found]
-                    done = Offset(_place(inlet, batch.partition), batch.next_offset, loop.create_future())
-                    for write in writes:
-                        session.submit(write)
-                    for outcome in await asyncio.gather(*(w.done for w in writes), return_exceptions=True):
+                    answers: list[asyncio.Future[int]] = [loop.create_future() for _ in found]
+                    for (producer, sequence, data), answer in zip(found, answers, strict=True):
+                        session.submit(Write(producer, sequence, sequence, data, data.nbytes, answer))
+                    for outcome in await asyncio.gather(*answers, return_exceptions=True):
                         if isinstance(outcome, PenstockError) and outcome.code not in ("E_NOT_LEADER", "E_NO_QUORUM"):
                             log.error("a result does not fit the stream table", table=replica.name, error=str(outcome))
                         elif isinstance(outcome, BaseException):
                             raise outcome
-                    if writes:
-                        session.submit(done)
-                        await done.done
+                    if found:
+                        kept: asyncio.Future[int] = loop.create_future()
+                        session.submit(Offset(_place(inlet, batch.partition), batch.next_offset, kept))
+                        await kept
         finally:
             if reading is not None:
                 await asyncio.wait({reading})  # a reader must not be closed under a thread that reads

@@ -164,7 +164,9 @@ class Replica:
         self._call(self._wake)
 
     def _call(self, action: Callable[[], None]) -> None:
-        if not self._loop.is_closed():
+        if runs_here(self._loop):
+            action()
+        elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(action)
 
     # ---------------------------------------------------------------- the event loop
@@ -180,6 +182,14 @@ class Replica:
     def arrival(self) -> asyncio.Event:
         """Set when rows come after this call, or the table goes."""
         return self._arrived
+
+
+def runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this thread is the loop's, which need not be woken then."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _trace(text: str | None) -> Trace:

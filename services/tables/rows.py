@@ -7,7 +7,9 @@ a row_id from outside, because the leader numbers the rows.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,23 @@ _ARROW = pl.CompatLevel.oldest()
 
 @dataclass(frozen=True)
 class Few:
-    """Numbered rows: their values as the codec takes them, and as copies keep them."""
+    """Numbered rows: their values as the codec takes them, and as copies keep them, which is made when somebody asks."""
 
     columns: dict[str, list[Any]]
-    kept: pa.RecordBatch
+    make: Callable[[], pa.RecordBatch]
+
+    @cached_property
+    def kept(self) -> pa.RecordBatch:
+        return self.make()
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """The schema of writes that need no work on their columns."""
+
+    schema: pa.Schema
+    #: for each column that copies keep its place, row_id in front, and the type that it is cast to
+    places: tuple[tuple[int, pa.DataType | None], ...]
 
 
 class Rows:
@@ -50,8 +65,8 @@ class Rows:
         #: filled by the leader when rows come without it
         self.stamped = replicated.timestamp_column if replicated is not None else None
         self.schema = self.kept(self.empty()).schema
-        #: of the last write that needed no work on its columns
-        self._plain = pa.schema([])
+        #: of the last such write
+        self._plain = _Plain(pa.schema([]), ())
         self._short = self.stamped is None and not any(c.type.kind in ("VARBINARY", "DECIMAL", "BIGINT UNSIGNED") for c in self.user)
 
     def empty(self) -> pl.DataFrame:
@@ -69,7 +84,8 @@ class Rows:
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
         made = self._fitted(_columns(data), data.num_rows, ticks)
         self._check(made, ticks)
-        self._plain = data.schema if self._unchanged(data.schema) else self._plain
+        if not data.schema.equals(self._plain.schema) and self._unchanged(data.schema):
+            self._plain = _Plain(data.schema, self._places(data.schema))
         return made
 
     def _unchanged(self, schema: pa.Schema) -> bool:
@@ -78,6 +94,11 @@ class Rows:
             return False
         wanted = (pa.timestamp(self.table.precision, "UTC") if c.type.kind == "TIMESTAMP" else c.type.arrow() for c in self.user)
         return all(found == kind for found, kind in zip(schema.types, wanted, strict=True))
+
+    def _places(self, plain: pa.Schema) -> tuple[tuple[int, pa.DataType | None], ...]:
+        types = [pa.int64(), *plain.types]
+        found = ((0 if f.name == ROW_ID else 1 + plain.get_field_index(f.name), f.type) for f in self.schema)
+        return tuple((i, None if types[i] == kept else kept) for i, kept in found)
 
     def _fitted(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
         """All user columns from those that were sent."""
@@ -144,23 +165,25 @@ class Rows:
         """
         height = data.num_rows
         batches = data.to_batches() if 0 < height <= MAX_ROWS else []
-        if len(batches) != 1 or not self._short or not data.schema.equals(self._plain):
+        if len(batches) != 1 or not self._short or not data.schema.equals(self._plain.schema):
             return None
         batch, ticks = batches[0], now * TICKS_PER_SECOND[self.table.precision] // 10**9
-        ids = pa.array(range(first, first + height), pa.int64())
-        columns: dict[str, list[Any]] = {"tbname": [self.table.name] * height, ROW_ID: ids.to_pylist()}
-        arrays = {ROW_ID: ids}
-        for column, array in zip(self.user, batch.columns, strict=True):
-            arrays[column.name] = array
-            plain = array.view(pa.int64()) if column.type.kind == "TIMESTAMP" else array
-            columns[column.name] = values = plain.to_pylist()
-            if column.type.sized and _longest(values, column.type.kind) > column.type.length:
+        arrays, places = batch.columns, self._plain.places
+        columns: dict[str, list[Any]] = {"tbname": [self.table.name] * height, ROW_ID: list(range(first, first + height))}
+        for column, array in zip(self.user, arrays, strict=True):
+            kind = column.type.kind
+            columns[column.name] = values = (array.view(pa.int64()) if kind == "TIMESTAMP" else array).to_pylist()
+            if column.type.sized and _longest(values, kind) > column.type.length:
                 return None
         times = columns[self.user[0].name]
         if None in times or max(times) > ticks + self._max_ahead:
             return None
-        kept = [a if a.type == f.type else a.cast(f.type) for f in self.schema for a in (arrays[f.name],)]
-        return Few(columns, pa.RecordBatch.from_arrays(kept, schema=self.schema))
+
+        def kept() -> pa.RecordBatch:
+            found = [pa.array(columns[ROW_ID], pa.int64()), *arrays]
+            return pa.RecordBatch.from_arrays([found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema)
+
+        return Few(columns, kept)
 
     def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""

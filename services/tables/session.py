@@ -31,7 +31,7 @@ from services.tables.direct import Direct
 from services.tables.kafka_wire import MAX_BYTES
 from services.tables.keys import Listed, Taker
 from services.tables.replica import Content, Replica
-from services.tables.rows import Rows
+from services.tables.rows import Few, Rows
 from services.tables.stamp import Part, Producers, Trace, pack
 from services.tables.writes import Cut, Entry, Offset, Write, cuts, ends, judge, whole
 
@@ -58,6 +58,23 @@ class _Sent:
     complete: list[Entry]
     #: what a reader will find in it
     content: Content | None = None
+
+
+@dataclass(frozen=True)
+class _Short:
+    """A small write's record, with what its copies are made from."""
+
+    value: bytes
+    number: int
+    cut: Cut
+    few: Few
+    stamp: int
+    leader: str
+    first: int
+
+    def sent(self) -> _Sent:
+        content = Content(self.stamp, self.leader, tuple(self.cut.parts), self.first, self.few.kept)
+        return _Sent(self.number, self.value, self.cut.complete, content)
 
 
 class Term:
@@ -186,17 +203,19 @@ class Session:
         if not self._publishing.acquire(blocking=False):
             return False
         try:
-            made = self._few(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
+            few = self._few(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
         except PenstockError:
-            made = None  # the writer thread tells
-        if made is None or len(made.value) > MAX_DIRECT or self._queue:
+            few = None  # the writer thread tells
+        if few is None or len(few.value) > MAX_DIRECT or self._queue:
             self._publishing.release()
             return False
+        direct.send(topic, few.value, self.replica.table.name.encode(), lambda result: self._answered(made, result))
+        # the broker is at work: what follows takes none of the time that the producer waits
+        made = few.sent()
+        self.straight += 1
         self._under_way.add((entry.producer, entry.sequence))
         self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
         self._keep(made, entry.rows)
-        self.straight += 1
-        direct.send(topic, made.value, self.replica.table.name.encode(), lambda result: self._answered(made, result))
         return True
 
     def _answered(self, sent: _Sent, result: Delivery | BusError | None) -> None:
@@ -205,7 +224,8 @@ class Session:
         else:
             self._delivered(sent, result)
         self._publishing.release()
-        self._wake()
+        if self._queue:
+            self._wake()  # for nothing, the writer thread would only fight this one for the interpreter
 
     # ---------------------------------------------------------------- the writer thread
 
@@ -245,7 +265,8 @@ class Session:
                 # as if it were sent: the next one of this producer follows it
                 self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
                 writes.append(entry)
-        if len(writes) == 1 and not offsets and (made := self._few(writes[0])) is not None:
+        if len(writes) == 1 and not offsets and (few := self._few(writes[0])) is not None:
+            made = few.sent()
             self._keep(made, writes[0].rows)
             self._hand_to_bus(made)
             return
@@ -353,18 +374,17 @@ class Session:
         wanted = frame.select(list(dict.fromkeys((*shape.key_columns, *shape.time_columns))))
         return self.replica.copy.keys.list(wanted.to_arrow().combine_chunks().to_batches()[0])
 
-    def _few(self, write: Write) -> _Sent | None:
+    def _few(self, write: Write) -> _Short | None:
         """The record of a small write that comes alone, made the short way; None: it has to be made the long one."""
         shape = self.replica.copy.shape
         few = None if shape.key_columns or write.skip else self.replica.rows.few(write.data, self._row, self._clock.now())
         if few is None:
             return None
         cut, number = whole(write, write.rows), self._number + 1
-        stamp: dict[str, Any] = {"producer": self._producer, "from_offset": self._row, "offset": pack(self.epoch, number)}
-        value = self._codec.encode_few(few.columns, trace=str(Trace(self.leader, tuple(cut.parts))), **stamp)
-        if value is None:
-            return None
-        return _Sent(number, value, cut.complete, Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, few.kept))
+        stamp = pack(self.epoch, number)
+        trace = str(Trace(self.leader, tuple(cut.parts)))
+        value = self._codec.encode_few(few.columns, producer=self._producer, from_offset=self._row, offset=stamp, trace=trace)
+        return None if value is None else _Short(value, number, cut, few, stamp, self.leader, self._row)
 
     def _record(self, cut: Cut, accepted: pl.DataFrame) -> None:
         self._number += 1

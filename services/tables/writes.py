@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.errors import SchemaError
+from penstock.errors import PenstockError, SchemaError
 from services.tables.stamp import Part
+
+
+class Outcome(Protocol):
+    """Takes what becomes of a write, in the event loop; a future is one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, rows: int, /) -> None: ...
+    def set_exception(self, error: PenstockError, /) -> None: ...
 
 
 @dataclass(eq=False)
@@ -29,7 +36,7 @@ class Write:
     settled: int
     data: pa.Table
     size: int
-    done: asyncio.Future[int]
+    done: Outcome
     after: int | None = None
     #: rows that are in the log already, from a leader that died in the middle of it
     skip: int = 0
@@ -45,7 +52,7 @@ class Offset:
 
     action: str
     row: int
-    done: asyncio.Future[int]
+    done: Outcome
     size: int = 64
 
     @property

@@ -1,0 +1,152 @@
+"""Rows in: what producers write over WebSockets and single requests, and the answers.
+
+Writes go to the leader: a producer's WebSocket is told where that is, a single POST is passed on. WRITE on the table is asked for again
+with each write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from aiohttp import WSMsgType, web
+
+from penstock.errors import PenstockError, RemoteError, SchemaError
+from services.tables.forward import Forward
+from services.tables.lookup import FORWARDED, USER, Lookup
+from services.tables.replica import Replica
+from services.tables.session import not_leader
+from services.tables.settings import TablesSettings
+from services.tables.writes import Outcome, Write
+
+Answer = dict[str, Any]
+
+
+class _Reply:
+    """Has the outcome of a producer's write sent to it at once: a future would wait for the loop's next turn to say it."""
+
+    def __init__(self, tell: Callable[[Answer], None], where: Callable[[], Answer]) -> None:
+        """
+        Args:
+            tell: takes the answer.
+            where: says who leads, for a write that failed.
+        """
+        self._tell, self._where = tell, where
+        #: of the write, once it is known
+        self.sequence = -1
+        self._told = False
+
+    def done(self) -> bool:
+        return self._told
+
+    def set_result(self, rows: int) -> None:
+        self._told = True
+        self._tell({"seq": self.sequence, "rows": rows})
+
+    def set_exception(self, error: PenstockError) -> None:
+        self._told = True
+        self._tell({"seq": self.sequence, "error": error.to_dict(), "leader": self._where()})
+
+
+class Intake:
+    """Event loop only."""
+
+    def __init__(self, settings: TablesSettings, tables: Lookup, others: Forward) -> None:
+        self._settings, self._tables, self._others = settings, tables, others
+        #: connections of producers
+        self.producers = 0
+
+    def routes(self) -> list[web.RouteDef]:
+        rows = "/v1/tables/{db}/{table}"
+        return [web.get("/v1/append", self._append), web.post(f"{rows}/rows", self._write), web.get(f"{rows}/producer", self._producer)]
+
+    async def _append(self, request: web.Request) -> web.WebSocketResponse:
+        """A producer's writes to one table, each with an answer; several answers may come in one message."""
+        user = request[USER]
+        replica = self._tables.named(user, "WRITE", request.query.get("table", ""))
+        socket = web.WebSocketResponse(max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0)
+        await socket.prepare(request)
+        session = self._tables.session_of(replica)
+        hello = {"type": "hello", "node": self._tables.alias, "leads": session is not None and session.serving}
+        await socket.send_str(json.dumps({**hello, "leader": self._tables.leader(replica)}))
+        self.producers += 1
+        answers: asyncio.Queue[Answer] = asyncio.Queue()
+        sender = asyncio.create_task(self._answer(socket, answers))
+        try:
+            async for message in socket:
+                if message.type is WSMsgType.BINARY:
+                    self._take(user, replica, message.data, answers)
+        finally:
+            self.producers -= 1
+            sender.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sender
+        return socket
+
+    def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]) -> None:
+        reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica))
+        try:
+            write = _write_of(data, reply)
+            reply.sequence = write.sequence
+            self._tables.access.require(user, "WRITE", replica.table)  # it may have been revoked since
+            self._tables.session(replica).submit(write)
+        except PenstockError as error:
+            reply.set_exception(error)
+
+    @staticmethod
+    async def _answer(socket: web.WebSocketResponse, answers: asyncio.Queue[Answer]) -> None:
+        while True:
+            batch = [await answers.get()]
+            while not answers.empty():
+                batch.append(answers.get_nowait())
+            with contextlib.suppress(ConnectionError):
+                await socket.send_str(json.dumps({"answers": batch}))
+
+    async def _write(self, request: web.Request) -> web.Response:
+        """One write over HTTP, on any node."""
+        replica = self._tables.asked(request, "WRITE")
+        data = await request.read()
+        try:
+            written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._tables.session(replica).submit(_write_of(data, written))
+            rows = await written
+        except RemoteError as error:
+            if error.code != "E_NOT_LEADER" or FORWARDED in request.headers:
+                raise
+            return await self._forward(request, replica, data, error)
+        return web.json_response({"rows": rows, "node": self._tables.alias})
+
+    async def _producer(self, request: web.Request) -> web.Response:
+        """The last write of a producer that is certain, as the leader knows it; 0: none."""
+        replica = self._tables.asked(request, "WRITE")
+        if not self._tables.session(replica).serving:
+            raise not_leader(replica.name, "it is about to")
+        known = replica.copy.producers.get(request.query.get("id", ""))
+        return web.json_response({"sequence": known.sequence if known is not None else 0})
+
+    async def _forward(self, request: web.Request, replica: Replica, data: bytes, error: PenstockError) -> web.Response:
+        standing = self._tables.standing(replica)
+        if not standing.leader or standing.leader == self._tables.alias:
+            raise error
+        url = f"{standing.url}{request.path}"
+        status, answer = await self._others.call("POST", url, data)
+        return web.json_response(answer, status=status)
+
+
+def _write_of(data: bytes, done: Outcome) -> Write:
+    """A producer's message: an Arrow IPC stream whose schema says producer, sequence number and what is settled. Raises SchemaError."""
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+        meta = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+        producer, sequence = meta["penstock.producer"], int(meta["penstock.seq"])
+        settled = int(meta.get("penstock.settled", sequence))
+        after = int(meta["penstock.after"]) if "penstock.after" in meta else None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, ValueError) as wrong:
+        raise SchemaError("this is no write", code="E_BODY", detail=str(wrong)[:200]) from None
+    if not 0 < len(producer) <= 128 or sequence < 1:
+        raise SchemaError("a write has a producer of at most 128 characters and a sequence number from 1 on", code="E_BODY")
+    return Write(producer, sequence, settled, table.replace_schema_metadata(None), len(data), done, after)
