@@ -20,6 +20,7 @@ from penstock.client.wire import Rows, is_objects, to_table
 from penstock.errors import SchemaError
 
 if TYPE_CHECKING:
+    from penstock.client.at_nodes import AtNodes
     from penstock.client.stream_tables import StreamTables
 
 #: types of the reference's scripts by their names here
@@ -187,7 +188,7 @@ class PartitionedTable:
     the same ones delivered again change nothing.
     """
 
-    def __init__(self, client: StreamTables, name: str, columns: Sequence[str]) -> None:
+    def __init__(self, client: AtNodes, name: str, columns: Sequence[str]) -> None:
         """
         Args:
             name: `database.table`.

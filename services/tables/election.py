@@ -25,8 +25,9 @@ from penstock.presence import Presence, Registry
 from penstock.raft import Group
 from services.tables.direct import Direct
 from services.tables.replica import Replica
-from services.tables.session import Session, Term
+from services.tables.session import Session
 from services.tables.settings import TablesSettings
+from services.tables.term import Term
 
 log = get(__name__)
 _TURN_SECONDS = 0.1
@@ -86,6 +87,9 @@ class Election(threading.Thread):
         self._halt, self._turn = threading.Event(), threading.Event()
         #: (group, epoch) whose leader is known to be dead
         self._dead: set[tuple[int, int]] = set()
+        #: node → its process that was there last, and those processes that are known to be dead
+        self._seen: dict[str, str] = {}
+        self._ended: set[str] = set()
         #: a turn has been taken: what is said about leaders means something
         self.looked = threading.Event()
         self.redis_down = ""
@@ -103,6 +107,8 @@ class Election(threading.Thread):
     def is_dead(self, group: int, epoch: int) -> None:
         """The leader of that epoch does not run any more: its address refuses connections."""
         self._dead.add((group, epoch))
+        # its last sign of life is in Redis for a while yet, and must not count for a majority
+        self._ended.add(self._seen.get(self.standings[group].leader, ""))
         self._turn.set()
 
     def run(self) -> None:
@@ -132,10 +138,11 @@ class Election(threading.Thread):
         leads = {g: s.term.epoch for g, s in self.standings.items() if s.term is not None and s.term.opened}
         tables = tuple(r.table.id for g in self.standings for r in self._replicas(g))
         self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads, self._settings.url_for_clients))
-        alive = tuple(self._registry.alive(self._nodes))
+        found = self._registry.alive(self._nodes)
+        self._seen |= {node: presence.run for node, presence in found.items()}
+        alive = {node for node, presence in found.items() if presence.run not in self._ended}
         for standing in self.standings.values():
-            dead = standing.leader if (standing.group.id, standing.epoch) in self._dead else ""
-            standing.alive = tuple(n for n in standing.group.nodes if n in alive and n != dead)
+            standing.alive = tuple(n for n in standing.group.nodes if n in alive)
             if standing.term is not None:
                 self._lead_on(standing)
             if standing.term is None:

@@ -19,8 +19,8 @@ from penstock.errors import PenstockError, RemoteError, SchemaError
 from services.tables.forward import Forward
 from services.tables.lookup import FORWARDED, USER, Lookup
 from services.tables.replica import Replica
-from services.tables.session import not_leader
 from services.tables.settings import TablesSettings
+from services.tables.term import not_leader
 from services.tables.writes import Outcome, Write
 
 Answer = dict[str, Any]

@@ -13,7 +13,8 @@ from penstock.errors import CatalogError, SchemaError
 from services.tables.election import Election, Standing
 from services.tables.keeper import Keeper
 from services.tables.replica import Replica
-from services.tables.session import Session, not_leader
+from services.tables.session import Session
+from services.tables.term import not_leader
 
 #: where a request says whose it is
 USER = "user"

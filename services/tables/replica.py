@@ -62,7 +62,8 @@ class Replica:
         self.table, self.rows, self.copy = table, rows, copy
         self.replicated: Replicated = replicated
         self.name = f"{table.database}.{table.name}"
-        self._producer = names.replicated_producer(table.id)
+        #: as which a leader writes
+        self.producer = names.replicated_producer(table.id)
         self._loop, self.hurry = loop, hurry
         self._arrived = asyncio.Event()
         self.dropped = False
@@ -150,7 +151,7 @@ class Replica:
         found, at = [], 0
         for record, count, producer, first, stamp, text in zip(*meta, strict=True):
             trace, at = _trace(text), at + count
-            if producer != self._producer:
+            if producer != self.producer:
                 log.error("a record of a stream table's log is not its leader's", table=self.name, producer=str(producer)[:64])
                 continue
             found.append(

@@ -1,7 +1,7 @@
-"""What the leader of a group does for one table: orders writes, numbers rows, writes records, answers producers.
+"""What the leader of a group does for one table: orders writes, sends their records, answers producers.
 
-A small write that has the table to itself goes from the event loop to Kafka and back (`direct.py`); everything else by way of the writer
-thread and librdkafka, and never both at a time.
+What is in a record is `records.py`'s. A small write that has the table to itself goes from the event loop to Kafka and back
+(`direct.py`); everything else by way of the writer thread and librdkafka, and never both at a time.
 
 Begins with a record that opens the epoch and serves once this node has read that record back from the log and found it good: from then on
 it knows every row before its own. A write is answered when its record is in the log with no higher epoch before it. Mostly the place that
@@ -16,12 +16,8 @@ import asyncio
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from penstock.bus import Delivery, Publisher
 from penstock.clock import Clock
@@ -29,81 +25,19 @@ from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
 from penstock.log import get
 from services.tables.direct import Direct
 from services.tables.kafka_wire import MAX_BYTES
-from services.tables.keys import Listed, Taker
+from services.tables.records import Records, Sent
 from services.tables.replica import Content, Replica
-from services.tables.rows import Few, Rows
-from services.tables.stamp import Part, Producers, Trace, pack
-from services.tables.writes import Cut, Entry, Offset, Write, cuts, ends, judge, whole
+from services.tables.stamp import Part, Producers
+from services.tables.term import Term, not_leader
+from services.tables.writes import Cut, Entry, Offset, Write, judge
 
 log = get(__name__)
 #: writes that share records, at most: bytes
 _TOGETHER = 8 << 20
-_RECORD_LIMIT = 6 << 20
 #: largest record that goes the short way
 MAX_DIRECT = MAX_BYTES - 512
 #: refused writes that are remembered
 _REFUSED = 1_000
-
-
-def not_leader(table: str, why: str) -> RemoteError:
-    return RemoteError(f"this node does not lead {table}", code="E_NOT_LEADER", detail=why, hint="ask any node who leads now")
-
-
-@dataclass(eq=False)
-class _Sent:
-    """A record under way."""
-
-    number: int
-    value: bytes
-    complete: list[Entry]
-    #: what a reader will find in it
-    content: Content | None = None
-
-
-@dataclass(frozen=True)
-class _Short:
-    """A small write's record, with what its copies are made from."""
-
-    value: bytes
-    number: int
-    cut: Cut
-    few: Few
-    stamp: int
-    leader: str
-    first: int
-
-    def sent(self) -> _Sent:
-        content = Content(self.stamp, self.leader, tuple(self.cut.parts), self.first, self.few.kept)
-        return _Sent(self.number, self.value, self.cut.complete, content)
-
-
-class Term:
-    """The time that a node leads a group. Its tables begin together: no row is written before each log has the epoch's first record."""
-
-    def __init__(self, epoch: int, leader: str) -> None:
-        """
-        Args:
-            epoch: of the lease.
-            leader: the node's alias and what tells its terms apart.
-        """
-        self.epoch, self.leader, self.opened = epoch, leader, False
-        self.began_at = 0.0
-        self._waiting: set[int] = set()
-        self._begun: set[int] = set()
-
-    def expect(self, table_id: int) -> None:
-        """Writes wait for this table, too; not those of tables that are served already."""
-        self._waiting.add(table_id)
-
-    def began(self, table_id: int, now: float) -> None:
-        """The table's log is in this epoch; *now* is the monotonic time."""
-        self._waiting.discard(table_id)
-        self._begun.add(table_id)
-        if not self._waiting and not self.opened:
-            self.opened, self.began_at = True, now
-
-    def serves(self, table_id: int) -> bool:
-        return self.opened and table_id in self._begun
 
 
 class Session:
@@ -129,18 +63,16 @@ class Session:
         self._max_bytes, self._wake, self._on_over = max_bytes, wake, on_over
         self._lock = threading.RLock()
         self._queue: deque[Entry] = deque()
-        self._sent: deque[_Sent] = deque()
+        self._sent: deque[Sent] = deque()
         #: by their bytes, which hold epoch, number and leader: no two records are the same
         self._contents: dict[bytes, Content] = {}
         self._repeats: dict[tuple[str, int], list[Write]] = {}
         self._under_way: set[tuple[str, int]] = set()
         self._pending = 0
-        self._taker = Taker(replica.copy.keys)
+        self._records = Records(replica, term, clock)
         #: writes that do not fit the table, so that the same one gets the same answer
         self._refused: OrderedDict[tuple[str, int], PenstockError] = OrderedDict()
         self._producers = Producers(replica.copy.shape.max_producers)
-        self._number = 0
-        self._row = 0
         self.over = ""
         #: why writes are refused although this node leads; "" when they are not
         self.refuses = ""
@@ -150,10 +82,7 @@ class Session:
 
     def start(self) -> None:
         """Open the epoch in the log."""
-        value = self._codec.empty(producer=self._producer, from_offset=-1, offset=pack(self.epoch, 0), trace=str(Trace(self.leader)))
-        sent = _Sent(0, value, [])
-        self._keep(sent, 0)
-        self._hand_to_bus(sent)
+        self._send(self._records.opening())
 
     @property
     def serving(self) -> bool:
@@ -164,14 +93,6 @@ class Session:
     def led_for(self) -> float:
         """Seconds since writes are taken."""
         return self._clock.monotonic() - self._term.began_at
-
-    @property
-    def _codec(self) -> Any:
-        return self.replica.rows.codec
-
-    @property
-    def _producer(self) -> str:
-        return self.replica._producer  # noqa: SLF001 - the same table's
 
     # ---------------------------------------------------------------- the event loop
 
@@ -203,22 +124,22 @@ class Session:
         if not self._publishing.acquire(blocking=False):
             return False
         try:
-            few = self._few(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
+            short = self._records.short(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
         except PenstockError:
-            few = None  # the writer thread tells
-        if few is None or len(few.value) > MAX_DIRECT or self._queue:
+            short = None  # the writer thread tells
+        if short is None or len(short.value) > MAX_DIRECT or self._queue:
             self._publishing.release()
             return False
-        direct.send(topic, few.value, self.replica.table.name.encode(), lambda result: self._answered(made, result))
+        direct.send(topic, short.value, self.replica.table.name.encode(), lambda result: self._answered(sent, result))
         # the broker is at work: what follows takes none of the time that the producer waits
-        made = few.sent()
+        sent = self._records.count(short)
         self.straight += 1
         self._under_way.add((entry.producer, entry.sequence))
         self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
-        self._keep(made, entry.rows)
+        self._keep(sent)
         return True
 
-    def _answered(self, sent: _Sent, result: Delivery | BusError | None) -> None:
+    def _answered(self, sent: Sent, result: Delivery | BusError | None) -> None:
         if result is None:
             self._hand_to_bus(sent)
         else:
@@ -265,13 +186,10 @@ class Session:
                 # as if it were sent: the next one of this producer follows it
                 self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
                 writes.append(entry)
-        if len(writes) == 1 and not offsets and (few := self._few(writes[0])) is not None:
-            made = few.sent()
-            self._keep(made, writes[0].rows)
-            self._hand_to_bus(made)
+        if len(writes) == 1 and not offsets and (short := self._records.short(writes[0])) is not None:
+            self._send(self._records.count(short))
             return
-        frame, writes = self._frame(writes)
-        found = self._cut(frame, writes)
+        accepted, found = self._records.cut(*self._frame(writes))
         tail = found[-1] if found else None
         for offset in offsets:
             if tail is None:
@@ -283,7 +201,11 @@ class Session:
                 tail.parts.append(offset.part)
             tail.complete.append(offset)
         for cut in found:
-            self._record(cut, self._accepted)
+            self._send(self._records.make(cut, accepted))
+
+    def _send(self, sent: Sent) -> None:
+        self._keep(sent)
+        self._hand_to_bus(sent)
 
     def _judged(self, write: Write) -> bool:
         """Whether the write has to be sent; answers it, or lets it wait for its first copy, when not."""
@@ -306,24 +228,21 @@ class Session:
 
     def _frame(self, writes: list[Write]) -> tuple[pl.DataFrame, list[Write]]:
         """The rows of all good writes; the others are answered."""
-        rows, now = self.replica.rows, self._clock.now()
-        if not writes:
-            return rows.empty(), []
         try:
-            return rows.given(_concat([w.data.slice(w.skip) for w in writes]), now), writes
+            return self._records.given(writes), writes
         except PenstockError as error:
             if len(writes) == 1:
                 self._refuse(writes[0], error)
-                return rows.empty(), []
+                return self._records.given([]), []
         good: list[Write] = []
         frames: list[pl.DataFrame] = []
         for write in writes:
             try:
-                frames.append(rows.given(write.data.slice(write.skip), now))
+                frames.append(self._records.given([write]))
                 good.append(write)
             except PenstockError as error:
                 self._refuse(write, error)
-        return (pl.concat(frames) if frames else rows.empty()), good
+        return (pl.concat(frames) if frames else self._records.given([])), good
 
     def _refuse(self, write: Write, error: PenstockError) -> None:
         with self._lock:
@@ -339,89 +258,16 @@ class Session:
                 self._refused.popitem(last=False)
         self._answer([write, *waiting], error)
 
-    def _cut(self, frame: pl.DataFrame, writes: list[Write]) -> list[Cut]:
-        """Records for the rows; sets `_accepted` to those that are new by key."""
-        self._accepted = frame
-        if not writes:
-            return []
-        taken = np.arange(frame.height, dtype=np.int64)
-        begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
-        if self.replica.copy.shape.key_columns and frame.height:
-            taken = self._by_keys(frame, begins.tolist())
-        if len(writes) == 1 and Rows.fits(self._accepted):
-            return [whole(writes[0], self._accepted.height)]
-        borders = np.searchsorted(taken, begins).tolist()
-        accepted = self._accepted
-        return cuts(writes, taken, ends(borders, Rows.step(accepted), lambda low, high: Rows.fits(accepted[low:high])))
-
-    def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Places of the rows that are taken because of their keys; sets `_accepted` to those."""
-        listed = self._listed(frame)
+    def _keep(self, sent: Sent) -> None:
+        """Whoever waits for a record is answered when it is in the log, or when the session ends."""
         with self._lock:
-            found, states = self._taker.take(listed, borders)
-        taken = np.array(found, dtype=np.int64)
-        self._accepted = frame[taken]
-        status = self.replica.replicated.status_column
-        if status is not None:
-            given = self._accepted[status]
-            self._accepted = self._accepted.with_columns(
-                pl.when(given.is_null()).then(pl.Series(states, dtype=pl.String)).otherwise(given).alias(status)
-            )
-        return taken
-
-    def _listed(self, frame: pl.DataFrame) -> Listed:
-        shape = self.replica.copy.shape
-        wanted = frame.select(list(dict.fromkeys((*shape.key_columns, *shape.time_columns))))
-        return self.replica.copy.keys.list(wanted.to_arrow().combine_chunks().to_batches()[0])
-
-    def _few(self, write: Write) -> _Short | None:
-        """The record of a small write that comes alone, made the short way; None: it has to be made the long one."""
-        shape = self.replica.copy.shape
-        few = None if shape.key_columns or write.skip else self.replica.rows.few(write.data, self._row, self._clock.now())
-        if few is None:
-            return None
-        cut, number = whole(write, write.rows), self._number + 1
-        stamp = pack(self.epoch, number)
-        trace = str(Trace(self.leader, tuple(cut.parts)))
-        value = self._codec.encode_few(few.columns, producer=self._producer, from_offset=self._row, offset=stamp, trace=trace)
-        return None if value is None else _Short(value, number, cut, few, stamp, self.leader, self._row)
-
-    def _record(self, cut: Cut, accepted: pl.DataFrame) -> None:
-        self._number += 1
-        part = accepted.slice(cut.low, cut.high - cut.low)
-        stamp: dict[str, Any] = {"producer": self._producer, "from_offset": self._row, "offset": pack(self.epoch, self._number)}
-        trace = str(Trace(self.leader, tuple(cut.parts)))
-        kept: pa.RecordBatch | None = None
-        if part.height:
-            numbered = self.replica.rows.numbered(part, self._row)
-            kept = self.replica.rows.kept(numbered)
-            # a record that says nothing of writes is one write, and is made in an eighth of the time
-            counts = cut.counts if len(cut.counts) > 1 else None
-            values = self._codec.encode(numbered, writes=counts, trace=trace, max_bytes=_RECORD_LIMIT, **stamp)
-            if len(values) > 1:
-                raise BusError("a record does not hold the rows it should", code="E_INTERNAL")
-        else:
-            values = [self._codec.empty(trace=trace, **stamp)]
-        listed = self._listed(part) if self.replica.copy.shape.key_columns and part.height else None
-        content = Content(stamp["offset"], self.leader, tuple(cut.parts), self._row, kept)
-        if listed is not None:
-            with self._lock:
-                self._taker.sent(self._number, listed)
-        sent = _Sent(self._number, values[0], cut.complete, content)
-        self._keep(sent, part.height)
-        self._hand_to_bus(sent)
-
-    def _keep(self, sent: _Sent, rows: int) -> None:
-        """Count a record as sent, with so many rows."""
-        with self._lock:
-            self._number, self._row = sent.number, self._row + rows
             if self.over:
                 return
             self._sent.append(sent)
             if sent.content is not None:
                 self._contents[sent.value] = sent.content
 
-    def _hand_to_bus(self, sent: _Sent) -> None:
+    def _hand_to_bus(self, sent: Sent) -> None:
         if self.over:
             return
         self._bus.send(
@@ -431,7 +277,7 @@ class Session:
 
     # ---------------------------------------------------------------- Kafka's thread and the log thread
 
-    def _delivered(self, sent: _Sent, result: Delivery | BusError) -> None:
+    def _delivered(self, sent: Sent, result: Delivery | BusError) -> None:
         if isinstance(result, BusError):
             self.end(f"Kafka did not take a record: {result.detail or result.message}")
             return
@@ -462,13 +308,14 @@ class Session:
                 return
             if number == 0:
                 copy = self.replica.copy
-                self._producers, self._row = copy.producers.copy(), copy.next
+                self._producers = copy.producers.copy()
+                self._records.begin(copy.next)
                 self._term.began(self.replica.table.id, self._clock.monotonic())
             self._settle(number)
 
     def _settle(self, number: int) -> None:
         """Records up to *number* are in the log for good, and in this node's copy."""
-        self._taker.settled(number)
+        self._records.settled(number)
         self._confirm(number)
 
     def _confirm(self, number: int) -> None:
@@ -522,13 +369,3 @@ def _resolve(entries: Sequence[Entry], error: PenstockError | None) -> None:
             entry.done.set_exception(error)
         else:
             entry.done.set_result(entry.rows if isinstance(entry, Write) else entry.row)
-
-
-def _concat(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of producers that may send columns in different orders or types."""
-    if len(tables) == 1:
-        return tables[0]
-    first = tables[0].schema
-    if all(t.schema.equals(first) for t in tables[1:]):
-        return pa.concat_tables(tables)
-    return pa.concat_tables(tables, promote_options="permissive")

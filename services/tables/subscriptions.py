@@ -24,8 +24,8 @@ from services.tables.forward import Forward
 from services.tables.lookup import FORWARDED, USER, Lookup
 from services.tables.outlet import PROCESSED, Shared, Subscriber, first_row, pump
 from services.tables.replica import Replica
-from services.tables.session import not_leader
 from services.tables.settings import TablesSettings
+from services.tables.term import not_leader
 from services.tables.turns import is_next
 from services.tables.writes import Offset, offset_producer
 

@@ -21,7 +21,8 @@ from penstock.types import ColumnType
 from services.tables.copy import Copy, Shape
 from services.tables.replica import Replica
 from services.tables.rows import Rows
-from services.tables.session import Session, Term
+from services.tables.session import Session
+from services.tables.term import Term
 from services.tables.writes import Write
 
 NOW = 1_800_000_000_000_000_000

@@ -1,0 +1,83 @@
+"""Databases and partitioned tables, where rows of subscriptions stay, as users of the reference make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.client.at_nodes import AtNodes
+from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quoted
+from penstock.errors import CatalogError, SchemaError
+
+_SCHEMES = ("VALUE", "RANGE", "HASH", "LIST", "COMPO", "SEQ")
+_MAX_PARTITIONS = 16
+
+
+class Database:
+    """What `database` gives: the place for partitioned tables."""
+
+    def __init__(self, client: AtNodes, name: str) -> None:
+        self._client, self.name = client, name
+
+    def create_partitioned_table(
+        self, table: TableDefinition, table_name: str, partition_columns: str | Sequence[str] = (), *, keep: str | None = None
+    ) -> PartitionedTable:
+        """A table for rows to stay. Rows are spread over partitions by table name here, so *partition_columns* are only checked.
+
+        Args:
+            table: its columns, the time first.
+            table_name: its name.
+            partition_columns: columns that the reference would partition by.
+            keep: how long rows stay, as in SQL: `30d`; None: for ever.
+        """
+        wanted = [partition_columns] if isinstance(partition_columns, str) else list(partition_columns)
+        unknown = [c for c in wanted if c.lower() not in {n.lower() for n in table.names}]
+        if unknown:
+            raise CatalogError(f"partition column {unknown[0]} is no column of the table", code="E_NO_COLUMN")
+        first, *others = table.columns_sql().split(", ", 1)
+        columns = ", ".join([first, f"{SINK_KEY} BIGINT COMPOSITE KEY", *others])
+        kept = f" KEEP {keep}" if keep else ""
+        self._client.execute(f"CREATE TABLE {quoted(self.name)}.{quoted(table_name)} ({columns}){kept}")
+        return PartitionedTable(self._client, f"{self.name}.{table_name}", table.names)
+
+    createPartitionedTable = create_partitioned_table  # noqa: N815
+
+    def load_table(self, table_name: str) -> PartitionedTable:
+        """A partitioned table that was made before. Raises CatalogError."""
+        found = self._client.query(f"DESCRIBE {quoted(self.name)}.{quoted(table_name)}")
+        return PartitionedTable(self._client, f"{self.name}.{table_name}", [str(r[0]) for r in found.rows if r[0] != SINK_KEY])
+
+
+class Databases(AtNodes):
+    """The part of a connection that deals with them."""
+
+    def exists_database(self, name: str) -> bool:
+        """Whether there is a database; `dfs://stock` means stock."""
+        wanted = _database(name).lower()
+        return any(str(row[0]).lower() == wanted for row in self.query("SHOW DATABASES").rows)
+
+    existsDatabase = exists_database  # noqa: N815
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database with its tables. Raises CatalogError."""
+        self.execute(f"DROP DATABASE {quoted(_database(name))}")
+
+    dropDatabase = drop_database  # noqa: N815
+
+    def make_database(self, name: str, partition_type: str | None = None, partition_scheme: Sequence[Any] | None = None) -> Database:
+        """Make a database, or take the one there is: the reference's `database`.
+
+        Args:
+            name: `stock` or `dfs://stock`.
+            partition_type: VALUE, RANGE, HASH, …; rows are spread by their table's name here.
+            partition_scheme: one entry per partition: a database gets as many partitions, at most 16.
+        """
+        if partition_type is not None and str(partition_type).upper() not in _SCHEMES:
+            raise SchemaError(f"no such partition type: {partition_type}", code="E_BODY", hint=f"one of {', '.join(_SCHEMES)}")
+        count = min(max(len(partition_scheme or ()), 1), _MAX_PARTITIONS) if partition_scheme is not None else 4
+        self.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(_database(name))} PARTITIONS {count}")
+        return Database(self, _database(name))
+
+
+def _database(name: str) -> str:
+    return name.partition("://")[2] if "://" in name else name
