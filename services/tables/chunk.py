@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Sequence
@@ -58,10 +57,10 @@ def join(chunks: Sequence[Chunk]) -> Chunk:
 
 def encode(batch: pa.RecordBatch) -> bytes:
     """An Arrow IPC stream of one batch: what subscribers get."""
-    sink = io.BytesIO()
+    sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue()
+    return bytes(sink.getvalue().to_pybytes())
 
 
 @dataclass(frozen=True, order=True)
