@@ -155,6 +155,8 @@ class Node:
         self.replica = Replica(table, Rows(table, 86_400_000), Copy(directory / name, shape(table)), loop)
         self.session: Session | None = None
         self.terms = 0
+        #: how often the writer thread was woken
+        self.woken = 0
 
     def read(self, count: int = 1_000) -> None:
         """Apply up to *count* more records."""
@@ -168,12 +170,15 @@ class Node:
         term = Term(epoch, f"{self.name}.{self.terms}")
         session = Session(
             self.replica, term, self.bus, self.log.clock, self.loop,  # type: ignore[arg-type]
-            max_bytes=1 << 30, wake=lambda: None, on_over=lambda why: None, direct=self.direct,  # type: ignore[arg-type]
+            max_bytes=1 << 30, wake=self._wake, on_over=lambda why: None, direct=self.direct,  # type: ignore[arg-type]
         )  # fmt: skip
         term.expect(self.table.id)
         self.session = self.replica.session = session
         session.start()
         return session
+
+    def _wake(self) -> None:
+        self.woken += 1
 
     def settle(self) -> None:
         """Everything that can happen without others happens."""

@@ -304,6 +304,28 @@ async def test_a_small_write_alone_goes_straight_and_what_comes_meanwhile_goes_b
     assert a.numbers() == [1, 2, 3, 4]
 
 
+async def test_the_writer_thread_is_woken_for_what_waits_and_never_for_nothing(nodes: Nodes) -> None:
+    (a,) = nodes(1)
+    a.lead(1)
+    a.settle()
+    a.write("p", 1, whole_rows(1))
+    a.settle()
+    a.direct.open, a.woken = True, 0
+    alone = a.write("p", 2, whole_rows(2))
+    a.direct.pass_on()
+    a.direct.report()
+    assert (await settled(alone), a.direct.sent, a.woken) == (1, 1, 0)
+    a.write("p", 3, whole_rows(3))
+    behind = a.write("p", 4, whole_rows(4), settled=3)
+    assert a.session is not None
+    assert (a.woken, a.session.work()) == (1, False)  # it comes while the loop has a record under way, and finds that it has to wait
+    a.direct.pass_on()
+    a.direct.report()
+    assert (a.woken, a.session.work()) == (2, True)
+    a.settle()
+    assert await settled(behind) == 1
+
+
 async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_way(nodes: Nodes) -> None:
     (a,) = nodes(1)
     a.lead(1)
