@@ -188,10 +188,16 @@ class Evictor:
 
     def _add(self, rows: pl.DataFrame, numbers: Numbers, low: int) -> None:
         """Rows read again and their windows. The first window of a partition may begin before *low*: it stays below the horizon."""
-        windows = self._remembered(rows.sort(*self.ingest.order))
+        both, horizon = rows, self.horizon.values
+        if self.regions.by_window and rows.height:
+            # windows that overlap hold rows on both sides of where memory began
+            edge = pl.DataFrame({"_g": numbers, "_from": horizon[numbers], "_to": self.regions.last_tick(horizon[numbers] - 1)})
+            both = pl.concat([rows, self.store.within(edge).select(rows.columns)])
+        windows = self._remembered(both.sort(*self.ingest.order))
         bounds = np.full(len(self.ingest.groups), low, np.int64)
         if self.regions.by_window:
-            windows = windows.filter(pl.col("_wstart") >= low)
+            below = windows.get_column("_wstart").to_numpy() < horizon[windows.get_column("_g").to_numpy()]
+            windows = windows.filter(pl.Series(below), pl.col("_wstart") >= low)
         elif low != NEVER and windows.height:
             first = windows.sort("_g", "_wstart", "_sseq").unique("_g", keep="first", maintain_order=True)
             owners = first.get_column("_g").to_numpy()

@@ -28,7 +28,7 @@ from penstock.windows.publish import CLOSED, OPEN, Publisher
 from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
 from penstock.windows.scope import Scope
-from penstock.windows.store import Numbers
+from penstock.windows.store import Mask, Numbers
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
 
 
@@ -55,6 +55,8 @@ class GeneralKernel:
         self.replaces = not plan.ignore_update or continuous or derived or source.kind == "virtual"
         #: whether what is published depends on the single writes, not just on the live rows after the call
         self.by_step = plan.notify is not None or plan.trigger.kind in ("max_delay", "continuous_window_close")
+        #: whether history may have published windows that are open, which this trigger does not
+        self.shows_open = plan.fill_history and plan.trigger.kind == "window_close"
         self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, self.replaces)
         self.identity, self.target_key = self.outlet.identity, self.outlet.target_key
         self.every = plan.trigger.every.ticks(source.precision) if plan.trigger.every else 0
@@ -138,11 +140,32 @@ class GeneralKernel:
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
-        if self.by_step and not self.groups.whole:
-            return rows.partition_by("_step", maintain_order=True)
         if self.by_step:
-            # partitions know nothing of each other: the first write of each, then the second of each, …
-            return rows.with_columns(self._rounds(rows)).partition_by("_round", maintain_order=True, include_key=False)
+            return self._by_step(rows)
+        if self.shows_open and (shown := self._shown_open()).any():
+            # a write that moves or dissolves such a window takes its row back, and a later one of the call does not bring it again
+            if not self.groups.whole:
+                return self._by_step(rows)
+            mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
+            return [*self._by_step(rows.filter(mine)), *self._settled_once(rows.filter(~mine))]
+        return self._settled_once(rows)
+
+    def _shown_open(self) -> Mask:
+        """Which partitions have a window that was published and is open."""
+        shown = np.zeros(len(self.groups), np.bool_)
+        for windows in (self.store.heads, self.store.pending):
+            shown[windows.filter(pl.col("_pub") == OPEN).get_column("_g").to_numpy()] = True
+        return shown
+
+    def _by_step(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
+        """*rows* write by write."""
+        if not self.groups.whole:
+            return rows.partition_by("_step", maintain_order=True)
+        # partitions know nothing of each other: the first write of each, then the second of each, …
+        return rows.with_columns(self._rounds(rows)).partition_by("_round", maintain_order=True, include_key=False)
+
+    def _settled_once(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
+        """*rows* in one piece, or in as many as deletes among them ask for."""
         deletes = rows.get_column("_op") == DELETE
         if not self.replaces and deletes.any():
             # rows are a multiset: a delete takes those before it, not those after it
@@ -288,7 +311,8 @@ class GeneralKernel:
             self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(maintain_order=True)
         else:
             removed.append(vanished.select(GONE))
-        known = self.outlet.publish(Change(self.publisher.settled(decided), opened, put, pl.concat(removed), at_once), self.stamp, out)
+        settled = self.publisher.settled(decided, at_once)
+        known = self.outlet.publish(Change(settled, opened, put, pl.concat(removed), at_once), self.stamp, out)
         self.store.put(known, t)
 
     def _earliest(self, points: pl.DataFrame) -> Ticks | None:

@@ -7,7 +7,8 @@ dropped exactly as if each write were a call; a call in which no row lies in a w
 
 T of a group is its highest time minus the watermark, or what FLUSH and the idle time-out raised it to. A row is expired for a window
 that ends before T if it is also out of order for its own table. Where a group is one table (`solo`), a window that is
-over can never get another row and its state goes at once; otherwise it stays, for slower tables, until DELETE_MARK.
+over can never get another row and its state goes at once; otherwise it stays, for slower tables, until DELETE_MARK. A window that
+history has closed goes at once, too: filling takes the memory of a stretch and not of history, and a slower table's row has it read again.
 Refuses to hold rows: late ones are handed back, not kept.
 """
 
@@ -115,40 +116,58 @@ class IntervalKernel:
                 whole = False
         if self._judges_tables(made):
             self._tables.advance(tables, times)
-        forgotten: pl.DataFrame | None = None
         lost = self._forgotten(owners, indexes, stops)
         if lost.any():
-            forgotten = made[np.unique(positions[lost])].select(rows.columns)
-            kept = ~lost
-            positions, indexes, owners, stops = positions[kept], indexes[kept], owners[kept], stops[kept]
-            whole = False
+            self._remember(owners[lost], indexes[lost], made.get_column("_step").to_numpy()[positions[lost]], rows)
         slots = self._slots.locate(owners, indexes, stops)
         touched = self._slots.touched(slots, closed_only=not self._at_once)
         self._slots.add(slots, made if whole else made[positions])
         closing = self._slots.oldest.take(groups) < now
         due = np.unique(groups[closing]) if closing.any() else np.empty(0, np.int64)
         rows_out, more = self._publish(touched, due)
-        emission = Emission(rows_out, late=late, failed=_stack(failed, more))
-        return emission if forgotten is None else self._combine(emission, self._remember(forgotten, rows))
+        return Emission(rows_out, late=late, failed=_stack(failed, more))
 
     def _forgotten(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
-        """Which windows had their state dropped behind DELETE_MARK."""
-        if not self._mark or self._solo:
+        """Which windows had their state dropped: behind DELETE_MARK, or because history had closed them."""
+        if self._solo or not (self._mark or self._clock.releases):
             return np.zeros(1, np.bool_)
-        lost: Mask = stops < self._clock.highest.take(owners) - self._mark
+        behind = self._clock.released.take(owners)
+        if self._mark:
+            behind = np.maximum(behind, self._clock.highest.take(owners) - self._mark)
+        lost: Mask = stops < behind
         lost[lost] = self._slots.find(owners[lost], indexes[lost]) < 0
         return lost
 
-    def _remember(self, forgotten: pl.DataFrame, call: pl.DataFrame) -> Emission:
-        """Compute windows without state from stored rows; *call* holds the rows that `History` lacks yet."""
-        times = forgotten.get_column(self._time).to_numpy()
-        span = self._span(int(times.min()), int(times.max()))
-        assert span is not None, "the rows' own times are known"
-        both = self._with_call(self._fetch(*span, None), call.filter(pl.col(self._time).is_between(*span)))
-        return self._again(both.unique(self._identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE), forgotten)
+    def _remember(self, owners: Numbers, indexes: Numbers, steps: Numbers, call: pl.DataFrame) -> None:
+        """Bring windows back into the state, each as it was stored before the first write that counts in it.
+
+        Args:
+            owners, indexes: windows of rows of the call; steps: the rows' writes.
+            call: the rows that `History` lacks yet.
+        """
+        windows = pl.DataFrame({"_g": owners, "_i": indexes, "_until": steps.astype(np.int64)})
+        windows = windows.group_by("_g", "_i").agg(pl.col("_until").min())
+        start, end = self._grid.bounds(windows.get_column("_i").to_numpy())
+        low, high = int(start.min()), int(end.max()) - 1
+        stored, fresh = self._fetch(low, high, None), call.filter(pl.col(self._time).is_between(low, high))
+        at = pl.concat([pl.repeat(-1, stored.height, dtype=pl.Int64, eager=True), fresh.get_column("_step").cast(pl.Int64)])
+        both = self._with_call(stored, fresh).with_columns(at.alias("_at"))
+        both = both.with_columns(pl.col("_at").shift(-1).over(self._identity).alias("_next"))
+        labelled, _ = self._labelled(both)
+        # of each row the version that was the last one then
+        last = (pl.col("_at") < pl.col("_until")) & (pl.col("_next").is_null() | (pl.col("_next") >= pl.col("_until")))
+        left = labelled.join(windows, on=["_g", "_i"]).filter(last, pl.col("_op") != DELETE)
+        partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
+        groups, found = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
+        slots = self._slots.locate(groups, found, self._grid.stops(found))
+        self._slots.put(slots, partials)
+        concerned = np.unique(groups)
+        chained = self._slots.open_of(concerned)
+        self._slots.retire(concerned, chained, np.isin(chained, slots), keep=True)
 
     @staticmethod
     def _with_call(stored: pl.DataFrame, call: pl.DataFrame) -> pl.DataFrame:
+        call = call.drop("_late", strict=False)
         return pl.concat([stored.select(call.columns).cast(dict(call.schema)), call])  # type: ignore[arg-type]
 
     def _advance(self, rows: pl.DataFrame, groups: Numbers, times: Ticks) -> None:
@@ -416,7 +435,10 @@ class IntervalKernel:
         due = np.unique(groups)
         chained = self._slots.open_of(due)
         over = self._slots.stop[chained] < self._clock.t(self._slots.group[chained])
-        self._slots.retire(due, chained, over, keep=not self._solo)  # published already: closing adds nothing
+        # published already: closing adds nothing, and a slower table's row reads the window again
+        self._slots.retire(due, chained, over, keep=False)
+        if not self._solo:
+            self._clock.release(due)
         return Emission(result.rows, failed=_stack(failed, result.failed))
 
     # -- state ---------------------------------------------------------------------------------------------------

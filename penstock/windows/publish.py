@@ -42,9 +42,12 @@ class Publisher:
                 dirty = pl.col("_dirty") | (touched & waits)
         return windows.with_columns(put.alias("_put"), drop.alias("_drop"), dirty.alias("_dirty"))
 
-    def settled(self, decided: pl.DataFrame) -> pl.DataFrame:
-        """Windows after the decision: `_pub` is what was done, the columns of the decision are gone."""
+    def settled(self, decided: pl.DataFrame, at_once: bool = False) -> pl.DataFrame:
+        """Windows after the decision: `_pub` is what was done, the columns of the decision are gone; *at_once* as in `decide`."""
         pub = pl.when("_put").then(pl.when("_closed").then(CLOSED).otherwise(OPEN)).when("_drop").then(0).otherwise(pl.col("_pub"))
+        if at_once:
+            # what an earlier stretch of history showed is as it was when its window closed
+            pub = pl.when((pub == OPEN) & pl.col("_closed")).then(CLOSED).otherwise(pub)
         return decided.with_columns(
             pub.cast(pl.Int8).alias("_pub"), pl.lit(False).alias("_touched"), pl.lit(False).alias("_loud"),
         ).drop("_put", "_drop", "_closed", "_was_open", strict=False)  # fmt: skip

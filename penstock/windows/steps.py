@@ -122,6 +122,9 @@ class GroupClock:
         self.highest: Ticks = np.full(64, NEVER, np.int64)
         self._floor: Ticks = np.full(64, NEVER, np.int64)
         self._heard: Ticks = np.full(64, NEVER, np.int64)  # append time of the latest row
+        #: what ends before this was closed by history, and is in storage only
+        self.released: Ticks = np.full(64, NEVER, np.int64)
+        self.releases = False  # whether any group has such windows
         self._moved: Mask = np.zeros(64, np.bool_)
         self._raised = False  # whether any floor is set
         self._count = 0
@@ -133,6 +136,7 @@ class GroupClock:
             self.highest = grown(self.highest, groups, NEVER)  # type: ignore[assignment]
             self._floor = grown(self._floor, groups, NEVER)  # type: ignore[assignment]
             self._heard = grown(self._heard, groups, NEVER)  # type: ignore[assignment]
+            self.released = grown(self.released, groups, NEVER)  # type: ignore[assignment]
             self._moved = grown(self._moved, groups, False)  # type: ignore[assignment]
 
     def advance(self, groups: Numbers, times: Ticks, heard: Ticks | None) -> None:
@@ -147,6 +151,13 @@ class GroupClock:
         if len(groups):
             self._raised = True
             np.maximum.at(self._floor, groups, floors)
+            self._moved[groups] = True
+
+    def release(self, groups: Numbers) -> None:
+        """What T of *groups* has passed is in storage only."""
+        if len(groups):
+            self.releases = True
+            self.released[groups] = self.t(groups)
             self._moved[groups] = True
 
     def silent(self, since: int) -> Numbers:
@@ -177,12 +188,14 @@ class GroupClock:
         """Groups that moved since the last call (all when *full*)."""
         moved = np.arange(self._count) if full else np.flatnonzero(self._moved[: self._count])
         self._moved[:] = False
-        arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard}
+        arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard, "released": self.released}
         return pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
 
     def restore(self, moved: pl.DataFrame) -> None:
         groups = moved.get_column("_g").to_numpy()
         for name, array in (("highest", self.highest), ("floor", self._floor), ("heard", self._heard)):
             array[groups] = moved.get_column(name).to_numpy()
-        self._raised = bool((self._floor != NEVER).any())
+        if "released" in moved.columns:  # states of earlier versions have released nothing
+            self.released[groups] = moved.get_column("released").to_numpy()
+        self._raised, self.releases = bool((self._floor != NEVER).any()), bool((self.released != NEVER).any())
         self._moved[:] = False

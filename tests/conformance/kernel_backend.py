@@ -74,7 +74,6 @@ class _Run:
 
     def __init__(self, case: Case, plan: StreamPlan, schema: Schema, chance: random.Random | None) -> None:
         self.case, self.plan, self.schema, self.chance = case, plan, schema, chance
-        self.history = MemoryHistory(plan.source.time_column, plan.source.key_column)
         #: what history is cut by
         self.cutting: random.Random | None = None
         self.kernel: Kernel | None = None
@@ -91,6 +90,7 @@ class _Run:
         self.frame: dict[str, Any] = {
             "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **self.columns,
         }  # fmt: skip
+        self.history = MemoryHistory(plan.source.time_column, plan.source.key_column, self.frame)
 
     def play(self, outcome: Outcome) -> None:
         """Run all events; the outcome is filled as it goes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -12,10 +13,11 @@ from penstock.windows.kernel import DELETE, MERGE
 class MemoryHistory:
     """Rows of the source as of the end of the last call."""
 
-    def __init__(self, time: str, key: str | None = None) -> None:
+    def __init__(self, time: str, key: str | None = None, layout: dict[str, Any] | None = None) -> None:
+        """*layout*: columns and types of the rows, as far as they are known before the first."""
         self._time = time
         self._identity = ["tbname", time, *([key] if key else [])]
-        self._rows: pl.DataFrame | None = None
+        self._rows = pl.DataFrame(schema=layout) if layout is not None else None
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""

@@ -91,6 +91,19 @@ def test_history_in_stretches_is_history(
     assert _sorted(cut.rows) == _sorted(straight.rows)
 
 
+@quick
+@given(settings(), events(), events(controls=True), TRIGGERS, st.integers(0, 999))
+def test_cuts_change_nothing_behind_history(
+    setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
+) -> None:
+    happened = [*before, ["CREATE_STREAM"], *after]
+    if setting.ignore_update:
+        happened = _without_repeats(happened)
+    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), happened)
+    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
+
+
 INTERVAL_ONLY = st.sampled_from([
     ("CONTINUOUS_WINDOW_CLOSE RECALCULATE 10m", ""), ("AT_ONCE", "FILL(PREV)"), ("WINDOW_CLOSE", "FILL(LINEAR)"), ("AT_ONCE", "FILL(NULL)"),
     ("MAX_DELAY 5s", "FILL(NEXT)"),

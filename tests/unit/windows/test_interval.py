@@ -241,6 +241,56 @@ def test_history_is_published_at_once_and_live_rows_go_on(trigger):
     assert table.late == 1
 
 
+@pytest.mark.parametrize("trigger", ["at_once", "window_close"])
+def test_filling_history_of_groups_over_tables_holds_a_stretch_and_not_history(trigger):
+    rows, most = 2_000, 0
+    history = MemoryHistory()
+    history.add(frame([[(f"d{table}", n * 10_000 + table, 1.0) for n in range(rows) for table in (1, 2, 11, 22)]]))
+    kernel, table = IntervalKernel(window_plan(keys=BY_TAG, trigger=trigger), history), Table()
+    for piece in range(20):
+        low, high = piece * 1_000_000, (piece + 1) * 1_000_000 - 1
+        table.take(kernel.load_history(low, high))
+        most = max(most, kernel.delta(True).frames.get("windows", pl.DataFrame()).height)
+    assert len(table.rows) == 2 * rows
+    assert most == 2, "the open window of each group"
+    assert kernel.delta(True).frames["clock"].height == 2
+
+
+@settings(max_examples=drawn(60), deadline=None)
+@given(writes, writes, cuts, plans, st.integers(0, 60_000), st.integers(0, 6))
+def test_cuts_and_stretches_change_nothing_of_windows_that_history_closed(before, after, cuts_, given_, end, restart):
+    plan, data, found = window_plan(FUNCTIONS, **given_), frame(after, len(before)), []
+    for pieces, stretches in ((pieces_of(data, range(25)), [(0, 60_000)]), (pieces_of(data, cuts_), [(0, end), (end + 1, 60_000)])):
+        history, table = MemoryHistory(), Table()
+        history.add(frame(before))
+        kernel = IntervalKernel(plan, history)
+        for low, high in stretches:
+            table.take(kernel.load_history(low, high))
+        deltas = [kernel.delta(True)]
+        for n, piece in enumerate(pieces):
+            table.take(kernel.apply(piece))
+            history.add(piece)
+            deltas.append(kernel.delta())
+            if n == restart:
+                kernel = IntervalKernel(plan, history)
+                kernel.restore(deltas)
+        found.append((table.rows, table.late))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("trigger", ["at_once", "window_close"])
+def test_a_slow_tables_row_counts_in_a_window_that_history_closed(trigger):
+    history, table = MemoryHistory(), Table()
+    history.add(frame([[("d1", 1000, 1.0), ("d2", 2000, 2.0), ("d1", 50_000, 1.0)]]))
+    kernel = IntervalKernel(window_plan(keys=BY_TAG, trigger=trigger), history)
+    table.take(kernel.load_history())
+    for n, write in enumerate([[("d2", 2000, 4.0), ("d3", 1000, 8.0)], [("d3", 3000, 16.0)]], 1):
+        table.take(kernel.apply(frame([write], n)))
+        history.add(frame([write], n))
+    assert sorted(r[:3] for r in table.rows.values()) == [(0, 5, 31.0), (50_000, 1, 1.0)]
+    assert table.late == 0
+
+
 def test_a_row_that_fails_is_handed_back_and_the_rest_counts():
     plan = window_plan((("count", None), ("sum", "v")), keys=())
     kernel = IntervalKernel(plan)
