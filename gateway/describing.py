@@ -46,8 +46,8 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
     entry = catalog.external(home, name.name)
     named = catalog.table(home, name.name)
-    is_foreign = named is not None and named.foreign
-    if statement.kind == "external stream" or (statement.kind == "stream" and (entry is not None or is_foreign)):
+    is_external = entry is not None or (named is not None and named.foreign)
+    if statement.kind == "external stream" or (is_external and statement.kind in ("stream", "stable", "table")):
         if named is not None and (topic := foreign.of(named)) is not None:
             return _answer("External Stream", named.name, foreign.shown(named, topic), "Stream")
         if entry is None:

@@ -2,7 +2,8 @@
 
 Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then a wait until scan, exchange
 and store have reported it. Results of a stream come behind the barrier that pushed them out, so a chain of n streams takes n
-rounds and one more for the store. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have
+rounds and one more for the store. A stream that fills its history keeps what comes meanwhile, barriers or not: a round waits until
+that has come out, too. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have
 them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses nothing, but gives up after the time-out and
 says who is missing.
 """
@@ -57,6 +58,8 @@ class Drain:
         """Return when what is written to *topics* so far has gone through chains of *depth* streams. Blocks."""
         for _ in range(depth + 1):
             self._round(topics)
+            if self._filled(topics):
+                self._round(topics)
 
     @property
     def waits_for_jobs(self) -> bool:
@@ -88,6 +91,33 @@ class Drain:
             waiting[barrier] = set(self._fields(topic, partitions))
             self._definer.send(topic, range(partitions), ControlRecord("barrier", id=barrier))
         self._wait(waiting)
+
+    def _filled(self, topics: dict[str, int]) -> bool:
+        """Wait until streams over these topics have filled their history; whether one was at it."""
+        found = False
+        while before := self._filling(topics):
+            found = True
+            try:
+                self._definer.wait(
+                    lambda: not self._filling(topics), "a stream is still filling its history", "SHOW STREAMS says how far it is"
+                )
+            except BusError:
+                # it takes as long as there is history; only what moves no more is waited for in vain
+                if self._filling(topics) == before:
+                    raise
+        return found
+
+    def _filling(self, topics: dict[str, int]) -> dict[tuple[int, str], str]:
+        """How far streams over these topics are with their history, by stream and field of its status."""
+        if not self._wait_for_jobs:
+            return {}
+        catalog = self._definer.catalog
+        streams = [s for s in catalog.streams() if s.plan.fill_history and topics.keys() & catalog.source_topics(s.plan).keys()]
+        found = {}
+        for stream in streams:
+            said = ask(lambda s=stream: self._redis.hgetall(names.stream_status(s.id)))  # type: ignore[misc]
+            found.update({(stream.id, text(f)): text(v) for f, v in said.items() if text(f).startswith(names.FILLING)})
+        return found
 
     def _notified(self, topics: dict[str, int]) -> None:
         """Wait until NOTIFY's targets have the events of streams over these topics; without a notifier there is nothing to wait for."""

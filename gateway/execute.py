@@ -37,6 +37,7 @@ from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
+from penstock.link import pushdown
 from penstock.sql import parse
 from penstock.sql import render as sql_text
 from penstock.sql import statements as st
@@ -231,7 +232,9 @@ class Executor:
         if isinstance(inner, st.CreateStream):
             return await asyncio.to_thread(self._streams.explain, inner, session.database, session.timezone)
         columns = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
-        return table_of(columns, [("query", sql_text(inner)), ("runs in", "store"), ("reads", "segments and the log's tail")])
+        catalog = self._catalog()
+        far = pushdown.shown(inner.query, session.database or "", lambda database, name: pushdown.find(catalog, database, name))
+        return table_of(columns, [("query", sql_text(inner)), *(far or [("runs in", "store"), ("reads", pushdown.LOCAL)])])
 
     # ---------------------------------------------------------------- writing
 

@@ -38,6 +38,7 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column
 from penstock.sql.statements import CreateStream
 from penstock.targets import check_hosts
+from penstock.types import ColumnType
 
 _CONNECT_S = 5.0
 _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
@@ -308,12 +309,18 @@ class Federation:
                 self.drop_view(view.database, view.name, True)
 
 
+def _holds(named: ColumnType, there: ColumnType) -> bool:
+    """Whether a column of type *there* may be named as *named*: text that is long enough is, such as a `string`."""
+    texts = ("VARCHAR", "NCHAR")
+    return named == there or (named.kind in texts and there.kind in texts and named.length >= there.length)
+
+
 def _narrowed(there: Description, columns: tuple[Column, ...]) -> Description:
     """Only the columns that the statement names, which must be there with these types."""
     known = {c.name.lower(): c for c in there.fields}
     for column in columns:
-        if known.get(column.name.lower()) is None or known[column.name.lower()].type != column.type:
-            has = known.get(column.name.lower())
+        has = known.get(column.name.lower())
+        if has is None or not _holds(column.type, has.type):
             raise CatalogError(
                 f"the other side has no column {column.name} {column.type}", code="E_REMOTE_SCHEMA",
                 detail=f"it has {has.name} {has.type}" if has is not None else "it has " + ", ".join(c.name for c in there.fields),

@@ -9,7 +9,7 @@ from typing import Any
 
 from websockets.asyncio.server import serve
 
-from penstock import audit, redis_link, tls
+from penstock import audit, names, redis_link, tls
 from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
@@ -63,7 +63,10 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
         halts.start()
         appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate)
         views = Views(settings, catalog, client, appenders, bus, health.registry)
-        door = Doorway(settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment))
+        door = Doorway(
+            settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment),
+            lambda table, child: bool(redis_link.ask(lambda: client.hexists(names.children(table), child))),
+        )  # fmt: skip
         port, context = _listener(settings)
         server = serve(
             door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,

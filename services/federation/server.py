@@ -19,6 +19,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -99,10 +100,11 @@ class Doorway:
 
     def __init__(
         self, settings: FederationSettings, catalog: CatalogReader, health: Health, store: StoreReader, appenders: Appenders,
-        information: Callable[[Catalog], dict[str, Any]],
+        information: Callable[[Catalog], dict[str, Any]], born: Callable[[int, str], bool],
     ) -> None:  # fmt: skip
+        """*born*: whether rows made a child table of this name known, by the supertable's id. Blocks."""
         self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
-        self._information = information
+        self._information, self._born = information, born
         self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
         self._connected = 0
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
@@ -237,23 +239,30 @@ class Doorway:
         scope, user = Scope.of(request), self._users[connection]
         database, name = str(request.get("database") or ""), str(request.get("table", ""))
 
-        def look() -> tuple[Table, str | None]:
+        def look(born: bool) -> tuple[Table, str | None]:
             if scope is None:
-                return self._find_for(user, "READ", database, name)
-            found = scope.table(self._catalog.catalog, name, self._find)
+                return self._find_for(user, "READ", database, name, born)
+            found = scope.table(self._catalog.catalog, name, partial(self._find, born=born))
             self._access.require(user, "READ", found[0])
             return found
 
         table, child = await self._known(look)
         await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
 
-    async def _known(self, look: Callable[[], T]) -> T:
-        """What *look* finds, also when it was made or granted just now and that has not come here yet. Raises PenstockError."""
+    async def _known(self, look: Callable[[bool], T]) -> T:
+        """What *look* finds, also when it was made or granted just now and that has not come here yet, or only rows know of it.
+
+        Args:
+            look: told whether to ask, and wait, for child tables that only rows know.
+
+        Raises:
+            PenstockError: of *look*.
+        """
         try:
-            return look()
+            return look(False)
         except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
             await asyncio.to_thread(self._store.catch_up)
-            return look()
+            return await asyncio.to_thread(look, True)
 
     def _may_read(self, user: str, sql: str, database: str) -> None:
         """READ on every table of a query; of what is not there nothing is said. Raises AuthError, SqlError."""
@@ -263,16 +272,16 @@ class Doorway:
             for node in statement.query.find_all(exp.Table) if isinstance(statement, Query) else ():
                 home = node.db or database
                 try:
-                    table, _ = self._find(home, node.name)
+                    table, _ = self._find(home, node.name, born=True)
                 except CatalogError:
                     self._access.require_named(user, "READ", home, node.name)
                 else:
                     self._access.require(user, "READ", table)
 
-    def _find_for(self, user: str, right: Right, database: str, name: str) -> tuple[Table, str | None]:
+    def _find_for(self, user: str, right: Right, database: str, name: str, born: bool) -> tuple[Table, str | None]:
         """The same for somebody who needs *right*: who may not know is not told whether it exists. Raises AuthError, CatalogError."""
         try:
-            table, child = self._find(database, name)
+            table, child = self._find(database, name, born=born)
         except CatalogError:
             home, _, plain = name.partition(".") if "." in name else (database, "", name)
             self._access.require_named(user, right, home, plain)
@@ -280,8 +289,11 @@ class Doorway:
         self._access.require(user, right, table)
         return table, child
 
-    def _find(self, database: str, name: str) -> tuple[Table, str | None]:
-        """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError."""
+    def _find(self, database: str, name: str, *, born: bool = False) -> tuple[Table, str | None]:
+        """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError.
+
+        *born*: look for child tables that only rows know, too.
+        """
         catalog = self._catalog.catalog
         if "." in name:
             database, _, name = name.partition(".")
@@ -302,13 +314,16 @@ class Doorway:
         target = catalog.table_by_id(stream.plan.target.table_id) if stream is not None else None
         if target is not None:
             return target, None
+        for stable in catalog.tables(database) if born else ():
+            if stable.kind == "stable" and self._born(stable.id, name):
+                return stable, name
         raise CatalogError(f'there is no table "{name}" in database "{database}"', code="E_NO_TABLE")
 
     async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
         await asyncio.to_thread(self._store.catch_up)
-        self._may_read(self._users[connection], sql, database)
+        await asyncio.to_thread(self._may_read, self._users[connection], sql, database)
         pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
 
         def following() -> tuple[bytes, int] | None:
@@ -329,10 +344,10 @@ class Doorway:
         _, select, node = source_of(str(request["sql"]))
         user, home = self._users[connection], node.db or str(request.get("database") or "")
 
-        def look() -> External | tuple[Table, str | None]:
+        def look(born: bool) -> External | tuple[Table, str | None]:
             entry = self._external(home, node.name)
             if entry is None:
-                return self._find_for(user, "READ", home, node.name)
+                return self._find_for(user, "READ", home, node.name, born)
             self._access.require(user, "READ", entry)
             return entry
 
@@ -498,7 +513,7 @@ class Doorway:
     async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         user = self._users[connection]
         table, child = await self._known(
-            lambda: self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")))
+            lambda born: self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")), born)
         )
         require_log(table, writing=True)
         if child is not None:

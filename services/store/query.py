@@ -20,12 +20,13 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.errors import PenstockError, SqlSemanticError
+from penstock.link import pushdown
 from penstock.sql import parse
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction, sandbox
 from services.store import virtual
-from services.store.far import Far, needed
+from services.store.far import Far
 from services.store.relation import PLACES, Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
@@ -250,7 +251,7 @@ class _Run:
         found = self._queries.resolve(self._database, table, self._statement)
         name = self._name()
         if found.external is not None:
-            rows = self._fetched(name, found, *needed(found.external, tree, table))
+            rows = self._fetched(name, found, *pushdown.needed(found.external, tree, table))
         else:
             rows = self.relation(self._con, name, found)
         self._con.execute(f"CREATE TEMP VIEW {name} AS {rows}")

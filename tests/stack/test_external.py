@@ -66,6 +66,11 @@ def test_T1_T3_T7_create_finds_the_schema_and_says_what_is_missing(edge: Running
         client.execute(f"CREATE EXTERNAL STREAM near.narrow (ts TIMESTAMP, v INT) {clause(settings_of(cloud, 'far.meters'))}")
         assert client.query("SELECT * FROM near.narrow LIMIT 1").columns == ["ts", "v"]
         client.execute("DROP EXTERNAL STREAM near.narrow")
+        client.execute(
+            f"CREATE EXTERNAL STREAM near.narrow (ts datetime64(3), v int32, note string) {clause(settings_of(cloud, 'far.meters'))}"
+        )
+        assert [r[1:3] for r in client.query("DESCRIBE near.narrow").rows] == [("TIMESTAMP", 8), ("INT", 4), ("VARCHAR", 20)]
+        client.execute("DROP EXTERNAL STREAM near.narrow")
         with pytest.raises(PenstockError, match="no external stream"):
             client.execute("DROP EXTERNAL STREAM near.narrow")
         client.execute("DROP EXTERNAL STREAM IF EXISTS near.narrow")
@@ -85,6 +90,7 @@ def test_T4_T5_T6_secrets_are_never_shown_and_wrong_ones_refused(edge: RunningMe
         shown = str(client.query("SHOW CREATE EXTERNAL STREAM near.log").rows)
         assert "******" in shown and cloud.password not in shown
         assert client.query("SHOW CREATE STREAM near.log").rows
+        assert str(client.query("SHOW CREATE TABLE near.log").rows) == shown
         for path in [*edge.layout.logs.glob("*.log")]:
             assert cloud.password not in path.read_text(errors="replace"), path
         secrets = set(edge.layout.secrets.glob("external-*.password"))
@@ -104,6 +110,8 @@ def test_T8_T9_queries_compute_where_the_rows_are(edge: RunningMesh, cloud: Runn
         assert client.query("SELECT site, sum(v) AS s FROM near.meters GROUP BY site ORDER BY site").rows[1] == (1, sum(range(1, 1000, 5)))
         assert client.query("SELECT count(*) FROM near.meters INTERVAL(1s)").rows == [(1000,)]
         assert _sent(cloud) - before < 20, "aggregates came, not rows"
+        said = dict(client.query("EXPLAIN SELECT site, sum(v) AS s FROM near.meters GROUP BY site").rows)
+        assert said["pushed down"] == "SELECT site, sum(v) AS s FROM far.meters AS meters GROUP BY site"
         client.execute("CREATE TABLE near.sites (ts TIMESTAMP, id INT, title VARCHAR(10))")
         client.execute(f"INSERT INTO near.sites VALUES ({T0}, 2, 'two') ({T0 + 1}, 4, 'four')")
         before = _sent(cloud)
@@ -119,6 +127,16 @@ def test_T8_T9_queries_compute_where_the_rows_are(edge: RunningMesh, cloud: Runn
             (998,),
             (999,),
         ]
+
+
+def test_T1_a_child_table_that_only_rows_made_is_a_table_to_others(edge: RunningMesh, cloud: RunningMesh) -> None:
+    with client_of(edge) as client:
+        client.execute(f"CREATE EXTERNAL STREAM near.m3 {clause(settings_of(cloud, 'far.m3'))}")
+        assert client.query("SELECT count(*) AS n, max(v) AS top FROM near.m3").rows == [(200, 998)]
+        with client.stream("SELECT v FROM near.m3", start="earliest") as followed:
+            assert next(iter(followed)).rows.column("v").to_pylist()[:2] == [3, 8]
+        with pytest.raises(PenstockError, match="such table"):
+            client.execute(f"CREATE EXTERNAL STREAM near.m99 {clause(settings_of(cloud, 'far.m99'))}")
 
 
 def test_T2_shards_and_replicas(edge: RunningMesh, cloud: RunningMesh) -> None:

@@ -8,12 +8,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import penstock
 from penstock import names
 from penstock.catalog.model import StreamEntry, Table
 from penstock.records import ControlRecord
 from penstock.windows.kernel import EARLIEST
 from tests.nightly import NIGHTLY
-from tests.stack.conftest import eventually
+from tests.stack.conftest import MeshFactory, eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
 _WINDOWS = "_wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v"
@@ -84,3 +85,45 @@ def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) 
         kit.drain("h")
         check(kit, beside, rows, "tbname")
         assert [letter.code for letter in kit.dead_letters(source.topic)] == ["E_POISON"]
+
+
+def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(own_mesh: MeshFactory) -> None:
+    """Once in the scan of the source partition, once behind the exchange."""
+    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store", "spark"), environment={"PENSTOCK_SPARK_HISTORY_ROWS": "20"})
+    rows = meter_rows(_TABLES, 4000).with_columns(pl.lit(1).alias("g")).select("tbname", "ts", "voltage", "g").to_dicts()
+    for by in ("tbname", "g"):
+        with penstock.connect(mesh.gateway_url, password=mesh.password, database=f"by_{by}", timeout=300) as db:
+            db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2")
+            db.execute("CREATE STABLE m (ts TIMESTAMP, voltage INT) TAGS (g INT)")
+            db.write("m", rows[:3900])
+            db.drain()
+
+            def filling(db: penstock.Connection = db) -> bool:
+                where = f"stream_name = 's' AND source_db = '{db.database}'"
+                return str(db.query(f"SELECT message FROM information_schema.ins_streams WHERE {where}").rows[0][0]).startswith("history ")
+
+            def check(target: str, seconds: int, db: penstock.Connection = db, by: str = by) -> None:
+                windows = f"_wstart, count(*) AS n, sum(voltage) AS v FROM m PARTITION BY {by} INTERVAL({seconds}s)"
+                found, expected = db.query(f"SELECT _wstart, n, v FROM {target}"), db.query(f"SELECT {windows}")
+                assert sorted(found.rows) == sorted(expected.rows)
+
+            create = (
+                "CREATE {} STREAM s FILL_HISTORY 1 ASYNC {} INTO {} AS SELECT _wstart, count(*) AS n, sum(voltage) AS v"
+                f" FROM m PARTITION BY {by} INTERVAL({{}}s)"
+            )
+            db.execute(create.format("", "", "r", 10))
+            eventually(filling)
+            db.write("m", rows[3900:])
+            db.execute("ALTER STREAM s IDLE_TIMEOUT 1h")
+            db.execute("FLUSH STREAM s")
+            db.execute(create.format("OR REPLACE", "ON_ERROR STOP", "r", 10))
+            assert filling(), "all of it was to happen while history is filled"
+            db.drain()
+            assert not filling()
+            check("r", 10)
+            db.execute(create.format("OR REPLACE", "", "r2", 20))
+            eventually(filling)
+            db.execute(create.format("OR REPLACE", "TRIGGER AT_ONCE", "r3", 30))
+            db.drain()
+            check("r3", 30)
+            db.execute("DROP STREAM s")
