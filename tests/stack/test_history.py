@@ -87,6 +87,7 @@ def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) 
         assert [letter.code for letter in kit.dead_letters(source.topic)] == ["E_POISON"]
 
 
+@pytest.mark.long
 def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(own_mesh: MeshFactory) -> None:
     """Once in the scan of the source partition, once behind the exchange."""
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store", "spark"), environment={"PENSTOCK_SPARK_HISTORY_ROWS": "20"})

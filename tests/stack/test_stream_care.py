@@ -173,6 +173,17 @@ def test_recalculate_takes_what_is_stored(db: penstock.Connection) -> None:
     assert db.query("SELECT n, v FROM r").rows == [(2, 100.0)]
 
 
+@pytest.mark.parametrize("by", ["tbname", "g"])
+def test_a_drain_waits_for_history_that_is_filled_beside(db: penstock.Connection, by: str) -> None:
+    db.write("m", [{"tbname": f"t{i % 5}", "ts": T0 + 100 * i, "v": 1.0, "g": 1} for i in range(5_000)])
+    db.execute(f"CREATE STREAM s FILL_HISTORY 1 ASYNC INTO r AS SELECT _wstart, sum(v) AS v FROM m PARTITION BY {by} INTERVAL(10s)")
+    db.write("m", [{"tbname": f"t{i % 5}", "ts": T0 + 600_000 + i, "v": 1.0, "g": 1} for i in range(100)])
+    db.execute("FLUSH STREAM s")
+    db.drain()
+    assert figures(db, "s", "status", "message") == ("ready", "")
+    assert db.query("SELECT sum(v) FROM r").rows == [(5_100.0,)]
+
+
 def test_a_replacement_that_does_not_plan_leaves_the_stream_running(db: penstock.Connection) -> None:
     create = "CREATE {} STREAM s INTO r AS SELECT _wstart, {} AS n FROM m PARTITION BY tbname INTERVAL({})"
     db.execute(create.format("", "count(*)", "10s"))
