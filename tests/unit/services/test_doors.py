@@ -28,7 +28,11 @@ from services.notifier.settings import NotifierSettings
 
 VERSION = TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))))
 TABLES = [Table(i, "d", name, "plain", "in.d", 1, "ms", (VERSION,)) for name, i in (("mine", 2), ("theirs", 3))]
-ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),))
+TAGGED = TableVersion(101, VERSION.columns, (Column("g", ColumnType("INT")),))
+TABLES += [Table(i, "d", name, "stable", "in.d", 1, "ms", (TAGGED,)) for name, i in (("fleet", 4), ("hidden", 5))]
+#: child tables that only rows made
+BORN = {(4, "f1"), (5, "h1")}
+ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2), Grant("READ", 4)))
 Dial = Callable[..., Any]
 
 
@@ -56,6 +60,7 @@ async def doorway(**settings: Any) -> AsyncIterator[Dial]:
     made = Doorway(
         FederationSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health,  # type: ignore[arg-type]
         cast(Any, _Store()), cast(Any, None), lambda seen: information(seen, "here"),
+        lambda table, child: (table, child) in BORN,
     )  # fmt: skip
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
         port = next(iter(server.sockets)).getsockname()[1]
@@ -117,6 +122,9 @@ REFUSED = [
     ({"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"}, "READ on table d.theirs"),
     ({"op": "subscribe", "sql": "SELECT * FROM d.theirs"}, "READ on table d.theirs"),
     ({"op": "append", "table": "mine", "database": "d"}, "WRITE on table d.mine"),
+    ({"op": "describe", "database": "d", "table": "h1"}, "READ on table d.hidden"),
+    ({"op": "query", "sql": "SELECT * FROM d.h1"}, "READ on table d.hidden"),
+    ({"op": "describe", "database": "d", "table": "f2"}, "READ on d.f2"),
 ]
 
 
@@ -131,6 +139,9 @@ async def test_a_link_gives_what_is_granted() -> None:
     async with doorway() as way:
         described = await ask(way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "mine"})
         assert described["type"] == "answer" and described["table"]["name"] == "mine"
+        born = await ask(way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "f1"})
+        assert (born["type"], born["table"]["name"], born["table"]["child"]) == ("answer", "fleet", "f1")
+        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.f1"}))["type"] == "end"
         assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.mine"}))["type"] == "end"
         assert (await ask(way, "root:secret", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.theirs"}))["type"] == "end"
         assert (await ask(way, "ann:anns password", {"ch": 1, "op": "information"}))["databases"] == ["d"]
