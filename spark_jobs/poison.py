@@ -3,44 +3,55 @@
 The mark is a small file that each unit overwrites in place before it runs (some microseconds, no sync: it has to outlive the process,
 not the machine). Who starts after a death reads it: the unit at work then is tried again record by record, and a record that was at
 work in three deaths is given up as a dead letter. The end of a unit clears the mark, so that other deaths count for nobody.
+
+When the driver went too, it mostly took its workers along, and the record at work is as good as any other: such a death counts a fourth.
+It counts, for a record may bring down a whole machine.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+import zlib
 from pathlib import Path
 
-_MARK = struct.Struct("<qqq")
-_NONE = _MARK.pack(0, -1, 0)
-#: deaths after which a record is given up
-LIMIT = 3
+#: first and last offset at work, weight of their deaths before, and the driver's run
+_MARK = struct.Struct("<qqqq")
+_NONE = _MARK.pack(0, -1, 0, 0)
+#: weight of the death of a worker, and of one together with its driver
+ALONE, WITH_DRIVER = 4, 1
+#: weight at which a record is given up: three deaths of workers
+LIMIT = 3 * ALONE
 
 
 class Poison:
-    """The mark of one topic-partition."""
+    """The mark of one topic-partition, read and written under one run of the driver."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, driver: str) -> None:
+        """`driver`: another one after each start of the driver."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._run = zlib.crc32(driver.encode())
         raw = os.pread(self._file, _MARK.size, 0)
-        mark: tuple[int, int, int] = _MARK.unpack(raw) if len(raw) == _MARK.size else (0, -1, 0)
-        self._first, self._last, self._deaths = mark
+        mark: tuple[int, int, int, int] = _MARK.unpack(raw if len(raw) == _MARK.size else _NONE)
+        self._first, self._last, self._weight, run = mark
+        if self._last >= self._first:
+            self._weight += ALONE if run == self._run else WITH_DRIVER
 
     def alone(self, offset: int, *, bound: bool) -> bool:
         """Whether the record must run in a unit of its own. *bound*: outputs of the unit are published, so that cutting it
         otherwise would change their positions; that is done only after a second death.
         """
-        return self.suspects(offset) and (not bound or self._deaths >= LIMIT - 1)
+        return self.suspects(offset) and (not bound or self._weight >= LIMIT - ALONE)
 
     def limit(self, first: int, last: int, *, bound: bool) -> int:
         """Where a unit that begins at *first* has to end: in front of a suspect, which must not hide in the unit of its neighbours."""
-        inside = first < self._first <= last and (not bound or self._deaths >= LIMIT - 1)
+        inside = first < self._first <= last and (not bound or self._weight >= LIMIT - ALONE)
         return self._first - 1 if inside else last
 
     def given_up(self, offset: int) -> bool:
         """Whether the record has killed often enough."""
-        return self._first == self._last == offset and self._deaths >= LIMIT
+        return self._first == self._last == offset and self._weight >= LIMIT
 
     def suspects(self, offset: int) -> bool:
         """Whether the record was at work in a death."""
@@ -48,7 +59,7 @@ class Poison:
 
     def begin(self, first: int, last: int) -> None:
         """A unit goes to work."""
-        os.pwrite(self._file, _MARK.pack(first, last, (self._deaths if self.suspects(first) else 0) + 1), 0)
+        os.pwrite(self._file, _MARK.pack(first, last, self._weight if self.suspects(first) else 0, self._run), 0)
 
     def clear(self) -> None:
         """The unit is done."""

@@ -47,6 +47,8 @@ class Worker:
         log.configure("spark", settings.log_level)
         bus.secure(settings.kafka_options)
         self.settings = settings
+        #: another one after each start of the driver
+        self.driver = token
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
         self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)
         self.catalog.start()

@@ -60,7 +60,7 @@ class Lane(ABC):
         self.log = log.get(__name__, topic=topic, partition=partition)
         self._files = StateFiles(directory, worker.failpoints)
         self._owner = uuid.uuid4().hex
-        self._poison = Poison(self.settings.scratch_dir / "poison" / f"{topic}-{partition}")
+        self._poison = Poison(self.settings.scratch_dir / "poison" / f"{topic}-{partition}", worker.driver)
         state = self._files.load() or self.inherited()
         self._known = state is not None
         state = state or Snapshot(-1)
