@@ -57,7 +57,7 @@ def run(settings: SparkSettings) -> int:
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(
             catalog, client, publisher, clock, tick_seconds=settings.tick_seconds, grace_seconds=settings.grace_seconds,
-            ticking=settings.clock == "system",
+            snapshot_seconds=settings.snapshot_seconds, ticking=settings.clock == "system",
         )  # fmt: skip
         supervisor = Supervisor(
             settings, sessions, catalog, client, admin, Epochs(settings, publisher, clock), health, clock, leadership.token

@@ -64,6 +64,7 @@ class Controls(threading.Thread):
         *,
         tick_seconds: float,
         grace_seconds: float,
+        snapshot_seconds: float,
         ticking: bool,
     ) -> None:
         super().__init__(name="controls", daemon=True)
@@ -72,7 +73,7 @@ class Controls(threading.Thread):
         self._ticks = ticking
         self._absent: dict[int, float] = {}
         self._quotas = Quotas(client, self._send)
-        self._pace = Pace()
+        self._pace = Pace(snapshot_seconds)
         self._halt = threading.Event()
 
     def stop(self) -> None:

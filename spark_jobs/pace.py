@@ -14,8 +14,8 @@ from penstock.errors import BusError
 
 #: (topic, partition)
 Place = tuple[str, int]
-#: lanes say with every snapshot where they are: who works in real time has passed a tick long before this
-_WAITS_SECONDS = 5.0
+#: lanes say with every snapshot where they are: who works in real time has said that it passed a tick before so many snapshots, and seconds
+_WAITS_SNAPSHOTS, _WAITS_SECONDS = 3, 5.0
 #: what a lane has said of its place may be lost, and without a record it does not say it again
 _AGAIN_SECONDS = 30.0
 
@@ -23,7 +23,9 @@ _AGAIN_SECONDS = 30.0
 class Pace:
     """The oldest tick of each partition that is not known to be passed: its offset, and since when."""
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot_seconds: float) -> None:
+        """`snapshot_seconds`: how often lanes say where they are."""
+        self._patience = max(_WAITS_SNAPSHOTS * snapshot_seconds, _WAITS_SECONDS)
         self._waiting: dict[Place, tuple[int, float]] = {}
 
     def keep(self, topics: Container[str]) -> None:
@@ -36,10 +38,10 @@ class Pace:
         if waiting is None:
             return True
         offset, since = waiting
-        if position is None or position > offset or now - since > _AGAIN_SECONDS:
+        if position is None or position > offset or now - since > max(_AGAIN_SECONDS, 2 * self._patience):
             self._waiting.pop(place, None)
             return True
-        return now - since < _WAITS_SECONDS
+        return now - since < self._patience
 
     def sent(self, place: Place, now: float, result: Delivery | BusError) -> None:
         """A tick that was sent at *now* is in the log, or is not."""
