@@ -290,7 +290,7 @@ class Lines:
 
 
 def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactory) -> None:
-    """asynWrite loses what was under way when program and leader die together, and nothing else; without it no row that was told to be
+    """asynWrite may lose what was under way when program and leader die together, and nothing else; without it no row that was told to be
     there is lost, whatever dies.
     """
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
@@ -318,7 +318,8 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
             kept = [n for n in every if n >= 0]
             assert kept == list(range(len(kept)))
             if asynchronous:
-                assert 20 < len(kept) < len(told)
+                # it was told before the log had it, as seen above; what had come to the broker's socket may still get there
+                assert 20 < len(kept) <= len(told)
             else:
                 assert len(told) <= len(kept) <= len(told) + 1
 
