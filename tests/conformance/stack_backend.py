@@ -76,8 +76,9 @@ class StackBackend:
         """Stop the mesh."""
         self._pool.shutdown(cancel_futures=True)
         if any(killer.wanted for killer in self._killers):
-            # so often in the middle of each case
-            print(f"killed_mid={min(killer.killed for killer in self._killers if killer.wanted)} groups={len(self._killers)}")
+            # so often in the middle of each case; of cases that are refused there is no middle
+            killed = [killer.killed for killer in self._killers if killer.killed]
+            print(f"killed_mid={min(killed, default=0)} groups={len(killed)}")
         self._exit.close()
 
     def _both(self, number: int, case: Case, killer: Killer) -> Outcome:
