@@ -106,7 +106,7 @@ mesh-status: setup  ## health, ports, memory and restarts of each room of the em
 nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@$(PY) -m tests.conformance $(CASES) --backend stack
-	@$(PY) -m tests.conformance $(CASES) --backend stack --every 4 --kill 3
+	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done
 	@$(MAKE) --no-print-directory soak
 
