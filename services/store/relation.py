@@ -121,13 +121,22 @@ class Relation:
         if not dirty:
             return f"SELECT {names} FROM ({everything})"
         key = ", ".join(quote(k) for k in self._layout.keys)
-        touched = " UNION ".join(f"SELECT {key} FROM ({d})" for d in dirty)
-        same = " AND ".join(f"a.{quote(k)} = d.{quote(k)}" for k in self._layout.keys)
-        clean = f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
-        versions = f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
+        clean, versions = "", everything
+        if len(dirty) < len(sources) - 1:
+            touched = " UNION ".join(f"SELECT {key} FROM ({d})" for d in dirty)
+            same = " AND ".join(f"a.{quote(k)} = d.{quote(k)}" for k in self._layout.keys)
+            clean = f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched}) d WHERE {same}) UNION ALL "
+            versions = f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
+        if self._merges(sources):
+            versions = self._merged(versions, key)
         place = f"row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC)"
-        newest = f"SELECT * FROM ({self._merged(versions, key)}) QUALIFY {place} = 1"
-        return f"{clean} UNION ALL SELECT {names} FROM ({newest}) WHERE _op <> 1"
+        newest = f"SELECT * FROM ({versions}) QUALIFY {place} = 1"
+        return f"{clean}SELECT {names} FROM ({newest}) WHERE _op <> 1"
+
+    def _merges(self, sources: Sequence[str]) -> bool:
+        """Whether any version leaves columns as they were: the statistics of the files mostly say it."""
+        looks = " UNION ALL ".join(f"(SELECT 1 FROM ({source}) WHERE _op = 2 LIMIT 1)" for source in sources)
+        return self._con.execute(f"SELECT count(*) > 0 FROM ({looks})").fetchall() == [(True,)]
 
     def _template(self) -> str:
         """No rows, all columns: gives the union its names and types, and an empty table its shape."""
