@@ -12,6 +12,7 @@ import secrets
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 import redis
@@ -278,23 +279,22 @@ class _Gateway:
 
     async def _finish_moves(self) -> None:
         """Go on with changes of partitions that a gateway has begun and not brought to an end."""
-        while True:
-            await asyncio.sleep(_PROBE_S)
-            if self._writer.leading and self._mover.under_way:
-                try:
-                    await self._definer.run(lambda: None)
-                except (PenstockError, Elsewhere) as error:
-                    _log.warning("a database is still moving", reason=str(error))
+        # whatever is run brings them to an end first
+        await self._while_leading(_PROBE_S, lambda: self._mover.under_way, lambda: None, "a database is still moving")
 
     async def _clear_topics(self) -> None:
         """Delete topics of earlier generations once they are empty."""
+        await self._while_leading(_CLEAR_S, lambda: self._mover.ended, self._mover.clear, "topics of earlier generations stay for now")
+
+    async def _while_leading(self, every: float, wanted: Callable[[], bool], action: Callable[[], None], complaint: str) -> None:
+        """Look *every* so many seconds whether *action* is wanted, and run it in the DDL thread; one that fails comes again."""
         while True:
-            await asyncio.sleep(_CLEAR_S)
-            if self._writer.leading and self._mover.ended:
+            await asyncio.sleep(every)
+            if self._writer.leading and wanted():
                 try:
-                    await self._definer.run(self._mover.clear)
+                    await self._definer.run(action)
                 except (PenstockError, Elsewhere) as error:
-                    _log.warning("topics of earlier generations stay for now", reason=str(error))
+                    _log.warning(complaint, reason=str(error))
 
     async def _probe(self) -> None:
         """Ask Kafka and Redis whether they are there, and say that we are."""

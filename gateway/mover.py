@@ -16,7 +16,7 @@ import redis
 from gateway.children import text
 from gateway.ddl import Definer
 from gateway.drain import Drain
-from penstock import log, names
+from penstock import log, moves, names
 from penstock.bus import Admin
 from penstock.catalog import generations
 from penstock.catalog.model import Database
@@ -119,7 +119,7 @@ class Mover:
     def _end(self, database: Database) -> list[int]:
         """Let all that was written go through, and end every partition; the offsets of the records that say so."""
         topic, partitions = database.topic, database.partitions
-        key = names.move(database.id, database.generation + 1)
+        key = moves.key(database)
         # from here on rows count only if a stream made them
         self._definer.send(topic, range(partitions), ControlRecord("close", id=key))
         depth = len([s for s in self._definer.catalog.streams(database.name) if s.plan.target.table_id])
@@ -151,7 +151,7 @@ class Mover:
 
     def _await(self, database: Database, ready: Callable[[dict[str, str]], bool], message: str) -> dict[str, str]:
         """Wait until others have done their part; what they say."""
-        key = names.move(database.id, database.generation + 1)
+        key = moves.key(database)
         done: dict[str, str] = {}
 
         def look() -> bool:

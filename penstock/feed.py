@@ -248,16 +248,21 @@ class Listening:
             raise BusError("the topic can't be read any more", detail=self.feed.error)
         return arrived
 
-    async def since(self, partition: int, offset: int) -> tuple[list[Slice], bool]:
-        """Slices with records at or above *offset*, and whether those are all there are."""
+    async def since(self, partition: int, offset: int, last: int | None = None) -> tuple[list[Slice], bool]:
+        """Slices with records at or above *offset*, and whether those are all there are. *last*: where the partition has ended; what
+        comes behind that counts for nobody.
+        """
         pieces = self.feed.since(partition, offset)
+        near = pieces is not None
         if pieces is None:
             if partition not in self._histories:
                 self._histories[partition] = History(self._bootstrap, self.feed.topic, partition, offset)
-            return await self._histories[partition].read(), False
-        if partition in self._histories:
+            pieces = await self._histories[partition].read()
+        elif partition in self._histories:
             self._histories.pop(partition).close()
-        return pieces, True
+        if last is not None:
+            pieces = [counting for piece in pieces if (counting := piece.until(last)) is not None]
+        return pieces, near
 
     def close(self) -> None:
         """Leave the feed; the last one stops it."""

@@ -12,12 +12,11 @@ from collections.abc import Callable
 
 import redis
 
-from penstock import log, names
+from penstock import log, moves
 from penstock.catalog.reader import CatalogReader, Changed
 
 _EVERY_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
-_KEEP_SECONDS = 86_400
 _log = log.get(__name__)
 
 
@@ -69,10 +68,8 @@ class Halts(threading.Thread):
             for database in self._catalog.catalog.databases():
                 if database.move is None or not database.move.halted or not self._gate.wait_quiet(database.topic, _LONGEST_SECONDS):
                     continue
-                key = names.move(database.id, database.generation + 1)
                 try:
-                    self._redis.hset(key, f"writer:{self._writer}", 1)
-                    self._redis.expire(key, _KEEP_SECONDS)
+                    moves.say(self._redis, moves.key(database), f"writer:{self._writer}", 1)
                 except redis.RedisError as down:
                     _log.warning("cannot say that writing has stopped", database=database.name, reason=str(down))
 

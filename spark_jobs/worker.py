@@ -18,7 +18,7 @@ import polars as pl
 import redis
 import tenacity
 
-from penstock import bus, log, names, redis_link
+from penstock import bus, log, moves, names, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -34,7 +34,6 @@ from spark_jobs.settings import SparkSettings
 SCHEMA_PATIENCE = 5.0
 _BARRIER_SECONDS = 3600
 _OPEN_SECONDS = 60
-_MOVE_SECONDS = 86_400
 _AGAIN_SECONDS = 1.0
 
 _log = log.get(__name__)
@@ -151,12 +150,7 @@ class Worker:
 
     def report_ended(self, key: str, field: str, offset: int) -> None:
         """Say that a partition has ended at *offset*, with all before it kept."""
-
-        def tell(client: redis.Redis) -> None:
-            client.hset(key, field, str(offset))
-            client.expire(key, _MOVE_SECONDS)
-
-        self._reports.submit(self._tell_surely, tell)
+        self._reports.submit(self._tell_surely, lambda client: moves.say(client, key, field, offset))
 
     def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:
         """Say that a reader has passed a barrier."""

@@ -13,6 +13,7 @@ from sqlglot import exp
 from penstock.catalog.model import External
 from penstock.catalog.view import Catalog
 from penstock.sql.dialect import to_sql
+from penstock.sql.words import in_backticks
 
 #: virtual columns: where in the other side's log a row stands
 _PLACES = {"_tp_sn", "_tp_shard"}
@@ -58,8 +59,8 @@ def whole(tree: exp.Query, database: str, look: Callable[[str, str], External | 
 
 def rows(entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
     """The query for `tbname` and *columns* of the rows of each shard that meet the *conditions*."""
-    listed = ", ".join(["tbname", *(_quote(c) for c in columns)])
-    sql = f"SELECT {listed} FROM {_quote(entry.remote_database)}.{_quote(entry.remote_name)}"
+    listed = ", ".join(["tbname", *(in_backticks(c) for c in columns)])
+    sql = f"SELECT {listed} FROM {in_backticks(entry.remote_database)}.{in_backticks(entry.remote_name)}"
     return sql + (" WHERE " + " AND ".join(f"({to_sql(_unqualified(c))})" for c in conditions) if conditions else "")
 
 
@@ -141,7 +142,3 @@ def _unqualified(node: exp.Expr) -> exp.Expr:
         return n
 
     return node.copy().transform(plain, copy=False)
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

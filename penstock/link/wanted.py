@@ -12,6 +12,7 @@ from penstock.link.client import Address
 from penstock.link.description import Description
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
 from penstock.sql.plan import Column
+from penstock.sql.words import in_backticks
 
 #: for how long one step of following a table is waited for
 _STEP_SECONDS = 10.0
@@ -81,7 +82,7 @@ class Wanted:
     def snapshot(self, found: Description) -> str:
         """The SELECT of the rows to begin with: those of `following` with the child table of each."""
         # from a subquery, so that nobody sorts what nobody wants sorted
-        listed = ", ".join(["tbname", *(_quote(c.name) for c in self.columns(found))])
+        listed = ", ".join(["tbname", *(in_backticks(c.name) for c in self.columns(found))])
         return f"SELECT {listed} FROM ({self.following(found).replace('SELECT ', 'SELECT tbname, ', 1)}) AS t"
 
     def rows(self, found: Description) -> str:
@@ -140,10 +141,6 @@ def _check_definition(wanted: Description, found: Description) -> None:
 
 
 def _select(columns: Sequence[Column], description: Description, condition: str) -> str:
-    listed = ", ".join(_quote(c.name) for c in columns)
+    listed = ", ".join(in_backticks(c.name) for c in columns)
     where = f" WHERE {condition}" if condition else ""
-    return f"SELECT {listed} FROM {_quote(description.database)}.{_quote(description.child or description.name)}{where}"
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f"SELECT {listed} FROM {in_backticks(description.database)}.{in_backticks(description.child or description.name)}{where}"

@@ -25,7 +25,12 @@ def is_plain(name: str) -> bool:
 
 def quote_name(name: str) -> str:
     """*name* as SQL, in backticks where it needs them."""
-    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
+    return name if is_plain(name) else in_backticks(name)
+
+
+def in_backticks(name: str) -> str:
+    """*name* as SQL, whatever words are reserved where it is read."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def quote_string(text: str) -> str:

@@ -437,19 +437,16 @@ class Doorway:
                 quiet = True
                 ends = self._catalog.catalog.ends(feed.topic)
                 for partition, offset in list(subscription.cursor.offsets.items()):
-                    if offset > (end := ends.get(partition, offset)):
+                    if offset > ends.get(partition, offset):
                         continue
                     if offset < feed.beginnings().get(partition, 0):
                         quiet = False
                         await self._from_segments(connection, channel, subscription, table, partition, offset, feed.beginnings()[partition])
                         continue
-                    pieces, near = await listening.since(partition, offset)
+                    pieces, near = await listening.since(partition, offset, ends.get(partition))
                     quiet = quiet and near
                     for piece in pieces:
-                        # what comes behind the end of a topic counts for nobody
-                        if (counting := piece.until(end) if ends else piece) is None:
-                            continue
-                        made = await worked(subscription.take, counting)
+                        made = await worked(subscription.take, piece)
                         if made:
                             made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)

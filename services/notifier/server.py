@@ -233,15 +233,13 @@ class Hub:
                 quiet = True
                 ends = self._catalog.catalog.ends(listening.feed.topic)
                 for partition, offset in list(subscription.cursor.offsets.items()):
-                    if offset > (end := ends.get(partition, offset)):
+                    if offset > ends.get(partition, offset):
                         continue
-                    pieces, near = await listening.since(partition, offset)
+                    pieces, near = await listening.since(partition, offset, ends.get(partition))
                     quiet = quiet and near
                     permit()  # rights may have been revoked since
                     for piece in pieces:
-                        # what comes behind the end of a topic counts for nobody
-                        if (counting := piece.until(end) if ends else piece) is not None:
-                            await self._give(connection, key, subscription, counting)
+                        await self._give(connection, key, subscription, piece)
                 if (after := turning.turned(self._catalog.catalog, listening.feed.topic, subscription.cursor)) is not None:
                     topic, subscription.cursor = turning.resumed(self._catalog.catalog, listening.feed.topic, after)
                     listening.close()

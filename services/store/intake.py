@@ -22,7 +22,7 @@ import numpy.typing as npt
 import polars as pl
 import redis
 
-from penstock import names, segments
+from penstock import moves, names, segments
 from penstock.bus import Admin, Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -288,8 +288,7 @@ class Intake(threading.Thread):
         self._redis.expire(key, 3600)
 
     def _say_ended(self, key: str, batch: Batch, offset: int) -> None:
-        self._redis.hset(key, f"{_READER}:{batch.partition}", offset)
-        self._redis.expire(key, 86_400)
+        moves.say(self._redis, key, f"{_READER}:{batch.partition}", offset)
 
     def _refresh_latest(self, control: ControlRecord) -> None:
         """LAST_ROW after a delete is the latest of what is left."""

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import redis
 
-from penstock import names
+from penstock import moves
 from penstock.catalog import generations
 from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader
@@ -20,7 +20,6 @@ from services.store import splitting
 from services.store.shelf import Shelf
 
 log = get(__name__)
-_KEEP_SECONDS = 86_400
 
 
 class Moving:
@@ -63,9 +62,7 @@ class Moving:
         log.info("segments were split", database=database.name, topic=database.next_topic, rows=rows, seconds=time.monotonic() - begun)
 
     def _say(self, database: Database, stage: str) -> None:
-        key = names.move(database.id, database.generation + 1)
         try:
-            self._redis.hset(key, "store", stage)
-            self._redis.expire(key, _KEEP_SECONDS)
+            moves.say(self._redis, moves.key(database), "store", stage)
         except redis.RedisError as down:
             log.warning("cannot say that segments were split", database=database.name, reason=str(down))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
-from tests.conformance.case import Outcome
+from tests.conformance.case import Case, Outcome
 from tests.conformance.kernel_backend import KernelBackend
 from tests.nightly import drawn
 from tests.unit.windows.oracle import Oracle, Setting
@@ -78,15 +78,20 @@ def test_cuts_restarts_and_forgetting_change_nothing(
     assert cut.notify == straight.notify
 
 
+def _behind_history(setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str) -> Case:
+    """A stream that is created between these events and fills its history."""
+    happened = [*before, ["CREATE_STREAM"], *after]
+    if setting.ignore_update:
+        happened = _without_repeats(happened)
+    return case(statement(setting, "FILL_HISTORY 1", trigger=trigger), happened)
+
+
 @quick
 @given(settings(), events(), events(), TRIGGERS, st.integers(0, 999))
 def test_history_in_stretches_is_history(
     setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
 ) -> None:
-    happened = [*before, ["CREATE_STREAM"], *after]
-    if setting.ignore_update:
-        happened = _without_repeats(happened)
-    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), happened)
+    one = _behind_history(setting, before, after, trigger)
     straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(stretches=seed).run(one))
     assert _sorted(cut.rows) == _sorted(straight.rows)
 
@@ -96,10 +101,7 @@ def test_history_in_stretches_is_history(
 def test_cuts_change_nothing_behind_history(
     setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
 ) -> None:
-    happened = [*before, ["CREATE_STREAM"], *after]
-    if setting.ignore_update:
-        happened = _without_repeats(happened)
-    one = case(statement(setting, "FILL_HISTORY 1", trigger=trigger), happened)
+    one = _behind_history(setting, before, after, trigger)
     straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
     assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
 
