@@ -13,6 +13,9 @@ QUICK ?=
 SCENARIO ?=
 RECORD ?=
 MINUTES ?=
+# tests of a file share one; a second mesh works while the tests of the first wait for leases, epochs and restarts
+MESHES ?= 2
+LONG ?=
 
 HA ?=
 SCALE ?=
@@ -48,8 +51,8 @@ format: setup  ## format and sort imports in place
 
 test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
 
-stack: setup
-	@$(BIN)/pytest -q $(if $(CI),-m "not long") tests/stack
+stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
+	@$(BIN)/pytest -q -n $(MESHES) --dist loadfile $(if $(LONG),,-m "not long") tests/stack
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)

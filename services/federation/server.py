@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 from sqlglot import exp
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
@@ -39,7 +39,7 @@ from penstock.clock import SystemClock
 from penstock.cursor import Cursor
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.feed import SMALL, Feed, Feeds, worked
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
 from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
@@ -95,6 +95,15 @@ class _Channel:
         self.credit -= 1
 
 
+@dataclass(frozen=True)
+class _UnderWay:
+    """Rows that came under *number* at *came* (monotonic seconds), on their way into the log."""
+
+    number: object
+    came: float
+    written: asyncio.Future[int]
+
+
 class Doorway:
     """All links of this process."""
 
@@ -114,6 +123,10 @@ class Doorway:
         self._links = Gauge("penstock_federation_links", "Links that others have open here", registry=health.registry)
         self._rows_out = Counter("penstock_federation_sent_rows", "Rows sent over links", registry=health.registry)
         self._rows_in = Counter("penstock_federation_received_rows", "Rows taken in over links", registry=health.registry)
+        self._took = Histogram(
+            "penstock_federation_ack_seconds", "From rows that come over a link until the link is told that they are in the log", buckets=SECONDS,
+            registry=health.registry,
+        )  # fmt: skip
 
     # -- links ----------------------------------------------------------------------------------------------------------
 
@@ -523,7 +536,7 @@ class Doorway:
         )  # fmt: skip
         held = {str(p): list(place) for p, place in places.items()}
         await self._say(connection, channel, {"type": "opened", "table": Description.of(table).to_json(), "places": held})
-        acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]] = asyncio.Queue(CREDIT)
+        acks: asyncio.Queue[_UnderWay] = asyncio.Queue(CREDIT)
         answering = asyncio.create_task(self._acknowledge(connection, channel, acks))
         frame: asyncio.Future[tuple[dict[str, Any], Any]] | None = None
         try:
@@ -534,6 +547,7 @@ class Doorway:
                     answering.result()
                     return
                 header, rows = frame.result()
+                came = time.monotonic()
                 self._access.require(user, "WRITE", table)  # it may have been revoked since
                 if rows is None:
                     what = header["delete"]
@@ -543,20 +557,19 @@ class Doorway:
                 else:
                     sent = await asyncio.to_thread(appender.append, rows, self._noted)
                     self._rows_in.inc(rows.num_rows)
-                await acks.put((header.get("seq"), asyncio.wrap_future(sent)))
+                await acks.put(_UnderWay(header.get("seq"), came, asyncio.wrap_future(sent)))
         finally:
             answering.cancel()
             if frame is not None:
                 frame.cancel()
 
-    async def _acknowledge(
-        self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[tuple[Any, asyncio.Future[int]]]
-    ) -> None:
+    async def _acknowledge(self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[_UnderWay]) -> None:
         while True:
-            seq, written = await acks.get()
+            oldest = await acks.get()
             # a channel that ends does not cancel its writes: what confirms them would trip over a future that is settled already
-            rows = await asyncio.shield(written)
-            await self._say(connection, channel, {"type": "ack", "seq": seq, "rows": rows})
+            rows = await asyncio.shield(oldest.written)
+            await self._say(connection, channel, {"type": "ack", "seq": oldest.number, "rows": rows})
+            self._took.observe(time.monotonic() - oldest.came)
 
     def _noted(self, topic: str, partition: int, offset: int) -> None:
         """A record is on all replicas."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 import redis
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 from penstock import log, names
 from penstock.bus import BEGINNING, Reader
@@ -21,7 +21,7 @@ from penstock.checkpoints import Place, take
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.failpoints import Failpoints
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.records import Manifest, decode
 from penstock.vault import Vault, masked
 from services.snode.retention import superfluous
@@ -60,6 +60,7 @@ class Keeper:
         self._failed = Counter("penstock_snode_failures", "Backups that failed", ["query"], registry=registry)
         self._newest = Gauge("penstock_snode_newest_seconds", "When the newest backup was taken", ["query"], registry=registry)
         self._bytes = Gauge("penstock_snode_backup_bytes", "Size of the newest backup", ["query"], registry=registry)
+        self._took = Histogram("penstock_snode_backup_seconds", "Time that a backup took", ["query"], buckets=SECONDS, registry=registry)
 
     @property
     def active(self) -> bool:
@@ -113,7 +114,7 @@ class Keeper:
     def _take(self, manifest: Manifest) -> None:
         query = manifest.query
         try:
-            place = place_of(manifest, self._settings.state_dir)
+            place, begun = place_of(manifest, self._settings.state_dir), self._clock.monotonic()
             backup = take(
                 self._vault, place, time=milliseconds(self._clock), number=manifest.batch, offsets=dict(manifest.offsets),
                 before_publish=lambda: self._failpoints.reach("before_publish"),
@@ -121,6 +122,7 @@ class Keeper:
             if backup is None:
                 return
             self._made.labels(query).inc()
+            self._took.labels(query).observe(self._clock.monotonic() - begun)
             self._newest.labels(query).set(backup.time / 1000)
             self._bytes.labels(query).set(backup.size)
             self._prune(place.subject)

@@ -13,13 +13,13 @@ from functools import partial
 
 import uvloop
 from aiohttp import web
-from prometheus_client import Gauge
+from prometheus_client import Gauge, Histogram
 
 from penstock import audit, redis_link, tls
 from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
-from penstock.health import Health
+from penstock.health import SECONDS, Health
 from penstock.log import configure, get
 from penstock.presence import Registry
 from services.tables.direct import Direct
@@ -160,6 +160,11 @@ def _metrics(health: Health, keeper: Keeper, server: Server, election: Election)
     subscribers.set_function(lambda: len(server.subscriptions.connected))
     fenced = Gauge("penstock_tables_fenced_records", "Records of former leaders that were dropped", registry=health.registry)
     fenced.set_function(lambda: sum(r.fenced for r in keeper.all()))
+    took = Histogram(
+        "penstock_tables_ack_seconds", "From a write's arrival at the leader until its producer is told that it counts", buckets=SECONDS,
+        registry=health.registry,
+    )  # fmt: skip
+    server.intake.on_confirmed = took.observe
 
 
 def _leads(standing: Standing) -> float:

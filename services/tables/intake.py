@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,13 +30,15 @@ Answer = dict[str, Any]
 class _Reply:
     """Has the outcome of a producer's write sent to it at once: a future would wait for the loop's next turn to say it."""
 
-    def __init__(self, tell: Callable[[Answer], None], where: Callable[[], Answer]) -> None:
+    def __init__(self, tell: Callable[[Answer], None], where: Callable[[], Answer], took: Callable[[float], None]) -> None:
         """
         Args:
             tell: takes the answer.
             where: says who leads, for a write that failed.
+            took: takes the seconds that a write has waited for its answer.
         """
-        self._tell, self._where = tell, where
+        self._tell, self._where, self._took = tell, where, took
+        self._begun = time.monotonic()
         #: of the write, once it is known
         self.sequence = -1
         self._told = False
@@ -46,6 +49,7 @@ class _Reply:
     def set_result(self, rows: int) -> None:
         self._told = True
         self._tell({"seq": self.sequence, "rows": rows})
+        self._took(time.monotonic() - self._begun)
 
     def set_exception(self, error: PenstockError) -> None:
         self._told = True
@@ -59,6 +63,8 @@ class Intake:
         self._settings, self._tables, self._others = settings, tables, others
         #: connections of producers
         self.producers = 0
+        #: is told how many seconds each write has waited until it was confirmed
+        self.on_confirmed: Callable[[float], None] = lambda _: None
 
     def routes(self) -> list[web.RouteDef]:
         rows = "/v1/tables/{db}/{table}"
@@ -88,7 +94,7 @@ class Intake:
         return socket
 
     def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]) -> None:
-        reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica))
+        reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica), self.on_confirmed)
         try:
             write = _write_of(data, reply)
             reply.sequence = write.sequence
@@ -110,10 +116,12 @@ class Intake:
         """One write over HTTP, on any node."""
         replica = self._tables.asked(request, "WRITE")
         data = await request.read()
+        begun = time.monotonic()
         try:
             written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._tables.session(replica).submit(_write_of(data, written))
             rows = await written
+            self.on_confirmed(time.monotonic() - begun)
         except RemoteError as error:
             if error.code != "E_NOT_LEADER" or FORWARDED in request.headers:
                 raise

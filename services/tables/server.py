@@ -55,7 +55,7 @@ class Server:
         access = Access(lambda: catalog.catalog, settings.user)
         self._tables = Lookup(settings.alias, catalog, keeper, election, access)
         self._others = Forward(settings, context)
-        self._intake = Intake(settings, self._tables, self._others)
+        self.intake = Intake(settings, self._tables, self._others)
         self.subscriptions = Subscriptions(settings, self._tables, registry, self._others)
         self._started = time.time()
 
@@ -66,7 +66,7 @@ class Server:
             [
                 web.get("/v1/node", self._node), web.get("/v1/stat", self._stat), web.get("/v1/peer", self._peer),
                 web.get(table, self._describe), web.get(f"{table}/rows", self._rows),
-                *self._intake.routes(), *self.subscriptions.routes(),
+                *self.intake.routes(), *self.subscriptions.routes(),
             ]
         )  # fmt: skip
         return app
@@ -186,7 +186,7 @@ class Server:
         workers = [{"table": t["table"], "queueDepth": t["waitingForDisk"]} for t in tables]
         return web.json_response(
             {
-                "node": self._tables.alias, "started": self._started, "producers": self._intake.producers, "pubConns": subs,
+                "node": self._tables.alias, "started": self._started, "producers": self.intake.producers, "pubConns": subs,
                 "pubTables": tables, "persistWorkers": workers,
             }
         )  # fmt: skip

@@ -19,6 +19,7 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from tests.documents import ROOT, Reader, blocks
 from tests.nightly import NIGHTLY
 from tests.stack.conftest import PATIENT, MeshFactory, eventually
+from tests.stack.metrics_kit import above_0
 from tests.stack.names import unique
 
 ROOMS = ("kafka", "redis", "gateway", "store")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from urllib.request import urlopen
 
 import pytest
 
 import penstock
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import clause, health_port, settings_of
+from tests.stack.federation_kit import clause, settings_of
+from tests.stack.metrics_kit import above_0, lines
 from tests.stack.names import unique
 
 #: what has to be above 0 once rows have gone all the way, and what has to be known at all
@@ -26,15 +26,6 @@ NAMED = {
     "store": ("penstock_store_lag_seconds", "penstock_store_tail_rows"),
     "notifier": ("penstock_notifier_clients", "penstock_notify_behind_events"),
 }
-
-
-def lines(mesh: RunningMesh, room: str) -> list[str]:
-    with urlopen(f"http://127.0.0.1:{health_port(mesh, room)}/metrics", timeout=5) as answer:
-        return list(answer.read().decode().splitlines())
-
-
-def above_0(mesh: RunningMesh, room: str, name: str) -> bool:
-    return any(line.startswith(name) and float(line.rpartition(" ")[2]) > 0 for line in lines(mesh, room))
 
 
 def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
@@ -86,5 +77,6 @@ def test_how_far_views_are_behind(mesh: RunningMesh) -> None:
         shown = f'penstock_federation_behind_seconds{{view="{db.database}.carried"}}'
         eventually(lambda: db.query("SELECT count(*) FROM far").rows == [(1,)])
         eventually(lambda: f"{shown} 0.0" in lines(mesh, "federation"))
+        eventually(lambda: above_0(mesh, "federation", "penstock_federation_ack_seconds_count "))
         db.execute("DROP MATERIALIZED VIEW carried")
         eventually(lambda: not any(line.startswith(shown) for line in lines(mesh, "federation")))

@@ -20,6 +20,7 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.vault import Backup, Vault
 from tests.rsync_daemon import needs_rsync, rsync_daemon
 from tests.stack.conftest import eventually
+from tests.stack.metrics_kit import above_0
 from tests.stack.names import unique
 from tests.stack.operator_kit import OperatorKit, operator_kit
 from tests.stack.test_kill_operator import Load, check, start
@@ -78,6 +79,7 @@ def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Pa
         load = Load(kit, source)
         with load.flowing():
             first = backed_up(vault, subject(kit))
+            assert above_0(kit.mesh, "snode", "penstock_snode_backup_seconds_count")
             backed_up(vault, subject(kit), sum(first.facts["positions"].values()) + 500)
             driver = kit.mesh.pid("spark")
             lose_disk(kit.mesh)
