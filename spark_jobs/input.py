@@ -15,6 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+#: a record's place: its partition above so many bits, in which its offset is
+OFFSET_BITS = 48
+_OFFSET = (1 << OFFSET_BITS) - 1
+
 
 @dataclass(frozen=True)
 class Records:
@@ -46,8 +50,9 @@ def joined(parts: Sequence[Records]) -> Records:
 class Inbox:
     """Everything a task is given, in order."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int) -> None:
-        self._source = batches
+    def __init__(self, topic: str, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int) -> None:
+        """*batches*: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place."""
+        self._topic, self._source = topic, batches
         self._max_records, self._max_bytes = max_records, max_bytes
         self._queue: deque[pa.RecordBatch] = deque()
         self._records = self._bytes = 0
@@ -78,15 +83,15 @@ class Inbox:
                 raise self._failure
             if not taken and self._ended:
                 return None
-        return _records(taken)
+        return _records(self._topic, taken)
 
     def _drain(self) -> None:
         try:
             for batch in self._source:
-                if batch.column(2).null_count:
-                    batch = batch.filter(batch.column(2).is_valid())  # without the filler
-                    if not batch.num_rows:
+                if fillers := batch.column(0).null_count:
+                    if fillers == batch.num_rows:
                         continue
+                    batch = _without_fillers(batch)
                 with self._changed:
                     self._changed.wait_for(lambda: self._records < self._max_records and self._bytes < self._max_bytes)
                     self._queue.append(batch)
@@ -102,15 +107,20 @@ class Inbox:
 _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [])
 
 
-def _records(batches: list[pa.RecordBatch]) -> Records:
+def _without_fillers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    place = batch.column(0)
+    if batch.num_rows == 2:  # one of each: what comes a record at a time
+        return batch.slice(0, 1) if place[0].is_valid else batch.slice(1)
+    return batch.filter(place.is_valid())
+
+
+def _records(topic: str, batches: list[pa.RecordBatch]) -> Records:
     if not batches:
         return _EMPTY
     if len(batches) == 1:
-        batch = batches[0]
-        topic, partition, offsets, times, values = batch.columns
+        columns = batches[0].columns
     else:
         table = pa.Table.from_batches(batches)
-        topic, partition = batches[0].column(0), batches[0].column(1)
-        offsets, times, values = (table.column(i).combine_chunks() for i in (2, 3, 4))
-    micros = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return Records(topic[0].as_py(), partition[0].as_py(), offsets.to_numpy(zero_copy_only=False), micros // 1000, values.to_pylist())
+        columns = [table.column(i).combine_chunks() for i in range(3)]
+    places, times = (column.to_numpy(zero_copy_only=False) for column in columns[:2])
+    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, columns[2].to_pylist())

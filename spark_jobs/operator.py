@@ -31,7 +31,7 @@ EXIT_FAILED = 70
 
 
 class Operator:
-    """Called by Spark with an iterator over record batches (topic, partition, offset, timestamp, value)."""
+    """Called by Spark with an iterator over record batches of one topic-partition; `input.py` says what is in them."""
 
     def __init__(self, settings: SparkSettings, topic: str, topic_id: int, token: str = "") -> None:
         self._settings, self._topic, self._id, self._token = settings, topic, topic_id, token
@@ -47,7 +47,7 @@ class Operator:
     def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
         worker = worker_of(self._settings, self._token)
         self._report_start(worker)
-        inbox = Inbox(batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
+        inbox = Inbox(self._topic, batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
         lane: Lane | None = None
         while True:
             records = inbox.take(lane.due if lane is not None else None)

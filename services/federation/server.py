@@ -124,7 +124,7 @@ class Doorway:
         self._rows_out = Counter("penstock_federation_sent_rows", "Rows sent over links", registry=health.registry)
         self._rows_in = Counter("penstock_federation_received_rows", "Rows taken in over links", registry=health.registry)
         self._took = Histogram(
-            "penstock_federation_ack_seconds", "From rows that come over a link until the link is told that they are in the log", buckets=SECONDS,
+            "penstock_federation_ack_seconds", "From rows on a link until it is told that they are in the log", buckets=SECONDS,
             registry=health.registry,
         )  # fmt: skip
 

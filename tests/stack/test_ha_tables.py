@@ -71,6 +71,15 @@ class Got:
             self.quantities += message.table.column("qty").to_pylist()
 
 
+# ---------------------------------------------------------------- what nodes tell
+
+
+def test_leaders_tell_how_long_writes_wait(nodes: RunningMesh, client: Connection) -> None:
+    client.haStreamTable(11, TRADES, "trades", 1000).append(rows(1))
+    counts = [above_0(nodes, f"node{n}", "penstock_tables_ack_seconds_count ") for n in range(1, 5)]
+    assert any(counts) and not counts[3], "the fourth is no member and never leads"
+
+
 # ---------------------------------------------------------------- who may
 
 

@@ -8,18 +8,16 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from spark_jobs.input import Inbox
+from spark_jobs.input import OFFSET_BITS, Inbox
 
-NAMES = ["topic", "partition", "offset", "timestamp", "value"]
+NAMES = ["place", "time", "value"]
 
 
 def batch(*offsets: int | None) -> pa.RecordBatch:
     return pa.record_batch(
         [
-            pa.array([None if o is None else "in.x" for o in offsets]),
-            pa.array([None if o is None else 3 for o in offsets], pa.int32()),
-            pa.array(offsets, pa.int64()),
-            pa.array([None if o is None else o * 1_000_000 for o in offsets], pa.timestamp("us", "UTC")),
+            pa.array([None if o is None else (3 << OFFSET_BITS) + o for o in offsets], pa.int64()),
+            pa.array([None if o is None else o * 1000 for o in offsets], pa.int64()),
             pa.array([None if o is None else b"v%d" % o for o in offsets]),
         ],
         names=NAMES,
@@ -27,7 +25,7 @@ def batch(*offsets: int | None) -> pa.RecordBatch:
 
 
 def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
-    inbox = Inbox(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)]), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox("in.x", iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)]), max_records=100, max_bytes=1 << 20)
     inbox._thread.join()
     records = inbox.take(None)
     assert records is not None
@@ -39,7 +37,7 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
 
 
 def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
-    inbox = Inbox(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)]), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox("in.x", iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)]), max_records=100, max_bytes=1 << 20)
     inbox._thread.join()
     records = inbox.take(None)
     assert records is not None
@@ -48,7 +46,7 @@ def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
 
 
 def test_limits_cut() -> None:
-    inbox = Inbox(iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
+    inbox = Inbox("in.x", iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
     sizes = []
     while (records := inbox.take(None)) is not None:
         sizes.append(len(records))
@@ -64,7 +62,7 @@ def test_a_full_queue_holds_the_source_back() -> None:
             given.append(i)
             yield batch(i)
 
-    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
     first = inbox.take(5.0)
     assert first is not None
     taken = len(first)
@@ -81,7 +79,7 @@ def test_no_input_for_a_while() -> None:
         gate.wait(10)
         yield batch(1)
 
-    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
     nothing = inbox.take(0.01)
     assert nothing is not None
     assert len(nothing) == 0
@@ -96,7 +94,7 @@ def test_what_ends_the_input_early_is_raised_after_what_came_before() -> None:
         yield batch(1)
         raise OSError("gone")
 
-    inbox = Inbox(source(), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
     inbox._thread.join()
     assert inbox.take(None) is not None
     with pytest.raises(OSError, match="gone"):
