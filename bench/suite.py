@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, federation, gateway, history, kinds, latency, state, tables, throughput, windows
+from bench import cost, federation, gateway, history, kinds, latency, partitions, state, tables, throughput, windows
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -40,7 +40,7 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
     alone: dict[str, Part] = {"throughput": throughput.measure, "streams": cost.many_streams}
     whole: dict[str, Part] = {
         "memory": cost.memory, "create_stream": cost.create_stream, "gateway": gateway.measure, "latency": latency.measure,
-        "fill_history": history.measure,
+        "fill_history": history.measure, "partitions": partitions.measure,
     }  # fmt: skip
     _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen))
     _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
