@@ -18,19 +18,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import sketches
-from penstock.windows.projection import Projection
+from penstock.windows.projection import Projection, Quick, cast_to, taken, where_above_0
 from penstock.windows.scope import USER, Scope
 
 PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
-#: name → its value from partials, and the type that is cast to (None: as it is)
-_Values = dict[str, tuple[pl.Expr, pl.DataType | None]]
+
+
+class _Value(NamedTuple):
+    """An aggregate's value from partials: as an expression, the type that it is cast to (None: as it is), and without a query."""
+
+    expr: pl.Expr
+    kind: pl.DataType | None
+    quick: Quick | None = None
+
+
+_Values = dict[str, _Value]
 _PICKS = ("first", "last", "last_row", "min", "max")
 
 
@@ -74,8 +83,8 @@ class Aggregates:
                 final |= self._made_of(item)
         values = [(item.name, *final[item.name]) for item in self.items]
         self._finals = Projection(
-            [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind in values],
-            [(expr.meta.root_names()[0], kind) if kind is not None and expr.meta.is_column() else None for _, expr, kind in values],
+            [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind, _ in values],
+            [cast_to(kind, quick) if kind is not None and quick is not None else None for *_, kind, quick in values],
         )
         self.parts: tuple[Part, ...] = tuple(self._parts.values())
         #: whether every part is one number that merges by adding, min or max
@@ -127,49 +136,54 @@ class Aggregates:
         function = item.function
         if function.startswith(USER):
             # the values themselves: the function is called where its result is used
-            return {item.name: (pl.col(self._part("values", argument).columns[0]), None)}
+            return {item.name: _Value(pl.col(self._part("values", argument).columns[0]), None)}
         if function in ("first", "last", "last_row") or (function in ("min", "max") and self._has_companions(item)):
             return self._add_pick(item, argument)
+        quick: Quick | None = None
         if function == "apercentile":
             means, weights = self._part("digest", argument).columns
             expr = sketches.quantile(means, weights, float(item.params[0]) / 100.0)
         elif function == "hyperloglog":
             expr = sketches.distinct_estimate(self._part("distinct", argument).columns[0])
         else:
-            expr = self._add_number(function, argument)
-        return {item.name: (expr, item.type.polars())}
+            expr, quick = self._add_number(function, argument)
+        return {item.name: _Value(expr, item.type.polars(), quick)}
 
     def _add_pick(self, item: Aggregate, argument: int) -> _Values:
         part = self._part("pick", argument, item.function, item.name)
         mine = [a for a in self.items if a.function == "companion" and a.of == item.name]
         made: _Values = {
-            companion.name: (pl.col(column), companion.type.polars())
+            companion.name: _Value(pl.col(column), companion.type.polars(), taken(column))
             for companion, column in zip(mine, part.columns[len(part.columns) - len(mine) :], strict=True)
         }
-        return made | {item.name: (pl.col(part.columns[0]), item.type.polars())}
+        return made | {item.name: _Value(pl.col(part.columns[0]), item.type.polars(), taken(part.columns[0]))}
 
-    def _add_number(self, function: str, argument: int) -> pl.Expr:
-        n = pl.col(self._part("n", argument).columns[0])
-        expr: pl.Expr
+    def _add_number(self, function: str, argument: int) -> tuple[pl.Expr, Quick | None]:
+        """The value, and for what most windows ask a way to it that needs no query where each window has a value."""
+        count = self._part("n", argument).columns[0]
+        n = pl.col(count)
         if function == "count":
-            expr = n
-        elif function in ("sum", "avg"):
-            total = pl.col(self._part("sum", argument).columns[0])
-            expr = total if function == "sum" else total.cast(pl.Float64) / n
-            expr = pl.when(n > 0).then(expr)
-        elif function in ("min", "max"):
-            expr = pl.when(n > 0).then(pl.col(self._part("min" if function == "min" else "max", argument).columns[0]))
-        elif function == "spread":
+            return n, taken(count)
+        if function == "sum":
+            total = self._part("sum", argument).columns[0]
+            return pl.when(n > 0).then(pl.col(total)), where_above_0(count, lambda rows: rows.get_column(total))
+        if function == "avg":
+            total = self._part("sum", argument).columns[0]
+            return pl.when(n > 0).then(pl.col(total).cast(pl.Float64) / n), where_above_0(
+                count, lambda rows: rows.get_column(total).cast(pl.Float64) / rows.get_column(count)
+            )
+        if function in ("min", "max"):
+            found = self._part("min" if function == "min" else "max", argument).columns[0]
+            return pl.when(n > 0).then(pl.col(found)), where_above_0(count, lambda rows: rows.get_column(found))
+        if function == "spread":
             low, high = (pl.col(self._part(kind, argument).columns[0]).cast(pl.Float64) for kind in ("min", "max"))
-            expr = pl.when(n > 0).then(high - low)
-        elif function in ("stddev", "stddev_pop", "var_pop", "stddev_samp", "var_samp"):
+            return pl.when(n > 0).then(high - low), None
+        if function in ("stddev", "stddev_pop", "var_pop", "stddev_samp", "var_samp"):
             m2 = pl.col(self._part("moments", argument).columns[1])
             least = 2 if function.endswith("_samp") else 1
             variance = pl.when(n >= least).then(m2 / (n - (least - 1)))
-            expr = variance if function.startswith("var") else variance.sqrt()
-        else:
-            raise ValueError(f"unknown aggregate {function}")
-        return expr
+            return variance if function.startswith("var") else variance.sqrt(), None
+        raise ValueError(f"unknown aggregate {function}")
 
     def _has_companions(self, item: Aggregate) -> bool:
         return any(a.of == item.name for a in self.items)

@@ -6,28 +6,32 @@ a kernel does with it, and most expressions of a stream only name a column. Refu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
+
+#: the values of an expression without a query, or None where only the query knows them
+Quick = Callable[[pl.DataFrame], pl.Series | None]
 
 
 class Projection:
     """Expressions with distinct output names, in order."""
 
-    def __init__(self, expressions: Sequence[pl.Expr], plain: Sequence[tuple[str, pl.DataType] | None] | None = None) -> None:
-        """*plain*: for each expression that is just a column with a cast to a type it mostly has already, that column and type."""
+    def __init__(self, expressions: Sequence[pl.Expr], quick: Sequence[Quick | None] | None = None) -> None:
+        """*quick*: of each expression another way to its values, where there is one; that of columns as they are is known here."""
         self.expressions = list(expressions)
         self._names = [e.meta.output_name() for e in self.expressions]
-        given = plain if plain is not None else [None] * len(self.expressions)
-        self._taken = [p or _column(e) for p, e in zip(given, self.expressions, strict=True)]
-        self._made = [e for e, taken in zip(self.expressions, self._taken, strict=True) if taken is None]
+        given = quick if quick is not None else [None] * len(self.expressions)
+        self._quick = [q or _column(e) for q, e in zip(given, self.expressions, strict=True)]
 
     def columns(self, rows: pl.DataFrame) -> list[pl.Series]:
         """The values of each expression, one a row. Raises what polars raises."""
-        made = iter(rows.select(self._made).get_columns() if self._made else ())
-        found = [next(made) if t is None else _take(rows, *t).alias(n) for n, t in zip(self._names, self._taken, strict=True)]
+        found = [None if quick is None else quick(rows) for quick in self._quick]
+        asked = [e for e, column in zip(self.expressions, found, strict=True) if column is None]
+        made = iter(rows.select(asked).get_columns() if asked else ())
+        named = [next(made) if c is None else c if c.name == n else c.alias(n) for n, c in zip(self._names, found, strict=True)]
         # without a column beside it, a literal has one value whatever the height
-        return [c if len(c) == rows.height else c.new_from_index(0, rows.height) for c in found]
+        return [c if len(c) == rows.height else c.new_from_index(0, rows.height) for c in named]
 
     def add(self, rows: pl.DataFrame) -> pl.DataFrame:
         """*rows* and the expressions."""
@@ -37,11 +41,32 @@ class Projection:
         return (rows.drop(old) if old else rows).hstack(self.columns(rows))
 
 
-def _column(expression: pl.Expr) -> tuple[str, pl.DataType | None] | None:
+def taken(name: str) -> Quick:
+    """The column *name* as it is."""
+    return lambda rows: rows.get_column(name)
+
+
+def where_above_0(name: str, values: Callable[[pl.DataFrame], pl.Series]) -> Quick:
+    """*values*, which hold as long as every value of the column *name* is above 0."""
+
+    def quick(rows: pl.DataFrame) -> pl.Series | None:
+        asked = rows.get_column(name)
+        least = None if asked.null_count() else asked.min()
+        return values(rows) if isinstance(least, int) and least > 0 else None
+
+    return quick
+
+
+def cast_to(kind: pl.DataType, quick: Quick) -> Quick:
+    """*quick*, cast to a type it mostly has already; what does not fit is NULL."""
+
+    def cast(rows: pl.DataFrame) -> pl.Series | None:
+        found = quick(rows)
+        return found if found is None or found.dtype == kind else found.cast(kind, strict=False)
+
+    return cast
+
+
+def _column(expression: pl.Expr) -> Quick | None:
     bare = expression.meta.undo_aliases()
-    return (bare.meta.root_names()[0], None) if bare.meta.is_column() else None
-
-
-def _take(rows: pl.DataFrame, name: str, kind: pl.DataType | None) -> pl.Series:
-    column = rows.get_column(name)
-    return column if kind is None or column.dtype == kind else column.cast(kind, strict=False)
+    return taken(bare.meta.root_names()[0]) if bare.meta.is_column() else None

@@ -17,7 +17,7 @@ from penstock.types import ColumnType
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import DELETE, UPSERT
-from penstock.windows.projection import Projection
+from penstock.windows.projection import Projection, Quick, cast_to, taken
 from penstock.windows.scope import FAILURES, Scope, evaluate
 
 
@@ -42,7 +42,7 @@ class Results:
         raw: list[pl.Expr] = []
         cast: list[pl.Expr] = []
         direct: list[pl.Expr] = []  # both in one, where no cast has to be checked
-        plain: list[tuple[str, pl.DataType] | None] = []
+        plain: list[Quick | None] = []
         self._checked: list[str] = []
         for i, (column, origin) in enumerate(zip(plan.target.columns, plan.target.column_of, strict=True)):
             if origin is None:
@@ -56,7 +56,7 @@ class Results:
             for made, value in ((cast, pl.col(f"_r{i}")), (direct, compiled[origin].expr)):
                 value = cast_expression(value, given, column.type, precision, wanted_precision)
                 made.append(value.cast(column.type.polars(), strict=False).alias(column.name))
-            plain.append((value.meta.root_names()[0], column.type.polars()) if value.meta.is_column() else None)
+            plain.append(cast_to(column.type.polars(), taken(value.meta.root_names()[0])) if value.meta.is_column() else None)
             if given.kind != column.type.kind and not column.type.sized:
                 self._checked.append(column.name)
         self._raw, self._cast, self._direct = Projection(raw), Projection(cast), Projection(direct, plain)

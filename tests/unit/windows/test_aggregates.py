@@ -68,6 +68,7 @@ def test_partials_merge_to_the_whole(rows, cuts):
         merged = part if merged is None else made.merge(pl.concat([merged, part]), ["tbname"])
     final = made.finalise(merged, ["tbname"]).row(0)[1:]
     assert all(close(a, b) for a, b in zip(final, whole, strict=True)), (final, whole)
+    assert made.finalise(merged, []).equals(merged.select(made._finals.expressions)), "without a query it is another value"
 
 
 def test_last_takes_null_for_last_row_only():
