@@ -26,7 +26,7 @@ from spark_jobs.settings import SparkSettings
 
 _JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more than its value does
-_COLUMNS = (f"shiftleft(cast(partition AS bigint), {OFFSET_BITS}) | offset AS place", "unix_millis(timestamp) AS time", "value")
+_COLUMNS = (f"shiftleft(cast(partition AS bigint), {OFFSET_BITS}) + offset AS place", "unix_millis(timestamp) AS time", "value")
 #: of the 104 bytes that every system allows, what the name that Spark chooses leaves
 _LONGEST_DIRECTORY = 60
 #: the bits of Spark's row number that count within a task
