@@ -79,11 +79,12 @@ class Appender:
     """Takes the rows of one producer (None: of nobody in particular) for one table. Thread-safe."""
 
     def __init__(
-        self, table: Callable[[], Table | None], producer: str | None, bus: Publisher, places: dict[int, Place], gate: Gate
+        self, table: Callable[[], Table | None], producer: str | None, bus: Publisher, places: dict[int, Place], partitions: int, gate: Gate
     ) -> None:
-        """`places`: see `held`."""
+        """`places`: see `held`; they are of a topic with *partitions*."""
         self._table, self._producer, self._bus = table, producer, bus
         self._places, self._gate = places, gate
+        self.partitions = partitions
         self._lock = threading.Lock()
         self._under_way: set[Future[int]] = set()
         self.broken: BusError | None = None
@@ -102,7 +103,7 @@ class Appender:
             BusError: an earlier write of this producer failed, so that what is there has to be looked up again.
         """
         with self._lock:
-            table = writable(self._table, self.broken)
+            table = self._current()
             frame = conform(rows, table)
             records, fresh = self._records(table, frame)
             done: Future[int] = Future()
@@ -127,7 +128,7 @@ class Appender:
             BusError: as for `append`.
         """
         with self._lock:
-            table = writable(self._table, self.broken)
+            table = self._current()
             if table.kind != "stable":
                 tables = (table.name,)
             if tables is not None:
@@ -148,6 +149,15 @@ class Appender:
             if self._producer is not None:
                 self._places |= dict.fromkeys(fresh, (offset, 0))
             return done
+
+    def _current(self) -> Table:
+        """The table as it is now. Partitions that are new hold what of their tables the ones held that these tables were in before."""
+        table = writable(self._table, self.broken)
+        if table.partitions > self.partitions:
+            parents = {p: p % self.partitions for p in range(self.partitions, table.partitions)}
+            self._places |= {p: self._places[parent] for p, parent in parents.items() if parent in self._places}
+            self.partitions = table.partitions
+        return table
 
     def _begin(self, table: Table, done: Future[int]) -> None:
         """Count a write that is about to go. Raises BusError, and is of no more use, while the table's partitions change."""

@@ -29,21 +29,25 @@ class Appenders:
     ) -> tuple[AnyAppender, dict[int, Place]]:
         """An appender that knows what is there; fences the producer's earlier one. Raises BusError, StateError."""
         if producer is None:
-            return self._made(table, None, {}, present), {}
+            return self._made(table, None, {}, table.partitions, present), {}
         key = (table.id, producer)
         with self._lock:
             before = self._known.pop(key, None)
-        places = before.close(30.0) if before is not None else None
+        places, partitions = before.close(30.0) if before is not None else None, table.partitions
+        if places is not None and isinstance(before, Appender):
+            partitions = before.partitions
         if places is None:
             places = {} if table.replicated is not None else held(
                 self._bootstrap, self._admin, self._segments, owner, table, producer
             )  # fmt: skip
-        made = self._made(table, producer, places, present)
+        made = self._made(table, producer, places, partitions, present)
         with self._lock:
             self._known[key] = made
         return made, places
 
-    def _made(self, table: Table, producer: str | None, places: dict[int, Place], present: Callable[[], Table | None]) -> AnyAppender:
+    def _made(
+        self, table: Table, producer: str | None, places: dict[int, Place], partitions: int, present: Callable[[], Table | None]
+    ) -> AnyAppender:
         if table.replicated is not None:
             return LeaderAppender(present, producer, self._leaders)
-        return Appender(present, producer, self._bus, dict(places), self._gate)
+        return Appender(present, producer, self._bus, dict(places), partitions, self._gate)

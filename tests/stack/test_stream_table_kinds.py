@@ -319,7 +319,8 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
             assert kept == list(range(len(kept)))
             if asynchronous:
                 # it was told before the log had it, as seen above; what had come to the broker's socket may still get there
-                assert 20 < len(kept) <= len(told)
+                # and one row may be there that the program, killed in the middle, had no time to tell of
+                assert 20 < len(kept) <= len(told) + 1
             else:
                 assert len(told) <= len(kept) <= len(told) + 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -68,7 +69,7 @@ def _rows(first: int, last: int, a_record: int) -> pa.Table:
 
 def _appender(log: Log) -> Appender:
     bus: Any = log
-    return Appender(lambda: TABLE, "f:x", bus, log.places(), Gate(lambda _: False))
+    return Appender(lambda: TABLE, "f:x", bus, log.places(), TABLE.partitions, Gate(lambda _: False))
 
 
 @settings(deadline=None, max_examples=drawn(25))
@@ -98,6 +99,24 @@ def test_each_row_once_whatever_is_sent_again_and_lost(total: int, a_record: int
     for name in rows["tbname"].unique():
         values = rows.filter(pl.col("tbname") == name)["v"].to_list()
         assert values == sorted(values)
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None:
+    """Rows that are sent again after the table has got more partitions are there already, also those whose partition is another one now."""
+    log, now = Log(), [TABLE]
+    bus: Any = log
+    appender = Appender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
+    assert appender.append(_rows(0, 100, 10), lambda *_: None).result(0) == 100
+    now.append(replace(TABLE, topic="in.d.2", partitions=6))
+    if anew:
+        places = appender.close(1.0)
+        assert places is not None
+        appender = Appender(lambda: now[-1], "f:x", bus, places, appender.partitions, Gate(lambda _: False))
+    assert appender.append(_rows(0, 150, 10), lambda *_: None).result(0) == 50
+    now.append(replace(TABLE, topic="in.d.3", partitions=12))
+    assert appender.append(_rows(50, 200, 10), lambda *_: None).result(0) == 50
+    assert sorted(log.rows()["v"].to_list()) == list(range(200))
 
 
 @pytest.mark.parametrize(
