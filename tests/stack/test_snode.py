@@ -79,7 +79,7 @@ def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Pa
         load = Load(kit, source)
         with load.flowing():
             first = backed_up(vault, subject(kit))
-            assert above_0(kit.mesh, "snode", "penstock_snode_backup_seconds_count")
+            eventually(lambda: above_0(kit.mesh, "snode", "penstock_snode_backup_seconds_count"))
             backed_up(vault, subject(kit), sum(first.facts["positions"].values()) + 500)
             driver = kit.mesh.pid("spark")
             lose_disk(kit.mesh)
