@@ -65,7 +65,7 @@ RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends tini rs
 COPY --chmod=0755 deploy/compose/ready.sh /usr/local/bin/ready
 COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/app/bin:/opt/venv/bin:$PATH PYTHONPATH=/opt/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \
-    PENSTOCK_HOST=0.0.0.0 PENSTOCK_HEALTH_PORT=7790 PENSTOCK_DATA_DIR=/data
+    PENSTOCK_HOST=0.0.0.0 PENSTOCK_HEALTH_PORT=7790 PENSTOCK_DATA_DIR=/data ARROW_DEFAULT_MEMORY_POOL=system MALLOC_ARENA_MAX=2
 WORKDIR /data
 ENTRYPOINT ["tini", "--"]
 # a room that cannot reach Kafka for a while gets well by itself; `up --wait` gives up at the first that is unhealthy

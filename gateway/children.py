@@ -70,23 +70,19 @@ class Children:
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
         found = [child for child in known.values() if child is not None]
-        index = pl.Series(coded.indices)
-        columns = {TBNAME: pl.Series(TBNAME, [name for name, _ in found], dtype=pl.String)}
+        columns = [pl.Series(TBNAME, [name for name, _ in found], dtype=pl.String)]
         for i, tag in enumerate(layout.tags):
             raw = [tags[i] for _, tags in found]
             if tag.type.kind == "DECIMAL":
-                columns[tag.name] = pl.Series(tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String).cast(
-                    tag.type.polars()
-                )
+                columns.append(pl.Series(tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String).cast(tag.type.polars()))
             else:
-                columns[tag.name] = pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False)
-        one = len(found) == 1
-        return pl.DataFrame(
-            [
-                series if made is None else made.new_from_index(0, frame.height) if one else made.gather(index)
-                for series, made in ((series, columns.get(series.name)) for series in frame.get_columns())
-            ]
-        )
+                columns.append(pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False))
+        # Arrow looks them up: polars would hand each gathering of a few lines to its threads
+        made = {
+            series.name: pl.Series(series.name, series.to_arrow(compat_level=pl.CompatLevel.oldest()).take(coded.indices))
+            for series in columns
+        }
+        return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 
     def find(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
         """Spelling and tags of one child table, from wherever it is known."""

@@ -21,8 +21,8 @@ from gateway.idempotency import Claim, Receipt
 from gateway.rows import Layout
 from penstock.errors import OverloadError
 
-MAX_LINGER_S = 0.005
-_LINGER_PER_WRITE_S = 0.0002
+MAX_LINGER_S = 0.01
+_LINGER_PER_WRITE_S = 0.0004
 #: rows of one record, about
 ROWS_PER_RECORD = 1_000
 

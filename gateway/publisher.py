@@ -35,6 +35,7 @@ _log = log.get("gateway.publisher")
 #: a record of rows stays below this; single rows are at most a quarter of it
 RECORD_BYTES = 256 * 1024
 _IDLE_S = 3600.0
+_NOTHING = pl.DataFrame()
 
 Outcome = Receipt | PenstockError
 
@@ -140,19 +141,16 @@ class Publisher:
 
     def _publish_to(self, layout: Layout, group: list[Write], catalog: Catalog) -> None:
         now = self._clock.now()
-        prepared, refused = self._prepare(group, now, catalog)
+        frame, writes, counts, refused = self._prepare(group, now, catalog)
         if refused:
             for write, _ in refused:
                 if write.claim is not None:
                     self._ledger.release(write.claim)
             self._finish(refused)
-        if not prepared:
+        if not writes:
             self._gate.leave(layout.topic)
             return
-        frame = pl.concat([f for _, f in prepared]) if len(prepared) > 1 else prepared[0][1]
-        writes = [w for w, _ in prepared]
         codec = self._codec(layout, catalog)
-        counts = [f.height for _, f in prepared]
         claim = writes[0].claim
         mark = claim.trace if claim else ""
         trace = traces.stamp(next((w.trace for w in reversed(writes) if w.trace is not None), None), mark)
@@ -170,23 +168,30 @@ class Publisher:
 
     def _prepare(
         self, group: list[Write], now: int, catalog: Catalog
-    ) -> tuple[list[tuple[Write, pl.DataFrame]], list[tuple[Write, Outcome]]]:
-        """Frames of the good writes, errors of the others. All at once when all are good; one by one to find the bad ones."""
+    ) -> tuple[pl.DataFrame, list[Write], list[int], list[tuple[Write, Outcome]]]:
+        """The rows of the good writes, these and how many rows each has, and the errors of the others.
+
+        All at once when all are good; one by one to find the bad ones.
+        """
         try:
-            return self._frames(group, now, catalog), []
+            frame, counts = self._frame(group, now, catalog)
+            return frame, group, counts, []
         except PenstockError as error:
             if len(group) == 1:
-                return [], [(group[0], error)]
-        good: list[tuple[Write, pl.DataFrame]] = []
+                return _NOTHING, [], [], [(group[0], error)]
+        frames: list[pl.DataFrame] = []
+        good: list[Write] = []
         bad: list[tuple[Write, Outcome]] = []
         for write in group:
             try:
-                good += self._frames([write], now, catalog)
+                frames.append(self._frame([write], now, catalog)[0])
+                good.append(write)
             except PenstockError as error:
                 bad.append((write, error))
-        return good, bad
+        return (pl.concat(frames) if frames else _NOTHING), good, [f.height for f in frames], bad
 
-    def _frames(self, group: list[Write], now: int, catalog: Catalog) -> list[tuple[Write, pl.DataFrame]]:
+    def _frame(self, group: list[Write], now: int, catalog: Catalog) -> tuple[pl.DataFrame, list[int]]:
+        """The rows of all writes, and how many each has."""
         layout = group[0].layout
         objects = [w for w in group if isinstance(w.body, list)]
         plain = len(objects) == len(group) and all((w.child, w.tz) == (group[0].child, group[0].tz) for w in group)
@@ -199,12 +204,7 @@ class Publisher:
             whole = pl.concat(parts) if len(parts) > 1 else parts[0]
             counts = [p.height for p in parts]
         rows.check(layout, whole, now * TICKS_PER_SECOND[layout.precision] // 10**9)
-        whole = self._children.settle(layout, whole, catalog)
-        out, start = [], 0
-        for write, count in zip(group, counts, strict=True):
-            out.append((write, whole.slice(start, count)))
-            start += count
-        return out
+        return self._children.settle(layout, whole, catalog), counts
 
     def _codec(self, layout: Layout, catalog: Catalog) -> TableCodec:
         codec = self._codecs.get((layout.table_id, layout.schema_id))

@@ -278,13 +278,11 @@ class TableCodec:
         numbers = partition_of(rows["tbname"], partitions).to_numpy().astype(np.int64)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
-        if partitions > 1:
-            rows = rows if (np.diff(numbers) >= 0).all() else rows[order]
         if writes is not None:
             of_row = np.repeat(np.arange(len(writes)), writes)[order]
             changed = np.flatnonzero((np.diff(of_row) != 0) | (np.diff(numbers[order]) != 0)) + 1
             writes = np.diff(np.concatenate([[0], changed, [rows.height]]))
-        values, owner = self._encode(rows, ends, writes, meta, max_bytes)
+        values, owner = self._encode(rows, ends, writes, meta, max_bytes, None if (np.diff(numbers) >= 0).all() else order)
         return list(zip(owner, values, strict=True))
 
     def encode_few(self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str) -> bytes | None:
@@ -303,17 +301,19 @@ class TableCodec:
         return buffer.getvalue()
 
     def _encode(
-        self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int
+        self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int, order: _Ints | None = None
     ) -> tuple[list[bytes], list[int]]:
-        """Values of each stretch ends[i]..ends[i+1] of *rows*, and the stretch each value is of."""
+        """Values of each stretch ends[i]..ends[i+1] of *rows*, taken in *order*, and the stretch each value is of."""
         if writes is None and max_bytes >= MAX_RECORD_BYTES and self._few is not None and (bodies := self._few.bodies(rows)) is not None:
             stamp: dict[str, Any] = {
                 "writes": [], "producer": meta.producer, "from_offset": meta.from_offset, "offset": meta.offset,
                 "ordinal": meta.ordinal, "last": True, "trace": meta.trace,
             }  # fmt: skip
+            if order is not None:
+                bodies = [bodies[i] for i in order]
             parts = [(i, bodies[low:high]) for i, (low, high) in enumerate(pairwise(ends)) if low < high]
             return [self._few.encode({"rows": part, **stamp}) for _, part in parts], [i for i, _ in parts]
-        struct, fixed, texts = self._struct(rows)
+        struct, fixed, texts = self._struct(rows, order)
         write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
         if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != rows.height):
             raise SchemaError("writes does not add up to the number of rows")
@@ -366,12 +366,11 @@ class TableCodec:
             out.append(buffer.getvalue())
         return out
 
-    def _struct(self, rows: pl.DataFrame) -> tuple[pa.StructArray, int, list[pa.Array]]:
-        """The rows as the wire's struct, an upper bound of a row's size without its texts, and the texts."""
+    def _struct(self, rows: pl.DataFrame, order: _Ints | None) -> tuple[pa.StructArray, int, list[pa.Array]]:
+        """The rows, taken in *order*, as the wire's struct, an upper bound of a row's size without its texts, and the texts."""
         known = {name.lower(): name for name in rows.columns}
         names = ["tbname", self._columns[0].name, "_op", *(c.name for c in self._columns[1:])]
         fields: list[pa.Array] = []
-        texts: list[pa.Array] = []
         fixed = 8
         for field, wanted in zip(self._rows_type, names, strict=True):
             name = known.get(wanted.lower())
@@ -380,12 +379,14 @@ class TableCodec:
                 fixed += 1
                 continue
             fields.append(_to_wire(rows[name], field.type))
-            if field.type in (pa.string(), pa.binary()):
-                texts.append(fields[-1])
             fixed += 22 if pa.types.is_decimal(field.type) else 11
         if any(fields[i].null_count for i in (0, 1)):
             raise SchemaError(f"a row of table {self.table.name} has no table name or no time", code="E_NULL_TIME")
-        return pa.StructArray.from_arrays(fields, fields=list(self._rows_type)), fixed, texts
+        struct = pa.StructArray.from_arrays(fields, fields=list(self._rows_type))
+        if order is not None:  # here and not in the frame: polars would hand even a few lines to its threads
+            struct = struct.take(pa.array(order))
+        texts = [struct.field(i) for i, field in enumerate(self._rows_type) if field.type in (pa.string(), pa.binary())]
+        return struct, fixed, texts
 
     def _few_rows(self) -> FewRows:
         time, *others = self._columns

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import BusError
+from penstock.memory import ALLOCATORS
 from penstock.setup import jars
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
@@ -92,7 +93,7 @@ class SparkSessions:
             # one worker per partition is the parallelism: threads below it would only fight over the cores
             "spark.executorEnv.POLARS_MAX_THREADS": "1",
             "spark.executorEnv.OMP_NUM_THREADS": "1",
-            "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+            **{f"spark.executorEnv.{name}": value for name, value in ALLOCATORS.items()},
             "spark.task.maxFailures": "4",
             "spark.locality.wait": "0",
             "spark.scheduler.mode": "FAIR",

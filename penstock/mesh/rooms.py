@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import ConfigError
+from penstock.memory import ALLOCATORS
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.mesh.process import MESH_VARIABLE
@@ -146,7 +147,13 @@ def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) 
 def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     """The rooms of *options* in the order to start them."""
     bootstrap = f"127.0.0.1:{ports['kafka']}"
-    common = {**os.environ, **addresses(layout, ports, options.rooms), MESH_VARIABLE: str(layout.root), "PENSTOCK_CLOCK": options.clock}
+    common = {
+        **ALLOCATORS,
+        **os.environ,
+        **addresses(layout, ports, options.rooms),
+        MESH_VARIABLE: str(layout.root),
+        "PENSTOCK_CLOCK": options.clock,
+    }
     java_options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} -XX:-UsePerfData "-Djava.io.tmpdir={layout.temporary}"'
     common |= streaming(options.nodes, {**common, **dict(options.environment)})
     common |= {

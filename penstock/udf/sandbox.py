@@ -21,6 +21,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from penstock.memory import ALLOCATORS
 from penstock.udf.function import UserFunction
 
 #: seconds that one call may take, and more for each row of it
@@ -30,7 +31,7 @@ START_SECONDS = 20.0
 PATIENCE, WINDOW = 5.0, 60.0
 _LARGEST = 256 << 20
 _CHILD = str(Path(__file__).with_name("child.py"))
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2", "LANG": "C.UTF-8"}
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **ALLOCATORS, "LANG": "C.UTF-8"}
 
 
 class FunctionError(ValueError):

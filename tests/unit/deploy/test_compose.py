@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
+from penstock.memory import ALLOCATORS
 from penstock.raft import parse_groups
 from penstock.settings import Settings
 from services.federation.settings import FederationSettings
@@ -81,6 +82,11 @@ def test_images_run_as_somebody_else_than_root() -> None:
     final = {s.split(" AS ")[1].split()[0]: s for s in stages}
     assert "USER 10001" in final["room"] and "USER 10001" in final["spark"] and "USER haproxy" in final["edge"]
     assert "HEALTHCHECK" in final["base"] and "HEALTHCHECK" in final["edge"]
+
+
+def test_images_ask_for_memory_as_an_embedded_mesh_does() -> None:
+    base = next(s for s in (ROOT / "Dockerfile").read_text(encoding="utf-8").split("\nFROM ") if " AS base\n" in s)
+    assert set(f"{name}={value}" for name, value in ALLOCATORS.items()) <= set(base.split())
 
 
 def test_variables_of_rooms_are_settings() -> None:
