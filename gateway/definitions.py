@@ -85,7 +85,7 @@ class Definitions:
             case st.CreateFunction():
                 return self._create_function(statement)
             case st.RecalculateStream():
-                stream = self._streams.find(statement.stream, database, False)
+                stream = self._streams.find(statement, statement.stream, database, False)
                 assert stream is not None
                 self._streams.recalculate(statement, stream, times.zone(timezone))
                 return None
@@ -336,13 +336,13 @@ class Definitions:
         if home is not None and ((table is not None and table.foreign) or self._definer.catalog.external(home, name.name) is not None):
             self._federation.drop_external(home, name.name, if_exists)
             return
-        stream = self._streams.find(name, database, if_exists)
+        stream = self._streams.find(statement, name, database, if_exists)
         if stream is not None:
             self._streams.drop(stream)
             self._federation.sweep()
 
     def _steer(self, statement: st.PauseStream | st.ResumeStream | st.FlushStream, database: str | None) -> After:
-        stream = self._streams.find(statement.stream, database, statement.if_exists)
+        stream = self._streams.find(statement, statement.stream, database, statement.if_exists)
         if stream is None:
             return None
         if isinstance(statement, st.PauseStream):

@@ -204,10 +204,8 @@ class Executor:
             raise statement.error("OPEN WINDOWS stands behind one stream in FROM", asked[0], code="E_UNSUPPORTED_QUERY")
         if asked[0].args.get("window") is not None:
             raise statement.error("open windows are windows already", asked[0].args["window"], code="E_UNSUPPORTED_QUERY")
-        try:
-            stream = self._streams.find(st.Name(node.name, node.db or None, node.meta.get("start", 0)), session.database, False)
-        except CatalogError as error:
-            raise statement.error(error.message, node, code=error.code, hint="OPEN WINDOWS takes the name of a stream") from error
+        name = st.Name(node.name, node.db or None, node.this.meta.get("start", 0))
+        stream = self._streams.find(statement, name, session.database, False)
         assert stream is not None
         tree = statement.query.copy()
         tree.set("open_windows", None)

@@ -1,6 +1,6 @@
 """What there is: SHOW and the tables of `information_schema`.
 
-Owns the columns of each list and the small queries over them (DuckDB over lists made on the spot). Refuses tables it does not
+Owns what the lists say and the small queries over them (DuckDB over lists made on the spot). Refuses tables it does not
 have. Blocks on Redis: called from worker threads.
 """
 
@@ -10,7 +10,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -18,6 +18,7 @@ import pyarrow as pa
 import redis
 from sqlglot import exp
 
+from gateway import columns
 from gateway.answers import table_of
 from gateway.children import text
 from gateway.describing import name_of
@@ -31,143 +32,9 @@ from penstock.records import DeadLetter
 from penstock.redis_link import ask
 from penstock.sql.plan import Duration
 from penstock.sql.statements import Show
-from penstock.types import ColumnType
 
 SCHEMA = "information_schema"
-_TEXT, _LONG, _INT, _BIG, _TIME = (
-    ColumnType("VARCHAR", 192),
-    ColumnType("VARCHAR", 65_535),
-    ColumnType("INT"),
-    ColumnType("BIGINT"),
-    ColumnType("TIMESTAMP"),
-)
-Columns = Sequence[tuple[str, ColumnType]]
-
-_DATABASES: Columns = (
-    ("name", _TEXT),
-    ("ntables", _BIG),
-    ("partitions", _INT),
-    ("replica", _INT),
-    ("keep", _TEXT),
-    ("precision", _TEXT),
-    ("max_ahead", _TEXT),
-    ("topic", _TEXT),
-    ("status", _TEXT),
-)
-_STABLES: Columns = (
-    ("stable_name", _TEXT),
-    ("db_name", _TEXT),
-    ("columns", _INT),
-    ("tags", _INT),
-    ("table_comment", _LONG),
-    ("topic", _TEXT),
-)
-_TABLES: Columns = (("table_name", _TEXT), ("db_name", _TEXT), ("columns", _INT), ("stable_name", _TEXT), ("uid", _BIG), ("type", _TEXT))
-_COLUMNS: Columns = (
-    ("table_name", _TEXT),
-    ("db_name", _TEXT),
-    ("table_type", _TEXT),
-    ("col_name", _TEXT),
-    ("col_type", _TEXT),
-    ("col_length", _INT),
-    ("note", _TEXT),
-)
-_TAGS: Columns = (
-    ("table_name", _TEXT),
-    ("db_name", _TEXT),
-    ("stable_name", _TEXT),
-    ("tag_name", _TEXT),
-    ("tag_type", _TEXT),
-    ("tag_value", _LONG),
-)
-_STREAMS: Columns = (
-    ("stream_name", _TEXT),
-    ("create_time", _TIME),
-    ("stream_id", _BIG),
-    ("sql", _LONG),
-    ("status", _TEXT),
-    ("source_db", _TEXT),
-    ("source_table", _TEXT),
-    ("target_db", _TEXT),
-    ("target_table", _TEXT),
-    ("watermark", _TEXT),
-    ("trigger", _TEXT),
-    ("path", _TEXT),
-    ("message", _LONG),
-    ("rows_in", _BIG),
-    ("rows_out", _BIG),
-    ("late_rows", _BIG),
-    ("failed_rows", _BIG),
-    ("state_bytes", _BIG),
-    ("lag_records", _BIG),
-    ("last_error", _LONG),
-    ("max_results", _BIG),
-    ("max_state", _BIG),
-)
-_LATE: Columns = (
-    ("stream_name", _TEXT), ("db_name", _TEXT), ("arrived", _TIME), ("table_name", _TEXT), ("ticks", _BIG), ("row", _LONG),
-)  # fmt: skip
-_LETTERS: Columns = (
-    ("topic", _TEXT), ("partition", _INT), ("offset", _BIG), ("reader", _TEXT), ("stream_name", _TEXT), ("db_name", _TEXT), ("code", _TEXT),
-    ("reason", _LONG), ("time", _TIME), ("value", _LONG),
-)  # fmt: skip
-#: what lanes count, in the order of the columns that show it
 _COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
-_TASKS: Columns = (
-    ("stream_name", _TEXT),
-    ("db_name", _TEXT),
-    ("stream_id", _BIG),
-    ("task_id", _TEXT),
-    ("level", _TEXT),
-    ("status", _TEXT),
-    ("live_from", _BIG),
-    ("progress", _LONG),
-    ("rows_in", _BIG),
-    ("rows_out", _BIG),
-    ("late_rows", _BIG),
-    ("failed_rows", _BIG),
-    ("state_bytes", _BIG),
-    ("last_error", _LONG),
-)
-_EXTERNALS: Columns = (
-    ("stream_name", _TEXT), ("db_name", _TEXT), ("type", _TEXT), ("hosts", _LONG), ("remote_db", _TEXT), ("remote_stream", _TEXT),
-    ("user", _TEXT), ("secure", ColumnType("BOOL")), ("create_time", _TIME), ("status", _TEXT), ("rows_read", _BIG), ("lag_records", _BIG),
-    ("last_error", _LONG),
-)  # fmt: skip
-_VIEWS: Columns = (
-    ("view_name", _TEXT), ("db_name", _TEXT), ("status", _TEXT), ("source", _TEXT), ("target", _TEXT), ("rows_sent", _BIG),
-    ("lag_records", _BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", _LONG), ("create_time", _TIME), ("sql", _LONG),
-)  # fmt: skip
-_USERS: Columns = (("name", _TEXT), ("super", _INT), ("enable", _INT), ("roles", _LONG), ("create_time", _TIME))
-_ROLES: Columns = (("name", _TEXT), ("users", _LONG))
-_GRANTS: Columns = (
-    ("user_name", _TEXT),
-    ("kind", _TEXT),
-    ("privilege", _TEXT),
-    ("object_type", _TEXT),
-    ("db_name", _TEXT),
-    ("object_name", _TEXT),
-)
-_DNODES: Columns = (("id", _INT), ("endpoint", _TEXT), ("status", _TEXT), ("create_time", _TIME), ("rooms", _TEXT), ("note", _TEXT))
-_SNODES: Columns = (
-    ("id", _INT),
-    ("endpoint", _TEXT),
-    ("create_time", _TIME),
-    ("status", _TEXT),
-    ("backup_dir", _TEXT),
-    ("backups", _BIG),
-    ("newest", _TIME),
-    ("note", _LONG),
-)
-_FUNCTIONS: Columns = (
-    ("name", _TEXT),
-    ("aggregate", ColumnType("BOOL")),
-    ("parameters", _LONG),
-    ("output_type", _TEXT),
-    ("func_language", _TEXT),
-    ("streams", _INT),
-    ("func_body", _LONG),
-)
 
 
 class Information:
@@ -284,7 +151,7 @@ class Information:
         elif what in ("DNODES", "SNODES"):
             answer = self._makers[f"ins_{what.lower()}"]()
         elif what == "VARIABLES":
-            answer = table_of((("name", _TEXT), ("value", _TEXT)), (("version", self._version),))
+            answer = table_of((("name", columns.TEXT), ("value", columns.TEXT)), (("version", self._version),))
         else:
             raise statement.error(f"SHOW {what} is not available", code="E_UNSUPPORTED_STATEMENT")
         if statement.like is None:
@@ -314,11 +181,13 @@ class Information:
             )
         for name in (SCHEMA,):
             rows.append((name, len(self._makers), None, None, None, None, None, None, "ready"))
-        return table_of(_DATABASES, rows)
+        return table_of(columns.DATABASES, rows)
 
     def _stables(self, database: str | None = None) -> pa.Table:
         stables = [t for t in self.catalog.tables(database) if t.tags]
-        return table_of(_STABLES, [(t.name, t.database, len(t.columns), len(t.tags), t.options.get("comment"), t.topic) for t in stables])
+        return table_of(
+            columns.STABLES, [(t.name, t.database, len(t.columns), len(t.tags), t.options.get("comment"), t.topic) for t in stables]
+        )
 
     def _tables(self, database: str | None = None) -> pa.Table:
         rows: list[tuple[Any, ...]] = []
@@ -329,7 +198,7 @@ class Information:
                 rows += [(n, table.database, len(table.columns), table.name, i, kind) for n, i in self._children(table).items()]
             else:
                 rows.append((table.name, table.database, len(table.columns), None, table.id, f"{virtual}NORMAL_TABLE"))
-        return table_of(_TABLES, rows)
+        return table_of(columns.TABLES, rows)
 
     def _columns(self) -> pa.Table:
         rows = []
@@ -337,7 +206,7 @@ class Information:
             kind = ("VIRTUAL_" if t.kind == "virtual" else "") + ("SUPER_TABLE" if t.tags else "NORMAL_TABLE")
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "") for c in t.columns]
             rows += [(t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), "TAG") for c in t.tags]
-        return table_of(_COLUMNS, rows)
+        return table_of(columns.COLUMNS, rows)
 
     def _tags(self) -> pa.Table:
         rows = []
@@ -349,7 +218,7 @@ class Information:
                     (child.name, table.database, table.name, t.name, str(t.type), None if v is None else str(v))
                     for t, v in zip(table.tags, values, strict=False)
                 ]
-        return table_of(_TAGS, rows)
+        return table_of(columns.TAGS, rows)
 
     def _streams(self, database: str | None = None) -> pa.Table:
         rows = []
@@ -377,7 +246,7 @@ class Information:
                     p.max_state or None,
                 )
             )
-        return table_of(_STREAMS, rows)
+        return table_of(columns.STREAMS, rows)
 
     def _figures(self, stream: StreamEntry) -> tuple[int, int, int, int, int, int, str | None]:
         """Rows in and out, late and failed, bytes of state, records not worked on yet, the newest complaint."""
@@ -405,7 +274,7 @@ class Information:
                 except ValueError:  # longer than a letter may be, and cut there
                     row, shown = {}, line.decode(errors="replace")
                 rows.append((stream.name, stream.database, letter.time, row.get("tbname"), row.get(time), shown))
-        return table_of(_LATE, rows)
+        return table_of(columns.LATE, rows)
 
     def _reads_source(self, stream: StreamEntry) -> bool:
         """Whether this user may read the rows that a stream reads."""
@@ -422,7 +291,7 @@ class Information:
             name, home = (stream.name, stream.database) if stream is not None else (None, None)
             about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))
             rows.append((letter.topic, letter.partition, letter.offset, letter.reader, name, home, *about))
-        return table_of(_LETTERS, rows)
+        return table_of(columns.LETTERS, rows)
 
     def _externals(self, database: str | None = None) -> pa.Table:
         rows: list[tuple[Any, ...]] = [
@@ -454,7 +323,7 @@ class Information:
                         said.get("error") or None,
                     )
                 )  # fmt: skip
-        return table_of(_EXTERNALS, rows)
+        return table_of(columns.EXTERNALS, rows)
 
     def _pumped(self, entry_id: int) -> dict[str, str]:
         """What the federation room says of a view, or of the reader of a foreign topic."""
@@ -474,7 +343,7 @@ class Information:
                     said.get("error") or None, v.created, v.sql,
                 )
             )  # fmt: skip
-        return table_of(_VIEWS, rows)
+        return table_of(columns.VIEWS, rows)
 
     def _functions(self) -> pa.Table:
         catalog = self.catalog
@@ -482,7 +351,7 @@ class Information:
         for f in catalog.functions():
             users = sum(any(used.id == f.id for used in s.plan.functions) for s in catalog.streams())
             rows.append((f.name, f.aggregate, ", ".join(map(str, f.parameters)), str(f.returns), "Python", users, f.code))
-        return table_of(_FUNCTIONS, rows)
+        return table_of(columns.FUNCTIONS, rows)
 
     def _tasks(self) -> pa.Table:
         rows = []
@@ -501,7 +370,7 @@ class Information:
                 about = (s.name, s.database, s.id, task, level, status)
                 note = f"history {value} %" if filling else value
                 rows.append((*about, int(value) if live else None, None if live else note, *figures))
-        return table_of(_TASKS, rows)
+        return table_of(columns.TASKS, rows)
 
     def _users(self) -> pa.Table:
         """All users for who may change them, else oneself. What a password became is not among the columns."""
@@ -511,7 +380,7 @@ class Information:
         for u in catalog.users():
             if self._manages(u.name):
                 rows.append((u.name, 0, int(u.enabled), ", ".join(roles[r] for r in u.roles if r in roles), u.created))
-        return table_of(_USERS, rows)
+        return table_of(columns.USERS, rows)
 
     def _roles(self) -> pa.Table:
         catalog = self._all()
@@ -520,7 +389,7 @@ class Information:
             having = [u.name for u in catalog.users() if role.id in u.roles and self._manages(u.name)]
             if having or self._manages(""):
                 rows.append((role.name, ", ".join(having)))
-        return table_of(_ROLES, rows)
+        return table_of(columns.ROLES, rows)
 
     def _grants(self) -> pa.Table:
         """Rights of users and roles; those of roles for who has them."""
@@ -539,7 +408,7 @@ class Information:
                     rows.append((principal.name, kind, grant.right, "database", target.name, "*"))
                 elif isinstance(target, Object):
                     rows.append((principal.name, kind, grant.right, kind_of(target), target.database, target.name))
-        return table_of(_GRANTS, rows)
+        return table_of(columns.GRANTS, rows)
 
     def _manages(self, name: str) -> bool:
         return name == self._user or self._access.may(self._user, "ADMIN", None)
@@ -550,7 +419,7 @@ class Information:
             (n.id, n.host, "ready" if n.online else "offline", int(n.started * 1000), " ".join(n.rooms), None if n.online else _ago(n.seen))
             for n in found
         ]
-        return table_of(_DNODES, rows)
+        return table_of(columns.DNODES, rows)
 
     def _snodes(self) -> pa.Table:
         online = {n.id for n in ask(lambda: nodes.read(self._redis, time.time())) if "snode" in n.rooms}
@@ -564,7 +433,7 @@ class Information:
             rows.append(
                 (snode.dnode, endpoint, snode.created, status, said.get("target"), said.get("backups", 0), said.get("newest"), note or None)
             )
-        return table_of(_SNODES, rows)
+        return table_of(columns.SNODES, rows)
 
     def _status(self, stream: StreamEntry) -> tuple[str, str]:
         progress = self._progress(stream)

@@ -29,13 +29,13 @@ from penstock.catalog.changes import Change
 from penstock.catalog.model import ROW_ID, Entry, StreamEntry, Table
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
-from penstock.errors import BusError, CatalogError
+from penstock.errors import BusError
 from penstock.records import ControlRecord
 from penstock.redis_link import ask
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream, plan_stream
 from penstock.sql.planning.view import SchemaView
-from penstock.sql.statements import AlterStream, CreateStream, Name, RecalculateStream, TargetColumn
+from penstock.sql.statements import AlterStream, CreateStream, Name, RecalculateStream, Statement, TargetColumn
 from penstock.types import ColumnType
 
 
@@ -145,7 +145,7 @@ class Streams:
 
     def alter(self, statement: AlterStream, database: str | None) -> None:
         """ALTER STREAM: options that leave the state as it is."""
-        stream = self.find(statement.stream, database, False)
+        stream = self.find(statement, statement.stream, database, False)
         assert stream is not None
         plan = replacing.with_options(statement, stream.plan)
         if self._failed(stream):
@@ -207,14 +207,14 @@ class Streams:
         rows = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame(schema=layout)
         return rows.with_columns(pl.col(t).cast(pl.Datetime(target.precision, "UTC")) for t in times)
 
-    def find(self, name: Name, database: str | None, if_exists: bool) -> StreamEntry | None:
-        """The stream a statement names. Raises CatalogError."""
+    def find(self, statement: Statement, name: Name, database: str | None, if_exists: bool) -> StreamEntry | None:
+        """The stream that *statement* names. Raises SqlSemanticError, which points at the name."""
         home = name.database or database
         if home is None:
-            raise CatalogError("which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
+            raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
         stream = self._definer.catalog.stream(home, name.name)
         if stream is None and not if_exists:
-            raise CatalogError(f"there is no stream {home}.{name.name}", code="E_NO_STREAM")
+            raise statement.error(f"there is no stream {home}.{name.name}", name, code="E_NO_STREAM", hint="SHOW STREAMS lists them")
         return stream
 
     def wait_live(self, stream: StreamEntry) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import penstock
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SqlSemanticError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import MeshFactory, eventually
 from tests.stack.federation_kit import health_port
@@ -36,6 +36,13 @@ def refused(db: penstock.Connection, text: str) -> str:
     with pytest.raises(PenstockError) as caught:
         db.execute(text)
     return caught.value.code
+
+
+def test_a_stream_that_is_not_there_is_pointed_at(db: penstock.Connection) -> None:
+    for text in ("PAUSE STREAM nobody", "DROP STREAM nobody", "FLUSH STREAM nobody", "SELECT * FROM nobody OPEN WINDOWS"):
+        with pytest.raises(SqlSemanticError, match="SHOW STREAMS") as caught:
+            db.execute(f"\n{text}")
+        assert (caught.value.code, caught.value.line, caught.value.column) == ("E_NO_STREAM", 2, text.index("nobody") + 1)
 
 
 def figures(db: penstock.Connection, name: str, *columns: str) -> tuple[object, ...]:

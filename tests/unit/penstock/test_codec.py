@@ -312,6 +312,8 @@ def test_schema_ids_and_arrow_input() -> None:
     codec = TableCodec(table({"v": ColumnType("INT")}, schema_id=32895))  # bytes of a float that is not a number
     value = codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "v": [2]}))[0]
     assert schema_ids([value, b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", None]).tolist() == [32895, 1, -1, -1, -1]
+    odd = [value, b"\0\xff\0\0\1", b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", b"", None] * 3
+    assert schema_ids(odd).tolist() == [i for one in odd for i in schema_ids([one]).tolist()]
     assert schema_ids([]).tolist() == []
     assert codec.decode(pa.array([value, value])).rows["v"].to_list() == [2, 2]
     assert codec.encode(pl.DataFrame({"tbname": [], "ts": []}, schema={"tbname": pl.String, "ts": pl.Int64})) == []

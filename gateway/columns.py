@@ -1,0 +1,141 @@
+"""The columns of SHOW's lists, and so of the tables of `information_schema`: names and types, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.types import ColumnType
+
+TEXT, LONG, INT, BIG, TIME = (
+    ColumnType("VARCHAR", 192),
+    ColumnType("VARCHAR", 65_535),
+    ColumnType("INT"),
+    ColumnType("BIGINT"),
+    ColumnType("TIMESTAMP"),
+)
+Columns = Sequence[tuple[str, ColumnType]]
+
+DATABASES: Columns = (
+    ("name", TEXT),
+    ("ntables", BIG),
+    ("partitions", INT),
+    ("replica", INT),
+    ("keep", TEXT),
+    ("precision", TEXT),
+    ("max_ahead", TEXT),
+    ("topic", TEXT),
+    ("status", TEXT),
+)
+STABLES: Columns = (
+    ("stable_name", TEXT),
+    ("db_name", TEXT),
+    ("columns", INT),
+    ("tags", INT),
+    ("table_comment", LONG),
+    ("topic", TEXT),
+)
+TABLES: Columns = (("table_name", TEXT), ("db_name", TEXT), ("columns", INT), ("stable_name", TEXT), ("uid", BIG), ("type", TEXT))
+COLUMNS: Columns = (
+    ("table_name", TEXT),
+    ("db_name", TEXT),
+    ("table_type", TEXT),
+    ("col_name", TEXT),
+    ("col_type", TEXT),
+    ("col_length", INT),
+    ("note", TEXT),
+)
+TAGS: Columns = (
+    ("table_name", TEXT),
+    ("db_name", TEXT),
+    ("stable_name", TEXT),
+    ("tag_name", TEXT),
+    ("tag_type", TEXT),
+    ("tag_value", LONG),
+)
+STREAMS: Columns = (
+    ("stream_name", TEXT),
+    ("create_time", TIME),
+    ("stream_id", BIG),
+    ("sql", LONG),
+    ("status", TEXT),
+    ("source_db", TEXT),
+    ("source_table", TEXT),
+    ("target_db", TEXT),
+    ("target_table", TEXT),
+    ("watermark", TEXT),
+    ("trigger", TEXT),
+    ("path", TEXT),
+    ("message", LONG),
+    ("rows_in", BIG),
+    ("rows_out", BIG),
+    ("late_rows", BIG),
+    ("failed_rows", BIG),
+    ("state_bytes", BIG),
+    ("lag_records", BIG),
+    ("last_error", LONG),
+    ("max_results", BIG),
+    ("max_state", BIG),
+)
+LATE: Columns = (
+    ("stream_name", TEXT), ("db_name", TEXT), ("arrived", TIME), ("table_name", TEXT), ("ticks", BIG), ("row", LONG),
+)  # fmt: skip
+LETTERS: Columns = (
+    ("topic", TEXT), ("partition", INT), ("offset", BIG), ("reader", TEXT), ("stream_name", TEXT), ("db_name", TEXT), ("code", TEXT),
+    ("reason", LONG), ("time", TIME), ("value", LONG),
+)  # fmt: skip
+#: what lanes count, in the order of the columns that show it
+TASKS: Columns = (
+    ("stream_name", TEXT),
+    ("db_name", TEXT),
+    ("stream_id", BIG),
+    ("task_id", TEXT),
+    ("level", TEXT),
+    ("status", TEXT),
+    ("live_from", BIG),
+    ("progress", LONG),
+    ("rows_in", BIG),
+    ("rows_out", BIG),
+    ("late_rows", BIG),
+    ("failed_rows", BIG),
+    ("state_bytes", BIG),
+    ("last_error", LONG),
+)
+EXTERNALS: Columns = (
+    ("stream_name", TEXT), ("db_name", TEXT), ("type", TEXT), ("hosts", LONG), ("remote_db", TEXT), ("remote_stream", TEXT),
+    ("user", TEXT), ("secure", ColumnType("BOOL")), ("create_time", TIME), ("status", TEXT), ("rows_read", BIG), ("lag_records", BIG),
+    ("last_error", LONG),
+)  # fmt: skip
+VIEWS: Columns = (
+    ("view_name", TEXT), ("db_name", TEXT), ("status", TEXT), ("source", TEXT), ("target", TEXT), ("rows_sent", BIG),
+    ("lag_records", BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", LONG), ("create_time", TIME), ("sql", LONG),
+)  # fmt: skip
+USERS: Columns = (("name", TEXT), ("super", INT), ("enable", INT), ("roles", LONG), ("create_time", TIME))
+ROLES: Columns = (("name", TEXT), ("users", LONG))
+GRANTS: Columns = (
+    ("user_name", TEXT),
+    ("kind", TEXT),
+    ("privilege", TEXT),
+    ("object_type", TEXT),
+    ("db_name", TEXT),
+    ("object_name", TEXT),
+)
+DNODES: Columns = (("id", INT), ("endpoint", TEXT), ("status", TEXT), ("create_time", TIME), ("rooms", TEXT), ("note", TEXT))
+SNODES: Columns = (
+    ("id", INT),
+    ("endpoint", TEXT),
+    ("create_time", TIME),
+    ("status", TEXT),
+    ("backup_dir", TEXT),
+    ("backups", BIG),
+    ("newest", TIME),
+    ("note", LONG),
+)
+FUNCTIONS: Columns = (
+    ("name", TEXT),
+    ("aggregate", ColumnType("BOOL")),
+    ("parameters", LONG),
+    ("output_type", TEXT),
+    ("func_language", TEXT),
+    ("streams", INT),
+    ("func_body", LONG),
+)
