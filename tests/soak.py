@@ -25,8 +25,9 @@ from tests.faults.world import World, persistently
 EVERY_SECONDS = 10.0
 #: growth over an hour that is no trend: bytes, handles, records behind
 MAY_GROW = {"MB": 150.0, "handles": 60.0, "lag": 2000.0}
-#: MB that a room takes sooner or later: the broker's heap and what a JVM has beside it
-SOONER_OR_LATER = {"kafka": 500.0}
+#: MB that a room takes sooner or later: the broker's heap and what a JVM has beside it; twelve workers of the stream jobs, any of which may
+#: get any lane when an epoch turns, and then keeps what the largest takes. Their JVM and their largest worker are looked at by themselves
+SOONER_OR_LATER = {"kafka": 500.0, "spark": 2000.0}
 
 
 def trend(times: list[float], values: list[float]) -> float:
@@ -48,7 +49,16 @@ def measure(world: World, lag: float) -> dict[tuple[str, str], float]:
             with suppress(psutil.Error):
                 handles += process.num_fds()
         found[room, "handles"] = handles
+    for name, what in (("JVM", "SparkSubmit"), ("worker", "pyspark.worker")):
+        alike = [p.pid for p in world.mesh.processes("spark") if _runs(p, what)]
+        found[name, "MB"] = max((proportional_memory(pid, children=False) / 1e6 for pid in alike), default=0.0)
     return found
+
+
+def _runs(process: psutil.Process, what: str) -> bool:
+    with suppress(psutil.Error):
+        return any(what in word for word in process.cmdline())
+    return False
 
 
 def main() -> int:
@@ -57,8 +67,7 @@ def main() -> int:
     minutes = parser.parse_args().minutes
     with tempfile.TemporaryDirectory(prefix="penstock-soak") as directory:
         # memory that is bounded has to be full before the second half begins, that of a stream's results, too, which are few: at the usual
-        # room for rows that takes longer than this runs. When an epoch turns, a lane may get another of Spark's workers, which then takes
-        # what a lane takes: with six times as many turns each of them has had one
+        # room for rows that takes longer than this runs. And epochs turn six times as often as usual
         bounds = {"PENSTOCK_SPARK_LIVE_ROWS": "5000", "PENSTOCK_FEDERATION_FEED_BYTES": str(4 << 20), "PENSTOCK_SPARK_EPOCH_SECONDS": "10"}
         world = World(Path(directory) / "mesh", **bounds)
         try:
