@@ -83,7 +83,6 @@ LETTERS: Columns = (
     ("topic", TEXT), ("partition", INT), ("offset", BIG), ("reader", TEXT), ("stream_name", TEXT), ("db_name", TEXT), ("code", TEXT),
     ("reason", LONG), ("time", TIME), ("value", LONG),
 )  # fmt: skip
-#: what lanes count, in the order of the columns that show it
 TASKS: Columns = (
     ("stream_name", TEXT),
     ("db_name", TEXT),

@@ -34,6 +34,7 @@ from penstock.sql.plan import Duration
 from penstock.sql.statements import Show
 
 SCHEMA = "information_schema"
+#: what lanes count, in the order of the columns that show it
 _COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
 
 

@@ -49,8 +49,9 @@ def measure(world: World, lag: float) -> dict[tuple[str, str], float]:
             with suppress(psutil.Error):
                 handles += process.num_fds()
         found[room, "handles"] = handles
+    jobs = world.mesh.processes("spark")
     for name, what in (("JVM", "SparkSubmit"), ("worker", "pyspark.worker")):
-        alike = [p.pid for p in world.mesh.processes("spark") if _runs(p, what)]
+        alike = [p.pid for p in jobs if _runs(p, what)]
         found[name, "MB"] = max((proportional_memory(pid, children=False) / 1e6 for pid in alike), default=0.0)
     return found
 
