@@ -32,6 +32,8 @@ _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
 _SILENCE = 0.5
 #: seconds after an `append` in which the next one is awaited, and takes its answer itself
 _LEFT_SECONDS = 1.0
+#: seconds in which a group below its majority may find together again before writes are refused: a node that died is back in that time
+_QUORUM_SECONDS = 10.0
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
 
@@ -75,6 +77,8 @@ class Appender:
         self._socket: Line | None = None
         self._closed = False
         self._heard = time.monotonic()
+        #: since when, and when last, the leader said that its group has no majority
+        self._short_since = self._short_last = -_QUORUM_SECONDS
         #: rows that are in the log
         self.acked = 0
         #: how often the leader had to be looked for
@@ -314,19 +318,30 @@ class Appender:
         with self._lock:
             for answer in answers:
                 error = error_of(answer["error"]) if "error" in answer else None
-                if error is not None and error.code in _AGAIN:
+                if error is not None and (error.code in _AGAIN or self._may_recover(error)):
                     return False
                 write = self._open.pop(int(answer["seq"]), None)
                 if write is None:
                     continue
                 self._heard = time.monotonic()
                 if error is None:
+                    self._short_last = -_QUORUM_SECONDS
                     self.acked += write.data.num_rows
                     write.done.set_result(int(answer["rows"]))
                 else:
                     write.done.set_exception(error)
             self._lock.notify_all()
         return True
+
+    def _may_recover(self, error: PenstockError) -> bool:
+        """Whether the group has lost its majority so lately that the write is worth sending again, which keeps the writes in order, too."""
+        if error.code != "E_NO_QUORUM":
+            return False
+        now = time.monotonic()
+        if now - self._short_last > _QUORUM_SECONDS:
+            self._short_since = now
+        self._short_last = now
+        return now - self._short_since < _QUORUM_SECONDS
 
     def _refused(self, answer: InvalidStatus) -> None:
         """A node does not let this user write: no other will."""

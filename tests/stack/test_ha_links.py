@@ -36,9 +36,11 @@ def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(own_mesh: 
 
         read(2)
         for turn in range(3):
-            mesh.kill(client.getStreamingLeader(11).lower())
+            leader = client.getStreamingLeader(11).lower()
+            killed = mesh.kill(leader)
             table.append(rows(2 + 2 * turn, 3 + 2 * turn))  # waits for the next leader
             read(4 + 2 * turn)
+            mesh.wait_ready(leader, not_pid=killed)  # two dead at once would be no majority
         assert got == [(i, i) for i in range(8)], "each row once and in order, whoever led"
         wanted = [(i,) for i in range(8)]
         eventually(lambda: client.query("SELECT qty FROM ha.copy ORDER BY qty").rows == wanted)

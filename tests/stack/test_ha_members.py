@@ -107,6 +107,19 @@ def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(nodes:
     eventually(lambda: [row[0] for row in client.query(stored).rows] == everything)
 
 
+def test_d10_a_write_waits_for_a_majority_that_comes_back(nodes: RunningMesh, client: Connection) -> None:
+    table = client.haStreamTable(11, NUMBERS, "waited", 1000)
+    table.append(numbers(1))
+    leader = client.getStreamingLeader(11)
+    with standing_still(nodes, *(n for n in NODES if n != leader)):
+        eventually(lambda: "no quorum" in client._nodes.ask(nodes.node_url(leader), "/v1/node")["groups"][0]["quorum"])
+        writes, connects = [table.submit(numbers(n)) for n in (2, 3)], table.appender.connects
+        eventually(lambda: table.appender.connects > connects)  # refused, and sent again
+        assert not any(write.done() for write in writes)
+    assert [write.result(60) for write in writes] == [1, 1]
+    assert of(table, client.getStreamingLeader(11)) == [1, 2, 3]
+
+
 def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(nodes: RunningMesh, client: Connection) -> None:
     """One follower stands still, and the leader is killed and held when it starts anew: until it goes on there is no majority to elect."""
     table = client.haStreamTable(11, NUMBERS, "elected", 1000)
