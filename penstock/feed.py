@@ -13,11 +13,15 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.bus import Admin, Batch, Reader
+from penstock.catalog.reader import CatalogReader
+from penstock.codec import schema_ids
 from penstock.errors import BusError
 from penstock.log import get
 
@@ -72,6 +76,11 @@ class Slice:
     def next(self) -> int:
         return self.batch.next_offset
 
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """See `schema_ids`."""
+        return schema_ids(self.batch.values)
+
 
 def slice_of(batch: Batch) -> Slice:
     return Slice(batch, sum(len(v) for v in batch.values if v is not None))
@@ -86,6 +95,13 @@ def slices_of(batch: Batch) -> list[Slice]:
 
 def _part(batch: Batch, a: int, b: int) -> Batch:
     return Batch(batch.topic, batch.partition, batch.offsets[a:b], batch.timestamps[a:b], batch.keys[a:b], batch.values[a:b])
+
+
+def _understood(catalog: CatalogReader, batches: list[Batch]) -> list[Slice]:
+    """The batches in slices, and the catalog at least as new as they are: who listens skips what is of no table that it knows."""
+    pieces = [piece for batch in batches for piece in slices_of(batch)]
+    catalog.know({schema_id for piece in pieces for schema_id in np.unique(piece.ids).tolist()})
+    return pieces
 
 
 class _Ring:
@@ -124,9 +140,9 @@ class _Ring:
 class Feed(threading.Thread):
     """Reads one topic from its end on, in a thread, for the listeners of one event loop."""
 
-    def __init__(self, bootstrap: str, topic: str, loop: asyncio.AbstractEventLoop, *, memory: int) -> None:
+    def __init__(self, bootstrap: str, catalog: CatalogReader, topic: str, loop: asyncio.AbstractEventLoop, *, memory: int) -> None:
         super().__init__(name=f"feed-{topic}", daemon=True)
-        self.topic = topic
+        self.catalog, self.topic = catalog, topic
         self._servers, self._loop, self._memory = bootstrap, loop, memory
         self._halt = threading.Event()
         self._lock = threading.Lock()
@@ -147,7 +163,7 @@ class Feed(threading.Thread):
                 while not self._halt.is_set():
                     batches = reader.read(5_000, 0.2)
                     if batches:
-                        pieces = [piece for batch in batches for piece in slices_of(batch)]
+                        pieces = _understood(self.catalog, batches)
                         with self._lock:
                             aged = [old for piece in pieces for old in self._rings[piece.partition].add(piece, self._bound)]
                         for old in aged:
@@ -201,7 +217,8 @@ class History:
 
     _threads = ThreadPoolExecutor(16, "history")
 
-    def __init__(self, bootstrap: str, topic: str, partition: int, offset: int) -> None:
+    def __init__(self, bootstrap: str, catalog: CatalogReader, topic: str, partition: int, offset: int) -> None:
+        self._catalog = catalog
         self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="feed-history", queue_bytes=_HISTORY_BYTES)
         self._lock = threading.Lock()
         self._closed = False
@@ -216,7 +233,7 @@ class History:
 
     def _read(self) -> list[Slice]:
         with self._lock:
-            return [] if self._closed else [s for b in self._reader.read(2_000, 1.0) for s in slices_of(b)]
+            return [] if self._closed else _understood(self._catalog, self._reader.read(2_000, 1.0))
 
     def close(self) -> None:
         """Ends behind a read that still runs, without waiting for it."""
@@ -256,7 +273,7 @@ class Listening:
         near = pieces is not None
         if pieces is None:
             if partition not in self._histories:
-                self._histories[partition] = History(self._bootstrap, self.feed.topic, partition, offset)
+                self._histories[partition] = History(self._bootstrap, self.feed.catalog, self.feed.topic, partition, offset)
             pieces = await self._histories[partition].read()
         elif partition in self._histories:
             self._histories.pop(partition).close()
@@ -276,8 +293,8 @@ class Listening:
 class Feeds:
     """The feeds of one event loop, one a topic."""
 
-    def __init__(self, bootstrap: str, *, memory: int) -> None:
-        self._bootstrap, self._memory = bootstrap, memory
+    def __init__(self, bootstrap: str, catalog: CatalogReader, *, memory: int) -> None:
+        self._bootstrap, self._catalog, self._memory = bootstrap, catalog, memory
         self._feeds: dict[str, Feed] = {}
         self._lock = asyncio.Lock()
 
@@ -287,7 +304,7 @@ class Feeds:
             feed = self._feeds.get(topic)
             if feed is None or feed.error is not None or feed.stopped:
                 loop = asyncio.get_running_loop()
-                feed = await loop.run_in_executor(None, lambda: Feed(self._bootstrap, topic, loop, memory=self._memory))
+                feed = await loop.run_in_executor(None, lambda: Feed(self._bootstrap, self._catalog, topic, loop, memory=self._memory))
                 feed.start()
                 self._feeds[topic] = feed
             return feed

@@ -77,6 +77,7 @@ class _Tail:
 
     def _take(self, batch: Batch, stop: int) -> None:
         ids = schema_ids(batch.values[:stop])
+        self._worker.catalog.know(np.unique(ids).tolist())
         cuts = (np.flatnonzero(np.diff(ids)) + 1).tolist() if stop else []
         for low, high in zip([0, *cuts], [*cuts, stop], strict=True):
             schema_id = int(ids[low]) if high > low else -1

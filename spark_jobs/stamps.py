@@ -21,7 +21,9 @@ _EXCHANGE, _EVENTS = schemas.BUILT_IN_IDS["exchange"], schemas.BUILT_IN_IDS["eve
 def stamps_of(worker: Worker, topic: str, values: Sequence[bytes | None]) -> Iterator[Stamp]:
     """Stamps of all records that have one; what cannot be read has none."""
     ids = schema_ids(values)
-    for schema_id in np.unique(ids).tolist():
+    known = np.unique(ids).tolist()
+    worker.catalog.know(known)
+    for schema_id in known:
         chosen = [values[i] for i in np.flatnonzero(ids == schema_id).tolist()]
         if schema_id == names.CONTROL_SCHEMA_ID or schema_id in (_EXCHANGE, _EVENTS):
             yield from _built_in(schema_id, chosen)

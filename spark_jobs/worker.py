@@ -1,7 +1,7 @@
 """What a Python worker process keeps between tasks: catalog, publisher, Redis, codecs. One per process, made by the first task.
 
 Redis is never waited for on the path of rows: reports go through a thread of their own, and what gets lost is reported again with the next
-snapshot. A table definition that has not arrived yet is waited for once per schema id and then again only after a while.
+snapshot.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,8 +29,6 @@ from penstock.sql.plan import StreamPlan
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
 
-#: how long a record may wait for its table's definition to arrive from the catalog
-SCHEMA_PATIENCE = 5.0
 _BARRIER_SECONDS = 3600
 _OPEN_SECONDS = 60
 _AGAIN_SECONDS = 1.0
@@ -59,20 +56,13 @@ class Worker:
         self._reports = ThreadPoolExecutor(1, "reports")
         self._codecs: dict[int, TableCodec] = {}
         self._targets: dict[int, TableCodec] = {}
-        self._unknown: dict[int, float] = {}
         self._plans: dict[str, StreamPlan] = {}
 
     def codec(self, schema_id: int) -> TableCodec | None:
-        """Decoder of records under *schema_id*; None when no table has it."""
+        """Decoder of records under *schema_id*; None when no table that the catalog knows has it."""
         found = self.catalog.catalog.schema(schema_id)
         if found is None:
-            if schema_id < names.FIRST_TABLE_SCHEMA_ID or self._unknown.get(schema_id, 0.0) > time.monotonic():
-                return None
-            self.await_catalog(lambda c: c.schema(schema_id) is not None or c.was_dropped(schema_id), SCHEMA_PATIENCE)
-            found = self.catalog.catalog.schema(schema_id)
-            if found is None:
-                self._unknown[schema_id] = time.monotonic() + 10 * SCHEMA_PATIENCE
-                return None
+            return None
         table = found[0]
         known = self._codecs.get(schema_id)
         if known is None or known.table is not table:

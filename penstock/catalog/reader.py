@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import structlog
 
 from penstock import names
-from penstock.bus import BEGINNING, Batch, Reader
+from penstock.bus import BEGINNING, Admin, Batch, Reader
 from penstock.catalog import entries
 from penstock.catalog.model import Entry
 from penstock.catalog.view import Catalog
@@ -17,6 +19,8 @@ from penstock.errors import BusError, SchemaError
 
 _log = structlog.get_logger("penstock.catalog")
 _PARTITION = (names.CATALOG, 0)
+#: how long a definition may take to arrive
+_SCHEMA_PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,26 @@ class CatalogReader:
     def catch_up(self, end: int, timeout: float = 10.0) -> Catalog:
         """Wait until the log is applied up to *end*, the offset at which it ended for somebody. Raises BusError: not in time."""
         return self.wait_for(lambda _: self._read >= end, timeout)
+
+    def know(self, schema_ids: Iterable[int]) -> None:
+        """Return once the definitions of records under *schema_ids* are here, so that none is skipped or refused for coming before its own.
+
+        Who writes a record has seen its definition in the log. So the log as it is now is enough, and what it does not define is nobody's.
+        While Kafka cannot say where that ends, definitions are given some seconds to come.
+        """
+        missing = [i for i in schema_ids if self.catalog.undecided(i)]
+        if not missing:
+            return
+        try:
+            self.catch_up(self._admin.end_offsets([_PARTITION], committed=True)[_PARTITION], _SCHEMA_PATIENCE)
+        except BusError as error:
+            _log.warning("definitions are waited for", schema_ids=missing, error=str(error))
+            with contextlib.suppress(BusError):
+                self.wait_for(lambda catalog: not any(map(catalog.undecided, missing)), _SCHEMA_PATIENCE)
+
+    @cached_property
+    def _admin(self) -> Admin:
+        return Admin(self._bootstrap, client_id=self._client_id, timeout=_SCHEMA_PATIENCE)
 
     def close(self) -> None:
         self._stop.set()

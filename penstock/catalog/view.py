@@ -296,6 +296,10 @@ class Catalog:
         """Whether *schema_id* was given out once and its table is gone: its records are skipped, not dead-lettered."""
         return FIRST_TABLE_SCHEMA_ID <= schema_id < self.next_id and schema_id not in self._versions
 
+    def undecided(self, schema_id: int) -> bool:
+        """Whether *schema_id* may be of a table whose definition is not here yet."""
+        return schema_id >= FIRST_TABLE_SCHEMA_ID and schema_id not in self._versions and not self.was_dropped(schema_id)
+
 
 def _lean_lower(name: str) -> str:
     """Lower case, sharing the string itself when it is lower case already."""

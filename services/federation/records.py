@@ -9,7 +9,7 @@ import polars as pl
 
 from penstock import names
 from penstock.catalog.model import Table
-from penstock.codec import TableCodec, schema_ids
+from penstock.codec import TableCodec
 from penstock.errors import SchemaError
 from penstock.feed import Slice
 from penstock.records import ControlRecord, decode
@@ -33,7 +33,7 @@ def found_in(piece: Slice, table: Table) -> Found:
 
 
 def _decode(piece: Slice, table: Table) -> Found:
-    values, ids = piece.batch.values, schema_ids(piece.batch.values)
+    values, ids = piece.batch.values, piece.ids
     frames, stamps = [], []
     for schema_id in table.schema_ids:
         place = np.flatnonzero(ids == schema_id).astype(np.uint32)

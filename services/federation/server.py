@@ -114,7 +114,7 @@ class Doorway:
         """*born*: whether rows made a child table of this name known, by the supertable's id. Blocks."""
         self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
         self._information, self._born = information, born
-        self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
+        self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
         self._access = Access(lambda: catalog.catalog, settings.user)

@@ -93,7 +93,7 @@ class Push:
         self._app = self._make_app()
 
     def _history(self, partition: int, offset: int) -> History:
-        return History(self._settings.kafka_bootstrap, names.EVENTS, partition, offset)
+        return History(self._settings.kafka_bootstrap, self._catalog, names.EVENTS, partition, offset)
 
     def _make_app(self) -> Any:
         settings = self._settings

@@ -50,7 +50,7 @@ class Hub:
 
     def __init__(self, settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
         self._settings, self._catalog = settings, catalog
-        self._feeds = Feeds(settings.kafka_bootstrap, memory=settings.feed_bytes)
+        self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
         self._clock = SystemClock()
         self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, self._clock)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from penstock.catalog.model import Table
-from penstock.codec import TableCodec, schema_ids
+from penstock.codec import TableCodec
 from penstock.cursor import Cursor
 from penstock.errors import SchemaError
 from penstock.feed import Slice
@@ -85,7 +85,7 @@ def _text(rows: pl.DataFrame) -> str:
 
 def _decode(piece: Slice, table: Table) -> _Rows:
     """Rows of *table* in a slice, as clients get them."""
-    values, ids = piece.batch.values, schema_ids(piece.batch.values)
+    values, ids = piece.batch.values, piece.ids
     frames, stamps = [], []
     for schema_id, indexes in _runs(ids, np.flatnonzero(np.isin(ids, table.schema_ids))):
         decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])

@@ -6,7 +6,6 @@ used is a dead letter and the next one goes on. Flushing works beside the readin
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 import time
@@ -43,8 +42,6 @@ from services.store.tail import Frozen, Tail
 
 log = get(__name__)
 
-#: how long a record may wait for its table's definition to arrive from the catalog
-SCHEMA_PATIENCE = 5.0
 #: how often latest rows go to Redis
 LATEST_SECONDS = 0.5
 _READER = "store"
@@ -159,6 +156,7 @@ class Intake(threading.Thread):
         """Append one partition's records to its tail, whole and in order."""
         tail = self._shelf.open(batch.topic, batch.partition)
         ids = schema_ids(batch.values)
+        self._catalog.know(np.unique(ids).tolist())
         frames: dict[int, list[pl.DataFrame]] = {}
         deletes: list[RangeDelete] = []
         after: list[Callable[[], None]] = []
@@ -228,9 +226,6 @@ class Intake(threading.Thread):
 
     def _codec(self, schema_id: int) -> TableCodec | None:
         found = self._catalog.catalog.schema(schema_id)
-        if found is None and schema_id >= names.FIRST_TABLE_SCHEMA_ID and not self._catalog.catalog.was_dropped(schema_id):
-            with contextlib.suppress(BusError):
-                found = self._catalog.wait_for(lambda c: c.schema(schema_id) is not None, SCHEMA_PATIENCE).schema(schema_id)
         if found is None:
             return None
         codec = self._codecs.get(schema_id)

@@ -93,6 +93,7 @@ class ScanLane(Lane):
         first, last = int(records.offsets[0]), int(records.offsets[-1])
         parts: dict[int, list[_Part]] = {}
         tables: dict[int, Table] = {}
+        self.worker.catalog.know(set(ids))
         for schema_id, index in _by_schema(ids):
             codec = self.worker.codec(schema_id)
             if codec is None:

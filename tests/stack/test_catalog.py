@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -143,6 +144,28 @@ def test_records_of_a_lower_epoch_or_of_no_sense_are_dropped(gateways: Gateways)
         zombie.publish(names.CATALOG, None, key=b"what/is this", partition=0).result(20)
     seen = gateways.reader()
     assert seen.wait_for(revision + 2).databases() == writer.catalog.databases()
+
+
+def test_definitions_of_records_are_there_before_the_records_are_used(gateways: Gateways) -> None:
+    writer, reader = gateways.writer(), gateways.reader()
+    assert writer.lead()
+    late = threading.Event()
+    reader.listen(lambda _: late.wait(60))  # the thread that follows the log stands still in here
+    commit(writer, changes.create_database(writer.catalog, writer.new_id, "power"))
+    eventually(lambda: reader.catalog.database("power"))
+    commit(writer, changes.create_table(writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)))
+    made = writer.catalog.table("power", "meters")
+    assert made is not None and reader.catalog.schema(made.schema_id) is None
+    with ThreadPoolExecutor(1) as pool:
+        known = pool.submit(reader.know, [made.schema_id, names.CONTROL_SCHEMA_ID, -1])
+        with pytest.raises(TimeoutError):
+            known.result(0.2)
+        late.set()
+        known.result(60)
+    assert reader.catalog.schema(made.schema_id) is not None
+    nobodys = made.schema_id + 1_000_000
+    reader.know([nobodys])  # the log decides: it is not waited for
+    assert reader.catalog.schema(nobodys) is None
 
 
 def test_waiting_has_an_end_and_a_failed_listener_does_not_stop_the_rest(gateways: Gateways) -> None:
