@@ -67,7 +67,12 @@ def throughput(bootstrap: str, topic: str, schema: str, per_trigger: int, scratc
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     }  # fmt: skip
     session = _session(scratch, options, str(cores))
-    fetch = {"kafka.fetch.max.wait.ms": "5", "kafka.max.partition.fetch.bytes": "16000000", "kafka.fetch.max.bytes": "64000000"}
+    fetch = {
+        "kafka.fetch.max.wait.ms": "5",
+        "kafka.max.partition.fetch.bytes": "16000000",
+        "kafka.fetch.max.bytes": "64000000",
+        "kafka.max.poll.records": "2000",
+    }
     start = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(per_trigger)}
     rows = _source(session, bootstrap, topic, fetch | start).select(from_avro("value", schema).alias("r")).select("r.*")
     windows = rows.withWatermark("ts", "0 seconds").groupBy(F.window("ts", "10 seconds"), "tbname")

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.codec import schema_ids
+
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
 _OFFSET = (1 << OFFSET_BITS) - 1
@@ -23,29 +25,31 @@ _OFFSET = (1 << OFFSET_BITS) - 1
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one topic-partition in offset order; `timestamps` are append times in milliseconds."""
+    """Records of one topic-partition in offset order; `timestamps` are append times in milliseconds, `ids` see `schema_ids`."""
 
     topic: str
     partition: int
     offsets: npt.NDArray[np.int64]
     timestamps: npt.NDArray[np.int64]
     values: list[bytes | None]
+    ids: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def slice(self, start: int, stop: int) -> Records:
-        return Records(self.topic, self.partition, self.offsets[start:stop], self.timestamps[start:stop], self.values[start:stop])
+        part = slice(start, stop)
+        return Records(self.topic, self.partition, self.offsets[part], self.timestamps[part], self.values[part], self.ids[part])
 
     def chosen(self, places: Sequence[int]) -> Records:
         at = np.asarray(places, np.int64)
-        return Records(self.topic, self.partition, self.offsets[at], self.timestamps[at], [self.values[i] for i in places])
+        return Records(self.topic, self.partition, self.offsets[at], self.timestamps[at], [self.values[i] for i in places], self.ids[at])
 
 
 def joined(parts: Sequence[Records]) -> Records:
     """*parts*, of one topic-partition, as one."""
-    offsets, times = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "timestamps"))
-    return Records(parts[0].topic, parts[0].partition, offsets, times, [value for p in parts for value in p.values])
+    offsets, times, ids = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "timestamps", "ids"))
+    return Records(parts[0].topic, parts[0].partition, offsets, times, [value for p in parts for value in p.values], ids)
 
 
 class Inbox:
@@ -113,7 +117,7 @@ class Inbox:
         return given - taken >= self._max_records or given_bytes - taken_bytes >= self._max_bytes
 
 
-_EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [])
+_EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.empty(0, np.int64))
 
 
 def _without_fillers(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -128,4 +132,5 @@ def _records(topic: str, batches: list[pa.RecordBatch]) -> Records:
         return _EMPTY
     batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     places, times = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(2))
-    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, batch.column(2).to_pylist())
+    values = batch.column(2)
+    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values.to_pylist(), schema_ids(values))

@@ -157,6 +157,7 @@ class SparkSessions:
                 "kafka.fetch.max.wait.ms": "5",
                 "kafka.max.partition.fetch.bytes": str(16 << 20),
                 "kafka.fetch.max.bytes": str(64 << 20),
+                "kafka.max.poll.records": "2000",
                 "maxOffsetsPerTrigger": "2000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()

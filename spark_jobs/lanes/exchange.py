@@ -147,7 +147,7 @@ class ExchangeLane(Lane):
         self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
 
-    def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+    def data_unit(self, records: Records) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
         followed: dict[int, str] = {}
         for i in range(len(records)):

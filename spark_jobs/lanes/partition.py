@@ -90,7 +90,7 @@ class Lane(ABC):
     # -- what scans and exchange lanes do differently ---------------------------------------------------------------------
 
     @abstractmethod
-    def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+    def data_unit(self, records: Records) -> None:
         """Work on a run of data records."""
 
     @abstractmethod
@@ -156,14 +156,12 @@ class Lane(ABC):
             return
         if int(records.offsets[0]) > self.next:
             self._fill_gap(int(records.offsets[0]))
-        found = schema_ids(records.values)
-        controls, ids = np.flatnonzero(found == names.CONTROL_SCHEMA_ID).tolist(), found.tolist()
         at = 0
-        for control in [*controls, len(records)]:
+        for control in [*np.flatnonzero(records.ids == names.CONTROL_SCHEMA_ID).tolist(), len(records)]:
             while at < control:
-                at = self._run(records, ids, at, control)
+                at = self._run(records, at, control)
             if control < len(records):
-                at = self._run(records, ids, control, control + 1)
+                at = self._run(records, control, control + 1)
         self.outbox.check()
 
     def _beginning(self, first: int) -> int:
@@ -172,7 +170,7 @@ class Lane(ABC):
             return 0
         return min(first, self.worker.admin.start_offsets([(self.topic, self.partition)])[self.topic, self.partition])
 
-    def _run(self, records: Records, ids: Sequence[int], start: int, stop: int) -> int:
+    def _run(self, records: Records, start: int, stop: int) -> int:
         """Work on one unit that begins at *start* and ends at *stop* or before; returns where it ended."""
         first = int(records.offsets[start])
         last = self._replay.limit(first, int(records.offsets[stop - 1]))
@@ -180,21 +178,22 @@ class Lane(ABC):
         last = first if self._poison.alone(first, bound=bound) else self._poison.limit(first, last, bound=bound)
         end = max(int(np.searchsorted(records.offsets, last, side="right")), start + 1)
         unit, last = records.slice(start, end), int(records.offsets[end - 1])
+        is_control = bool(unit.ids[0] == names.CONTROL_SCHEMA_ID)
         if self._poison.given_up(first):
             self.bury(unit, 0, "E_POISON", "the operator died three times at this record")
-            if ids[start] == names.CONTROL_SCHEMA_ID:
+            if is_control:
                 self._abandon(unit)
             self._advance(unit)
             self.snapshot()
             return end
-        if ids[start] == names.CONTROL_SCHEMA_ID:
+        if is_control:
             self.settle()
         with self.at_work(first, last):
             self.worker.failpoints.scan(unit.values)
-            if ids[start] == names.CONTROL_SCHEMA_ID:
+            if is_control:
                 self._control_unit(first, unit)
             else:
-                self.data_unit(unit, ids[start:end])
+                self.data_unit(unit)
             if self._replay:
                 self.worker.failpoints.reach("mid_replay")
         self._advance(unit)
@@ -250,7 +249,9 @@ class Lane(ABC):
                     if stop:
                         # what the log has no record for (a transaction's marker) is no gap
                         self.next = int(batch.offsets[0])
-                        self.feed(Records(self.topic, self.partition, batch.offsets[:stop], batch.timestamps[:stop], batch.values[:stop]))
+                        values = batch.values[:stop]
+                        times = batch.timestamps[:stop]
+                        self.feed(Records(self.topic, self.partition, batch.offsets[:stop], times, values, schema_ids(values)))
                     if stop < len(batch):
                         self.next = until
         if self.next < until:

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from penstock import names, traces
 from penstock.catalog.model import Table
-from penstock.codec import Decoded, schema_ids
+from penstock.codec import Decoded
 from penstock.errors import StateError
 from penstock.partition import partition as place
 from penstock.partition import partition_of
@@ -58,15 +59,15 @@ class ScanLane(Lane):
 
     # -- data -------------------------------------------------------------------------------------------------------------
 
-    def data_unit(self, records: Records, ids: Sequence[int]) -> None:
+    def data_unit(self, records: Records) -> None:
         read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
-        unasked = {schema_id for schema_id in set(ids) if self._unasked(schema_id, read)}
+        unasked = [schema_id for schema_id in _distinct(records.ids) if self._unasked(schema_id, read)]
         if unasked and not self.suspicious(int(records.offsets[0])):
-            self._unread.append(records.chosen([i for i, schema_id in enumerate(ids) if schema_id in unasked]))
-            kept = [i for i, schema_id in enumerate(ids) if schema_id not in unasked]
-            records, ids = records.chosen(kept), [ids[i] for i in kept]
+            put_off = np.isin(records.ids, unasked)
+            self._unread.append(records.chosen(np.flatnonzero(put_off).tolist()))
+            records = records.chosen(np.flatnonzero(~put_off).tolist())
         if len(records):
-            self._work(records, ids)
+            self._work(records)
 
     def _unasked(self, schema_id: int, read: set[int]) -> bool:
         """Whether records under *schema_id* are of a table that is known and none of *read*."""
@@ -87,14 +88,16 @@ class ScanLane(Lane):
             records, self._unread = joined(self._unread), []
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
                 self.worker.failpoints.reach("mid_settle")
-                self._work(records, schema_ids(records.values).tolist())
+                self._work(records)
 
-    def _work(self, records: Records, ids: Sequence[int]) -> None:
+    def _work(self, records: Records) -> None:
         first, last = int(records.offsets[0]), int(records.offsets[-1])
         parts: dict[int, list[_Part]] = {}
         tables: dict[int, Table] = {}
-        self.worker.catalog.know(set(ids))
-        for schema_id, index in _by_schema(ids):
+        distinct = _distinct(records.ids)
+        self.worker.catalog.know(distinct)
+        for schema_id in distinct:
+            index: Sequence[int] = range(len(records)) if len(distinct) == 1 else np.flatnonzero(records.ids == schema_id).tolist()
             codec = self.worker.codec(schema_id)
             if codec is None:
                 if self.worker.catalog.catalog.was_dropped(schema_id):
@@ -316,10 +319,10 @@ def _newest_trace(parts: Sequence[_Part]) -> str | None:
     return max(found)[1] if found else None
 
 
-def _by_schema(ids: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
-    """Schema ids in order of first appearance, each with the places of its records."""
-    array = np.asarray(ids)
-    if (array == array[0]).all():
-        return [(int(array[0]), range(len(array)))]
-    distinct, first = np.unique(array, return_index=True)
-    return [(int(s), np.flatnonzero(array == s).tolist()) for s in distinct[np.argsort(first)]]
+def _distinct(ids: npt.NDArray[np.int64]) -> list[int]:
+    """Those that there are, in order of first appearance."""
+    if (ids == ids[0]).all():
+        return [int(ids[0])]
+    distinct, first = np.unique(ids, return_index=True)
+    found: list[int] = distinct[np.argsort(first)].tolist()
+    return found
