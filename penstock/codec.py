@@ -82,30 +82,31 @@ class Decoded:
         return self._records()
 
 
-def schema_ids(values: Sequence[bytes | None] | pa.BinaryArray) -> _Ints:
-    """Schema id of each record value; -1 where there is no Confluent frame. Of many, an Arrow array takes a tenth of the time."""
-    if isinstance(values, pa.BinaryArray):
-        return _ids_in(values)
+def schema_ids(values: Sequence[bytes | None], array: pa.BinaryArray | None = None) -> _Ints:
+    """Schema id of each record value; -1 where there is no Confluent frame. *array*: the same values, quicker when many."""
     if len(values) <= _FEW:  # what comes one by one: numpy's fixed costs would be ten times the work
         return np.array([int.from_bytes(v[1:5], "big") if v is not None and len(v) >= 5 and not v[0] else -1 for v in values], np.int64)
-    heads = [v[:5] if v is not None and len(v) >= 5 else b"\xff\0\0\0\0" for v in values]
-    frames = np.frombuffer(b"".join(heads), dtype=np.uint8).reshape(-1, 5)
+    frames = None if array is None else _frames_in(array)
+    if frames is None:
+        heads = [v[:5] if v is not None and len(v) >= 5 else b"\xff\0\0\0\0" for v in values]
+        frames = np.frombuffer(b"".join(heads), dtype=np.uint8).reshape(-1, 5)
     ids = np.ascontiguousarray(frames[:, 1:]).view(">u4").astype(np.int64).reshape(-1)
     return np.where(frames[:, 0] == 0, ids, -1)
 
 
-def _ids_in(values: pa.BinaryArray) -> _Ints:
+def _frames_in(values: pa.BinaryArray) -> npt.NDArray[np.uint8] | None:
+    """The first five bytes of each value, beginning with 255 where there are not so many; None: there are none at all."""
     _, ends, data = values.buffers()
     octets = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    if len(values) <= _FEW or len(octets) < _FRAME:
-        return schema_ids(values.to_pylist())
+    if len(octets) < _FRAME:
+        return None
     bounds = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
     framed = np.diff(bounds) >= _FRAME
     if values.null_count:
         framed &= values.is_valid().to_numpy(zero_copy_only=False)
-    heads = octets[np.where(framed, bounds[:-1], 0)[:, None] + np.arange(_FRAME)]
-    ids = np.ascontiguousarray(heads[:, 1:]).view(">u4").astype(np.int64).reshape(-1)
-    return np.where(framed & (heads[:, 0] == 0), ids, -1)
+    frames = octets[np.where(framed, bounds[:-1], 0)[:, None] + np.arange(_FRAME)]
+    frames[~framed, 0] = 255
+    return frames
 
 
 def frame_of(schema_id: int) -> bytes:

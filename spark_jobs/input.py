@@ -132,5 +132,6 @@ def _records(topic: str, batches: list[pa.RecordBatch]) -> Records:
         return _EMPTY
     batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     places, times = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(2))
-    values = batch.column(2)
-    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values.to_pylist(), schema_ids(values))
+    column = batch.column(2)
+    values = column.to_pylist()
+    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values, schema_ids(values, column))

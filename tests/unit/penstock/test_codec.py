@@ -311,7 +311,7 @@ def test_odd_names_are_spelled_in_hex_on_the_wire() -> None:
 @given(st.lists(st.none() | st.binary(max_size=8) | st.binary(max_size=4).map(lambda b: b"\0\0\0" + b), max_size=30), st.integers(0, 9))
 def test_schema_ids_of_an_arrow_array_are_those_of_its_values(values: list[bytes | None], start: int) -> None:
     array = pa.array(values, pa.binary()).slice(start)
-    assert schema_ids(array).tolist() == [i for one in values[start:] for i in schema_ids([one]).tolist()]
+    assert schema_ids(values[start:], array).tolist() == [i for one in values[start:] for i in schema_ids([one]).tolist()]
 
 
 def test_schema_ids_and_arrow_input() -> None:
