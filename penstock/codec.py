@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -193,21 +193,22 @@ class TableCodec:
         self._read(items, 0, batches, bad)
         if not batches:
             batches.append((0, pa.RecordBatch.from_pylist([], schema=self._batch_schema)))
-        rows, records, _ = self._conform(batches[0][1], batches[0][0], 0, bad)
-        if len(batches) > 1:
-            parts, step = [], 0
-            for start, batch in batches:
-                *frames, step = self._conform(batch, start, step, bad)
-                parts.append(frames)
-            rows, records = pl.concat([p[0] for p in parts]), pl.concat([p[1] for p in parts])
-        if bad:
-            bad = sorted({index: reason for index, reason in reversed(bad)}.items())
-            gone = pl.Series([index for index, _ in bad], dtype=pl.UInt32).implode()
-            rows, records = rows.filter(~pl.col("_record").is_in(gone)), records.filter(~pl.col("_record").is_in(gone))
+        frames, step = [], 0
+        for start, batch in batches:
+            frame, step = self._conform(batch, start, step, bad)
+            frames.append(frame)
+        bad = sorted({index: reason for index, reason in reversed(bad)}.items())
+
+        def good(parts: list[pl.DataFrame]) -> pl.DataFrame:
+            whole = parts[0] if len(parts) == 1 else pl.concat(parts)
+            return whole.filter(~pl.col("_record").is_in([index for index, _ in bad])) if bad else whole
+
         stamps: list[tuple[int, str, int, int]] = []
-        if records["producer"].null_count() < records.height:
-            stamps = records.filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal").rows()
-        return Decoded(rows, bad, stamps, records["trace"].null_count() < records.height, lambda: records)
+        # few ask for the records themselves
+        records = cache(lambda: good([_records(batch, start) for start, batch in batches]))
+        if _any(batches, "producer"):
+            stamps = records().filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal").rows()
+        return Decoded(good(frames), bad, stamps, _any(batches, "trace"), records)
 
     def _read(self, items: list[bytes | None], start: int, out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]) -> None:
         """Decode *items*, halving them around the ones that cannot be."""
@@ -229,7 +230,7 @@ class TableCodec:
     def _deserialize(self, items: list[bytes | None]) -> pa.RecordBatch:
         if self._fast:
             batch = pyruhvro.deserialize_array(items, self._wire_json)
-            if bool(np.any(batch.column(1).to_numpy().view(">u4") != self.schema_id)) or batch.column(0).true_count:
+            if (batch.column(1).to_numpy().view(">u4") != self.schema_id).any() or batch.column(0).true_count:
                 raise ValueError("another schema id")
             batch.validate(full=True)  # pyruhvro does not check UTF-8
             return batch
@@ -241,16 +242,15 @@ class TableCodec:
             records.append(fastavro.schemaless_reader(io.BytesIO(item[5:]), self._reference, None))
         return pa.RecordBatch.from_pylist(records, schema=self._batch_schema)
 
-    def _conform(self, batch: pa.RecordBatch, start: int, step: int, bad: list[tuple[int, str]]) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-        """(rows, records, next write number) of *batch* in the newest version's layout; adds to *bad* what does not fit.
+    def _conform(self, batch: pa.RecordBatch, start: int, step: int, bad: list[tuple[int, str]]) -> tuple[pl.DataFrame, int]:
+        """(rows, next write number) of *batch* in the newest version's layout; adds to *bad* what does not fit.
 
         Arrow all the way and one hand-over to polars: for a single record every polars call would cost more than the decoding.
         """
         lists = batch.column("rows")
-        counts = np.diff(lists.offsets.to_numpy())
+        counts = _counts(lists)
         children = lists.flatten().flatten()
-        index = np.arange(start, start + len(counts), dtype=np.uint32)
-        record = np.repeat(index, counts)
+        record = np.repeat(np.arange(start, start + len(counts), dtype=np.uint32), counts)
         writes, step, wrong = _write_numbers(batch.column("writes"), counts, step)
         bad += [(start + int(i), "writes does not add up to the number of rows") for i in wrong]
         failed: _Failed = []
@@ -263,9 +263,7 @@ class TableCodec:
             columns.append(pa.nulls(len(record), target) if source is None else _conform_column(children[source], column, target, failed))
         for name, mask in failed:
             bad += [(int(i), f"value out of range in {name}") for i in np.unique(record[mask])]
-        rows = pl.DataFrame(pa.RecordBatch.from_arrays(columns, names))
-        meta = [pa.array(index), pa.array(counts.astype(np.uint32)), *(batch.column(name) for name in _META)]
-        return rows, pl.DataFrame(pa.RecordBatch.from_arrays(meta, ["_record", "rows", *_META])), step
+        return pl.DataFrame(pa.RecordBatch.from_arrays(columns, names)), step
 
     # ---------------------------------------------------------------- encode
 
@@ -296,7 +294,7 @@ class TableCodec:
         if rows.height == 1:
             place = partition(rows.item(0, "tbname"), partitions)
             return [(place, value) for value in self._encode(rows, _ONE, writes, meta, max_bytes)[0]]
-        numbers = partition_of(rows["tbname"], partitions).to_numpy().astype(np.int64)
+        numbers = partition_of(rows.get_column("tbname"), partitions).to_numpy().astype(np.int64)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
         if writes is not None:
@@ -399,7 +397,7 @@ class TableCodec:
                 fields.append(pa.array(np.zeros(rows.height, dtype=np.int64)) if wanted == "_op" else pa.nulls(rows.height, field.type))
                 fixed += 1
                 continue
-            fields.append(_to_wire(rows[name], field.type))
+            fields.append(_to_wire(rows.get_column(name), field.type))
             fixed += 22 if pa.types.is_decimal(field.type) else 11
         if any(fields[i].null_count for i in (0, 1)):
             raise SchemaError(f"a row of table {self.table.name} has no table name or no time", code="E_NULL_TIME")
@@ -480,6 +478,26 @@ def _sources(table: Table, version: TableVersion) -> list[tuple[Column, int | No
     return found
 
 
+def _counts(lists: pa.ListArray) -> npt.NDArray[np.int32]:
+    """How many items each of *lists* has."""
+    offsets = lists.offsets.to_numpy()
+    counts: npt.NDArray[np.int32] = offsets[1:] - offsets[:-1]
+    return counts
+
+
+def _records(batch: pa.RecordBatch, start: int) -> pl.DataFrame:
+    """`Decoded.records` of a batch whose first record is the *start*-th."""
+    counts = _counts(batch.column("rows"))
+    index = np.arange(start, start + len(counts), dtype=np.uint32)
+    meta = [pa.array(index), pa.array(counts.astype(np.uint32)), *(batch.column(name) for name in _META)]
+    return pl.DataFrame(pa.RecordBatch.from_arrays(meta, ["_record", "rows", *_META]))
+
+
+def _any(batches: Sequence[tuple[int, pa.RecordBatch]], name: str) -> bool:
+    """Whether any record has a *name*."""
+    return any(batch.column(name).null_count < batch.num_rows for _, batch in batches)
+
+
 def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: _Failed) -> pa.Array:
     """*array* as *target*; marks as failed the values that do not fit."""
     if array.type == target:
@@ -515,17 +533,15 @@ def _check_length(array: pa.Array, length: pa.Array, low: int, high: int, name: 
 
 
 def _to_wire(series: pl.Series, kind: pa.DataType) -> pa.Array:
-    if series.dtype == pl.UInt64:
-        series = series.reinterpret(signed=True)
     array = series.to_arrow(compat_level=pl.CompatLevel.oldest())
+    if array.type == pa.uint64():
+        array = array.view(pa.int64())
     return array if array.type == kind else array.cast(kind)
 
 
-def _write_numbers(lists: pa.ListArray, counts: _Ints, step: int) -> tuple[npt.NDArray[np.uint32], int, _Ints]:
+def _write_numbers(lists: pa.ListArray, counts: npt.NDArray[np.integer], step: int) -> tuple[npt.NDArray[np.uint32], int, _Ints]:
     """(number of the write of each row, from *step* on; the next number; records whose counts do not add up)."""
-    sizes = np.diff(lists.offsets.to_numpy())
-    values = lists.flatten().to_numpy()
-    n = len(counts)
+    sizes, values, n = _counts(lists), lists.flatten().to_numpy(), len(counts)
     if not len(values):
         return np.repeat(np.arange(step, step + n, dtype=np.uint32), counts), step + n, np.empty(0, dtype=np.int64)
     owner = np.repeat(np.arange(n), sizes)

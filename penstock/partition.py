@@ -15,7 +15,7 @@ import pyarrow as pa
 
 _SEED, _M, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFF_FFFF
 #: below this many names a cached lookup beats the numpy version
-_FEW = 48
+_FEW = 256
 
 _Words = npt.NDArray[np.uint32]
 
@@ -51,7 +51,7 @@ def partition_of(names: pl.Series | pa.Array | pa.ChunkedArray, partitions: int)
     if partitions == 1:
         return pl.Series("partition", np.zeros(len(names), dtype=np.uint32))
     if len(names) <= _FEW:
-        return pl.Series("partition", [_positive(n) % partitions for n in names], dtype=pl.UInt32)
+        return pl.Series("partition", [_positive(n) % partitions for n in names.to_list()], dtype=pl.UInt32)
     return pl.Series("partition", (_murmur2_many(names) & 0x7FFF_FFFF) % np.uint32(partitions))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
+from penstock.windows import columnwise
 from penstock.windows.groups import TABLES, Groups, OneChild
 from penstock.windows.kernel import DELETE, EARLIEST, LATEST, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
@@ -59,7 +60,7 @@ class FilterKernel:
             passed = made.get_column("_pass")
             if not passed.any():
                 return Emission(failed=failed)
-            return self._publish(made if passed.all() else made.filter(passed), failed)
+            return self._publish(made if passed.all() else columnwise.kept(made, passed), failed)
         rows = rows.with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
         removed = pl.col("_op") == DELETE
@@ -108,7 +109,7 @@ class FilterKernel:
         numbers = self._groups.numbers(made)
         result = self._results.changes(made.hstack([pl.Series("_g", numbers, dtype=pl.Int64)]))
         rows = result.rows
-        if rows.height > 1 and rows.select(pl.struct(self._target_identity).is_duplicated().any()).item():
+        if columnwise.repeats(rows, self._target_identity):
             rows = rows.unique(self._target_identity, keep="last", maintain_order=True)
         if result.failed is not None:
             failed = result.failed if failed is None else pl.concat([failed, result.failed], how="diagonal")

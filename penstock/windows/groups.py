@@ -18,13 +18,14 @@ import polars as pl
 from penstock import names
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
+from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
 from penstock.windows.scope import Scope
 
 Numbers = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 #: below this many rows a lookup by name beats hashing a column: polars would hand that to its thread pool
-_FEW, _FEW_KEPT = 16, 1 << 16
+_FEW, _FEW_KEPT = 2048, 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
@@ -167,7 +168,7 @@ class OneChild:
             fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
             self._wanted = np.concatenate([self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()])
         mask = self._wanted.take(tables)
-        return rows.filter(pl.Series(mask)), tables[mask]
+        return columnwise.kept(rows, mask), tables[mask]
 
 
 class Groups:
@@ -259,9 +260,7 @@ class Groups:
                 self._about = self._about.rechunk()
             self._lines[fresh] = np.arange(base, base + len(fresh))
             found = self._lines.take(numbers)
-        if len(found) == 1:
-            return self._about.slice(int(found[0]), 1)
-        return self._about[found]
+        return columnwise.picked(self._about, found)
 
     def about(self) -> pl.DataFrame:
         """`targets` of all groups in order of number."""
@@ -275,7 +274,7 @@ class Groups:
         """`_k0…` of each group."""
         if self._by_table:
             return TABLES.names(self._tables[numbers]).alias("_k0").to_frame()
-        return self._index.keys[numbers] if self.columns else pl.DataFrame({"_one": np.zeros(len(numbers), np.int64)})
+        return columnwise.picked(self._index.keys, numbers) if self.columns else pl.DataFrame({"_one": np.zeros(len(numbers), np.int64)})
 
     def _describe(self, keys: pl.DataFrame) -> pl.DataFrame:
         stable = self.plan.target.table

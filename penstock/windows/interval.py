@@ -22,6 +22,7 @@ import polars as pl
 
 from penstock.errors import StateError
 from penstock.sql.plan import Interval, StreamPlan
+from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
@@ -65,7 +66,7 @@ class IntervalKernel:
         self._aggregates = Aggregates(scope)
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups)
-        self._where = scope.over_rows(plan.where).expr if plan.where else None
+        self._where = Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
         self._child = OneChild(plan.source.child) if plan.source.child is not None else None
         self._expressions = Projection([*self._groups.expressions, *self._aggregates.argument_expressions()])
         self._slots = Slots(self._aggregates)
@@ -83,7 +84,7 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
             return Emission()
-        removed = rows.get_column("_op") == DELETE
+        removed = pl.Series(rows.get_column("_op").to_numpy() == DELETE)
         if not removed.any():
             return self._count(rows)
         emission = self._count(rows.filter(~removed))
@@ -121,7 +122,7 @@ class IntervalKernel:
             self._remember(owners[lost], indexes[lost], made.get_column("_step").to_numpy()[positions[lost]], rows)
         slots = self._slots.locate(owners, indexes, stops)
         touched = self._slots.touched(slots, closed_only=not self._at_once)
-        self._slots.add(slots, made if whole else made[positions])
+        self._slots.add(slots, made if whole else columnwise.picked(made, positions))
         closing = self._slots.oldest.take(groups) < now
         due = np.unique(groups[closing]) if closing.any() else np.empty(0, np.int64)
         rows_out, more = self._publish(touched, due)
@@ -188,9 +189,9 @@ class IntervalKernel:
         if self._where is not None:
             rows = rows.hstack([pl.Series("_tab", tables)])
             try:
-                rows = rows.filter(self._where)
+                rows = columnwise.kept(rows, *self._where.columns(rows))
             except FAILURES:
-                rows, refused = evaluate(rows, Projection([self._where.alias("_pass")]))
+                rows, refused = evaluate(rows, self._where)
                 rows = rows.filter(pl.col("_pass")).drop("_pass")
         if not rows.height:
             return rows, tables[:0], refused

@@ -17,7 +17,7 @@ def complete(rows: pl.DataFrame, history: History | None, identity: Sequence[str
 
     NULLs among *columns* take the value that the row of the same *identity* had before: earlier in *rows*, or in *history*.
     """
-    if not (rows.get_column("_op") == MERGE).any():
+    if not (rows.get_column("_op").to_numpy() == MERGE).any():
         return rows
     partial = pl.col("_op") == MERGE
     keys = list(identity)

@@ -21,6 +21,9 @@ from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.windows import columnwise
+from penstock.windows.groups import TABLES
+from penstock.windows.steps import grown
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender
@@ -31,6 +34,7 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
+_NONE = np.empty(0, np.bool_)
 #: how long the catalog may be behind the topic that it names
 _CATALOG_PATIENCE = 20.0
 
@@ -50,7 +54,8 @@ class ScanLane(Lane):
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         self._histories: dict[int, TableHistory] = {}
-        self._right: dict[int, set[str]] = {}
+        #: of each table, which child tables are known to belong here, by their number in `TABLES`
+        self._right: dict[int, npt.NDArray[np.bool_]] = {}
         self._unread: list[Records] = []
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
@@ -156,21 +161,23 @@ class ScanLane(Lane):
         """Rows whose tables belong to this partition; others are dead letters."""
         if table.partitions == 1:
             return rows
-        right = self._right.setdefault(table.id, set())
-        found = rows["tbname"].unique().to_list() if rows.height > 1 else [rows["tbname"][0]]
-        unknown = [name for name in found if name not in right]
-        if not unknown:
+        numbers = TABLES.numbers(rows)
+        right: npt.NDArray[np.bool_] = grown(self._right.get(table.id, _NONE), len(TABLES), False)  # type: ignore[assignment]
+        self._right[table.id] = right
+        unknown = np.unique(numbers[~right.take(numbers)])
+        if not len(unknown):
             return rows
-        places = partition_of(pl.Series(unknown), table.partitions).to_list()
-        right.update(name for name, there in zip(unknown, places, strict=True) if there == self.partition)
-        wrong = {name: there for name, there in zip(unknown, places, strict=True) if there != self.partition}
-        if not wrong:
+        named = TABLES.names(unknown)
+        places = partition_of(named, table.partitions).to_numpy()
+        right[unknown] = places == self.partition
+        wrong = np.flatnonzero(places != self.partition)
+        if not len(wrong):
             return rows
-        mask = pl.col("tbname").is_in(list(wrong))
-        name, there = next(iter(wrong.items()))
+        mask = pl.Series(~right.take(numbers))
+        name, there = named[int(wrong[0])], places[wrong[0]]
         reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
-        self._bury_rows(table, rows.filter(mask), "E_WRONG_PARTITION", reason)
-        return rows.filter(~mask)
+        self._bury_rows(table, columnwise.kept(rows, mask), "E_WRONG_PARTITION", reason)
+        return columnwise.kept(rows, ~mask)
 
     def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that are not too far in the future; others are dead letters."""
@@ -285,7 +292,7 @@ class ScanLane(Lane):
         found = {str(n) for n in self.worker.redis.hkeys(names.children(table_id))}
         partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
         mine = {n for n in found if place(n, partitions) == self.partition}
-        return mine | self._right.get(table_id, set())
+        return mine | set(TABLES.names(np.flatnonzero(self._right.get(table_id, _NONE))).to_list())
 
     def ended(self, stream_id: int) -> None:
         """Histories are of tables, not of streams: they stay."""
@@ -321,8 +328,4 @@ def _newest_trace(parts: Sequence[_Part]) -> str | None:
 
 def _distinct(ids: npt.NDArray[np.int64]) -> list[int]:
     """Those that there are, in order of first appearance."""
-    if (ids == ids[0]).all():
-        return [int(ids[0])]
-    distinct, first = np.unique(ids, return_index=True)
-    found: list[int] = distinct[np.argsort(first)].tolist()
-    return found
+    return [int(ids[0])] if (ids == ids[0]).all() else list(dict.fromkeys(ids.tolist()))

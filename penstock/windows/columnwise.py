@@ -1,0 +1,38 @@
+"""Lines of a frame picked column by column.
+
+Owns one optimisation, the twin of `projection`'s: `DataFrame.filter` and indexing plan a query or go to polars' threads, which takes
+0.15 ms for a hundred lines; of a column the same takes a few microseconds. Refuses to evaluate anything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+
+def kept(rows: pl.DataFrame, mask: pl.Series | npt.NDArray[np.bool_]) -> pl.DataFrame:
+    """The lines where *mask* is true; NULL is not."""
+    wanted = mask if isinstance(mask, pl.Series) else pl.Series(mask)
+    return pl.DataFrame([column.filter(wanted) for column in rows.get_columns()])
+
+
+def picked(rows: pl.DataFrame, numbers: npt.NDArray[np.integer]) -> pl.DataFrame:
+    """The lines of these *numbers*, none of them negative, in their order."""
+    if len(numbers) == 1:
+        return rows.slice(int(numbers[0]), 1)
+    wanted = pl.Series(numbers.astype(np.uint32))
+    return pl.DataFrame([column[wanted] for column in rows.get_columns()])
+
+
+def repeats(rows: pl.DataFrame, names: list[str]) -> bool:
+    """Whether any line is equal to another in the columns *names*."""
+    if rows.height < 2:
+        return False
+    if rows.height <= _FEW:
+        return len(set(zip(*(rows.get_column(n).to_list() for n in names), strict=True))) < rows.height
+    return bool(rows.select(pl.struct(names).is_duplicated().any()).item())
+
+
+#: up to this many lines Python's own set is quicker than a query
+_FEW = 512
