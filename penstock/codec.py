@@ -86,27 +86,28 @@ def schema_ids(values: Sequence[bytes | None], array: pa.BinaryArray | None = No
     """Schema id of each record value; -1 where there is no Confluent frame. *array*: the same values, quicker when many."""
     if len(values) <= _FEW:  # what comes one by one: numpy's fixed costs would be ten times the work
         return np.array([int.from_bytes(v[1:5], "big") if v is not None and len(v) >= 5 and not v[0] else -1 for v in values], np.int64)
-    frames = None if array is None else _frames_in(array)
-    if frames is None:
-        heads = [v[:5] if v is not None and len(v) >= 5 else b"\xff\0\0\0\0" for v in values]
-        frames = np.frombuffer(b"".join(heads), dtype=np.uint8).reshape(-1, 5)
+    if array is not None:
+        return _ids_in(array)
+    heads = [v[:_FRAME] if v is not None and len(v) >= _FRAME else b"\xff\0\0\0\0" for v in values]
+    frames = np.frombuffer(b"".join(heads), dtype=np.uint8).reshape(-1, _FRAME)
     ids = np.ascontiguousarray(frames[:, 1:]).view(">u4").astype(np.int64).reshape(-1)
     return np.where(frames[:, 0] == 0, ids, -1)
 
 
-def _frames_in(values: pa.BinaryArray) -> npt.NDArray[np.uint8] | None:
-    """The first five bytes of each value, beginning with 255 where there are not so many; None: there are none at all."""
+def _ids_in(values: pa.BinaryArray) -> _Ints:
+    """`schema_ids`, read where the values lie."""
     _, ends, data = values.buffers()
     octets = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     if len(octets) < _FRAME:
-        return None
+        return np.full(len(values), -1)
     bounds = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
     framed = np.diff(bounds) >= _FRAME
     if values.null_count:
         framed &= values.is_valid().to_numpy(zero_copy_only=False)
-    frames = octets[np.where(framed, bounds[:-1], 0)[:, None] + np.arange(_FRAME)]
-    frames[~framed, 0] = 255
-    return frames
+    begin = np.where(framed, bounds[:-1], 0)
+    # four bytes from any place on, the first byte apart
+    fours: npt.NDArray[np.uint32] = np.ndarray((len(octets) - _FRAME + 1,), ">u4", octets, 1, (1,))
+    return np.where(framed & (octets[begin] == 0), fours[begin].astype(np.int64), -1)
 
 
 def frame_of(schema_id: int) -> bytes:
