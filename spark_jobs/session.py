@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import BusError
 from penstock.memory import ALLOCATORS
 from penstock.setup import jars
+from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
@@ -43,15 +44,16 @@ _SESSION = {
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.session.timeZone": "UTC",
 }
+_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
     "realtime": {
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "2",
+        _AT_ONCE: "2",
         # row numbers are not for streams, says Spark, because they start afresh with each epoch: here they have to
         "spark.sql.streaming.unsupportedOperationCheck": "false",
     },
-    # a bound in bytes makes Spark add up its vectors after every row (only this number turns it off): the count has to do
-    "microbatch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "500", "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"},
+    # a bound in bytes makes Spark add up its vectors after every row (only this number turns it off): `backlog.py` finds a count that does
+    "microbatch": {"spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"},
 }
 
 
@@ -122,8 +124,8 @@ class SparkSessions:
         """End a task attempt whose worker is dead, so that it is tried again: Spark itself notices when it next writes to it."""
         self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001  there is no public way
 
-    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator) -> StreamingQuery:
-        """Start reading *topic* into *operator*.
+    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int = CAUTIOUS) -> StreamingQuery:
+        """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed over together.
 
         Raises:
             BusError: Spark refuses, with its reason.
@@ -132,6 +134,7 @@ class SparkSessions:
             writer = self._records(topic, mode).mapInArrow(operator, "value binary").writeStream.format("noop")
             writer = writer.queryName(f"{topic} {mode}").option("checkpointLocation", self.settings.checkpoint(topic, topic_id))
             if mode == "microbatch":
+                self.of[mode].conf.set(_AT_ONCE, str(at_once))  # a query takes its session's settings over when it starts
                 return writer.outputMode("append").trigger(availableNow=True).start()
             epoch = f"{round(self.settings.epoch_seconds * 1000)} milliseconds"
             trigger: Any = writer.outputMode("update").trigger  # its overloads do not know real time

@@ -25,6 +25,7 @@ from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
 from penstock.health import Health
+from spark_jobs.backlog import CAUTIOUS, mean_size, records_at_once
 from spark_jobs.epochs import Epochs
 from spark_jobs.figures import Figures
 from spark_jobs.operator import Operator
@@ -158,13 +159,26 @@ class Supervisor:
         operator = Operator(self._settings, topic, action.wanted.id, self._token)
         self._clear_tasks(topic)
         try:
-            handle = self._sessions.query(topic, action.wanted.id, action.mode, operator)
+            at_once = self._at_once(action.wanted) if action.mode == "microbatch" and not failures.count else CAUTIOUS
+            handle = self._sessions.query(topic, action.wanted.id, action.mode, operator, at_once)
         except BusError as error:
             self._failed(topic, str(error), now)
             return
         self._queries[topic] = _Query(action.wanted, action.mode, handle, now, moved=now)
         self._mode_gauge.labels(topic).set(action.mode == "realtime")
         _log.info("query started", topic=topic, mode=action.mode, lag=self._lags.get(topic, 0))
+
+    def _at_once(self, wanted: Wanted) -> int:
+        """How many records of a topic's backlog may cross into Python together."""
+        topic, partitions = wanted.topic, range(wanted.partitions)
+        ends = self._admin.end_offsets([(topic, p) for p in partitions])
+        starts = self._admin.start_offsets([(topic, p) for p in partitions])
+        positions = self._positions.get(topic, {})
+        begins = {p: max(positions.get(str(p), 0), starts[topic, p]) for p in partitions}
+        size = mean_size(self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions})
+        count = records_at_once(size, most_records=self._settings.unit_records, most_bytes=self._settings.unit_bytes)
+        _log.info("backlog seen", topic=topic, bytes_of_a_record=None if size is None else round(size), records_at_once=count)
+        return count
 
     def _exists(self, wanted: Wanted) -> bool:
         """Whether the topic is there with all its partitions: its creation may be under way."""

@@ -14,6 +14,7 @@ from penstock import names
 from penstock.bus import Reader
 from penstock.codec import TableCodec
 from penstock.records import ControlRecord, Manifest, decode
+from spark_jobs.backlog import mean_size
 from tests.stack.conftest import eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, place_of, windows_of
 
@@ -168,6 +169,22 @@ def test_a_backlog_is_caught_up_in_micro_batches_and_handed_back(kit: OperatorKi
     switched = [line for line in log.read_text().splitlines() if f'"{topic}"' in line and '"mode": "microbatch"' in line]
     if switched:  # fast enough machines never fall behind
         eventually(lambda: '"realtime"' in str(kit.redis.get(names.query_heartbeat(topic))), 30)
+
+
+def test_a_backlog_is_looked_at_all_along(kit: OperatorKit) -> None:
+    source, _, _ = counted(kit, "looked")
+    place = place_of("d0")
+    before = kit.admin.end_offsets([(source.topic, place)])[source.topic, place]
+    sizes = [10] * 600 + [3000] * 200
+    for size in sizes:
+        kit.raw(source.topic, b"x" * size, place)
+    end = kit.admin.end_offsets([(source.topic, place)])[source.topic, place]
+    assert end - before >= len(sizes)
+    found = mean_size(kit.mesh.kafka_bootstrap, source.topic, {place: before}, {place: before + len(sizes)})
+    assert found is not None
+    assert abs(found - sum(sizes) / len(sizes)) < 400, "a quarter of the places are among the large ones"
+    assert mean_size(kit.mesh.kafka_bootstrap, source.topic, {place: end}, {place: end}) is None
+    kit.drain("looked")
 
 
 def test_a_dropped_stream_stops_and_a_database_made_anew_starts_afresh(kit: OperatorKit) -> None:
