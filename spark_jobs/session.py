@@ -20,7 +20,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import BusError
 from penstock.memory import ALLOCATORS
 from penstock.setup import jars
-from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
@@ -124,7 +123,7 @@ class SparkSessions:
         """End a task attempt whose worker is dead, so that it is tried again: Spark itself notices when it next writes to it."""
         self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001  there is no public way
 
-    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int = CAUTIOUS) -> StreamingQuery:
+    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int) -> StreamingQuery:
         """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed over together.
 
         Raises:

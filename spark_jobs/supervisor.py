@@ -40,6 +40,8 @@ _HEARTBEAT_SECONDS = 15
 _STUCK_SECONDS = 20.0
 #: Spark's error class for a checkpoint without any epoch in which there is something all the same
 _HALF_BEGUN = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
+#: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in it
+_CATCHING_UP = "catching_up"
 
 _log = log.get(__name__)
 
@@ -169,8 +171,12 @@ class Supervisor:
         _log.info("query started", topic=topic, mode=action.mode, lag=self._lags.get(topic, 0))
 
     def _at_once(self, wanted: Wanted) -> int:
-        """How many records of a topic's backlog may cross into Python together."""
+        """How many records of a topic's backlog may cross into Python together; few when whoever asked before has died since, for a look
+        can miss large records.
+        """
         topic, partitions = wanted.topic, range(wanted.partitions)
+        if not self._redis.hsetnx(names.query_progress(topic), _CATCHING_UP, self._host):
+            return CAUTIOUS
         ends = self._admin.end_offsets([(topic, p) for p in partitions])
         starts = self._admin.start_offsets([(topic, p) for p in partitions])
         positions = self._positions.get(topic, {})
@@ -202,6 +208,7 @@ class Supervisor:
                     self._begin_anew(query.wanted)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
+                self._redis.hdel(names.query_progress(topic), _CATCHING_UP)
                 self._lags_at = 0.0
                 self._lags.pop(topic, None)
 
@@ -223,6 +230,7 @@ class Supervisor:
         query.handle.stop()
         self._queries.pop(query.wanted.topic, None)
         self._redis.delete(names.query_heartbeat(query.wanted.topic))
+        self._redis.hdel(names.query_progress(query.wanted.topic), _CATCHING_UP)
         _log.info("query stopped", topic=query.wanted.topic, mode=query.mode)
 
     # -- how they are -----------------------------------------------------------------------------------------------------

@@ -84,11 +84,11 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
             return Emission()
-        removed = pl.Series(rows.get_column("_op").to_numpy() == DELETE)
+        removed = rows.get_column("_op").to_numpy() == DELETE
         if not removed.any():
             return self._count(rows)
-        emission = self._count(rows.filter(~removed))
-        return self._combine(emission, self._remove(rows.filter(removed), rows))
+        emission = self._count(columnwise.kept(rows, ~removed))
+        return self._combine(emission, self._remove(columnwise.kept(rows, removed), rows))
 
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
@@ -233,7 +233,7 @@ class IntervalKernel:
         lost = np.zeros(rows.height, np.bool_)
         lost[positions[expired]] = True
         lost &= ~counted
-        return rows.filter(pl.Series(lost)).select(columns) if lost.any() else None
+        return columnwise.kept(rows.select(columns), lost) if lost.any() else None
 
     def _reserve(self) -> None:
         self._clock.reserve(len(self._groups))

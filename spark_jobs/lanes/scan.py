@@ -22,7 +22,7 @@ from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.windows import columnwise
-from penstock.windows.groups import TABLES
+from penstock.windows.groups import TABLES, Numbers
 from penstock.windows.steps import grown
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
@@ -34,7 +34,6 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
-_NONE = np.empty(0, np.bool_)
 #: how long the catalog may be behind the topic that it names
 _CATALOG_PATIENCE = 20.0
 
@@ -54,8 +53,8 @@ class ScanLane(Lane):
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
         self._histories: dict[int, TableHistory] = {}
-        #: of each table, which child tables are known to belong here, by their number in `TABLES`
-        self._right: dict[int, npt.NDArray[np.bool_]] = {}
+        #: by a child table's number in `TABLES`: the table that it is of, where it is known to belong here
+        self._home: Numbers = np.empty(0, np.int64)
         self._unread: list[Records] = []
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
@@ -162,18 +161,17 @@ class ScanLane(Lane):
         if table.partitions == 1:
             return rows
         numbers = TABLES.numbers(rows)
-        right: npt.NDArray[np.bool_] = grown(self._right.get(table.id, _NONE), len(TABLES), False)  # type: ignore[assignment]
-        self._right[table.id] = right
-        unknown = np.unique(numbers[~right.take(numbers)])
+        self._home = grown(self._home, len(TABLES), -1)  # type: ignore[assignment]
+        unknown = np.unique(numbers[self._home.take(numbers) != table.id])
         if not len(unknown):
             return rows
         named = TABLES.names(unknown)
         places = partition_of(named, table.partitions).to_numpy()
-        right[unknown] = places == self.partition
+        self._home[unknown[places == self.partition]] = table.id
         wrong = np.flatnonzero(places != self.partition)
         if not len(wrong):
             return rows
-        mask = pl.Series(~right.take(numbers))
+        mask = self._home.take(numbers) != table.id
         name, there = named[int(wrong[0])], places[wrong[0]]
         reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
         self._bury_rows(table, columnwise.kept(rows, mask), "E_WRONG_PARTITION", reason)
@@ -292,7 +290,7 @@ class ScanLane(Lane):
         found = {str(n) for n in self.worker.redis.hkeys(names.children(table_id))}
         partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
         mine = {n for n in found if place(n, partitions) == self.partition}
-        return mine | set(TABLES.names(np.flatnonzero(self._right.get(table_id, _NONE))).to_list())
+        return mine | set(TABLES.names(np.flatnonzero(self._home == table_id)).to_list())
 
     def ended(self, stream_id: int) -> None:
         """Histories are of tables, not of streams: they stay."""

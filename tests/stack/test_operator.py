@@ -169,6 +169,7 @@ def test_a_backlog_is_caught_up_in_micro_batches_and_handed_back(kit: OperatorKi
     switched = [line for line in log.read_text().splitlines() if f'"{topic}"' in line and '"mode": "microbatch"' in line]
     if switched:  # fast enough machines never fall behind
         eventually(lambda: '"realtime"' in str(kit.redis.get(names.query_heartbeat(topic))), 30)
+        assert not kit.redis.hexists(names.query_progress(topic), "catching_up"), "the next one may hand over as much"
 
 
 def test_a_backlog_is_looked_at_all_along(kit: OperatorKit) -> None:
