@@ -110,13 +110,14 @@ class Publisher:
     """
 
     def __init__(
-        self, bootstrap: str, *, client_id: str, linger_ms: float = 0.0, timeout: float = 30.0, compression: str = "lz4",
-        transactional_id: str | None = None, max_bytes: int = MAX_MESSAGE_BYTES, queue_bytes: int = 256 << 20,
+        self, bootstrap: str, *, client_id: str, linger_ms: float = 0.0, told_ms: float = 0.0, timeout: float = 30.0,
+        compression: str = "lz4", transactional_id: str | None = None, max_bytes: int = MAX_MESSAGE_BYTES, queue_bytes: int = 256 << 20,
         options: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """
         Arguments that need a word:
             linger_ms: how long a record may wait for others to share its request.
+            told_ms: how far apart deliveries are told, all that there are at once: each telling wakes a thread.
             timeout: seconds after which a record that is not acknowledged has failed, and how long `send` waits for room.
             transactional_id: makes `fence` and `transaction` possible.
             queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
@@ -131,7 +132,7 @@ class Publisher:
         }  # fmt: skip
         if transactional_id is not None:
             config |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000, "delivery.timeout.ms": 10_000}
-        self._timeout = timeout
+        self._timeout, self._apart = timeout, told_ms / 1000
         self._fatal: BusError | None = None
         self._producer = Producer(config)
         self._closing = threading.Event()
@@ -252,7 +253,8 @@ class Publisher:
     def _poll(self) -> None:
         while not self._closing.is_set():
             try:
-                self._producer.poll(0.1)
+                if self._producer.poll(0.1) and self._apart:
+                    self._closing.wait(self._apart)
             except KafkaException as error:
                 self._fatal = _error(error, "the producer cannot go on")
                 return

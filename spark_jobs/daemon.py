@@ -1,4 +1,8 @@
-"""Spark's Python worker daemon with the operator's imports done before it forks: workers start warm and share the pages."""
+"""Spark's Python worker daemon, with two changes.
+
+The operator's imports are done before it forks, so workers start warm and share the pages. And what Spark sends a worker comes through a
+`Pipe`, which can tell whether there is something to read.
+"""
 
 import gc
 
@@ -10,11 +14,13 @@ import polars  # noqa: F401
 import pyarrow  # noqa: F401
 import pyruhvro  # noqa: F401
 import redis  # noqa: F401
-from pyspark import daemon
+from pyspark import daemon, worker
 
 import spark_jobs.operator  # noqa: F401
+from spark_jobs.pipe import through_a_pipe
 
 if __name__ == "__main__":
+    worker.main = through_a_pipe(worker.main)
     # a collection in a worker would write to every object it inherits, and so unshare their pages
     gc.collect()
     gc.freeze()

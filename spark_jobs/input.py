@@ -1,26 +1,27 @@
-"""The way in: Spark's batches of a task, drained by a thread into a bounded queue, taken out as many as there are.
+"""The way in: Spark's batches of a task, taken as many at a time as there are.
 
 Spark hands over one record at a time and a filler with it; a kernel call costs the same for one record as for hundreds, so what has
-arrived while the last unit ran becomes the next unit. The queue is bounded in records and bytes: a full one stops the thread, and so Spark.
+arrived while the last unit ran becomes the next unit. What does not fit a unit stays in the socket; a full one stops Spark.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.codec import schema_ids
+from spark_jobs import pipe
 
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
 _OFFSET = (1 << OFFSET_BITS) - 1
+#: a unit is gathered for so many seconds at most, however fast records come
+_GATHER = 0.01
 
 
 @dataclass(frozen=True)
@@ -55,66 +56,40 @@ def joined(parts: Sequence[Records]) -> Records:
 class Inbox:
     """Everything a task is given, in order."""
 
-    def __init__(self, topic: str, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int) -> None:
-        """*batches*: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place."""
-        self._topic, self._source = topic, batches
+    def __init__(
+        self, topic: str, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int,
+        waits: Callable[[float | None], bool] = pipe.waits,
+    ) -> None:  # fmt: skip
+        """
+        Arguments that need a word:
+            batches: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place.
+            waits: whether there is one, or their end, within so many seconds.
+        """
+        self._topic, self._batches, self._waits = topic, batches, waits
         self._max_records, self._max_bytes = max_records, max_bytes
-        #: None: there will be no more. A queue in C: a condition would cost a record on its own, and wake its reader, several times over
-        self._queue: SimpleQueue[tuple[pa.RecordBatch, int] | None] = SimpleQueue()
-        #: records and bytes that were put in and taken out: each pair has one writer
-        self._given, self._taken = (0, 0), (0, 0)
-        self._room = threading.Event()
         self._ended = False
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._drain, name="inbox", daemon=True)
-        self._thread.start()
 
     def take(self, timeout: float | None) -> Records | None:
         """What is there, up to the limits; empty records after *timeout* seconds without any, None at the end of the input.
 
         Raises:
-            BaseException: whatever ended the input early.
+            BaseException: whatever ended the input early; what was there before it is lost to this task.
         """
         taken: list[pa.RecordBatch] = []
         records = size = 0
-        with contextlib.suppress(Empty):
-            while not self._ended and records < self._max_records and size < self._max_bytes:
-                found = self._queue.get_nowait() if taken else self._queue.get(timeout=None if timeout is None else max(timeout, 0.0))
-                if found is None:
-                    self._ended = True
-                    break
-                batch, held = found
-                records, size = records + batch.num_rows, size + held
+        begun = 0.0
+        while not self._ended and records < self._max_records and size < self._max_bytes:
+            if taken and time.monotonic() > begun + _GATHER or not self._waits(0.0 if taken else timeout):
+                break
+            batch = next(self._batches, None)
+            if batch is None:
+                self._ended = True
+            elif len(batch := _without_fillers(batch)):
+                begun = begun or time.monotonic()
+                # of a slice what it keeps alive, and a fifth of the time that `nbytes` takes
+                records, size = records + batch.num_rows, size + batch.get_total_buffer_size()
                 taken.append(batch)
-        self._taken = (self._taken[0] + records, self._taken[1] + size)
-        self._room.set()
-        if self._ended and not taken:
-            if self._failure is not None:
-                raise self._failure
-            return None
-        return _records(self._topic, taken)
-
-    def _drain(self) -> None:
-        try:
-            for batch in self._source:
-                if fillers := batch.column(0).null_count:
-                    if fillers == batch.num_rows:
-                        continue
-                    batch = _without_fillers(batch)
-                while self._full():
-                    self._room.clear()
-                    if self._full():
-                        self._room.wait()
-                held = batch.get_total_buffer_size()  # of a slice what it keeps alive, and a fifth of the time that `nbytes` takes
-                self._given = (self._given[0] + batch.num_rows, self._given[1] + held)
-                self._queue.put((batch, held))
-        except BaseException as failure:  # noqa: B036  the main loop has to hear of everything
-            self._failure = failure
-        self._queue.put(None)
-
-    def _full(self) -> bool:
-        (given, given_bytes), (taken, taken_bytes) = self._given, self._taken
-        return given - taken >= self._max_records or given_bytes - taken_bytes >= self._max_bytes
+        return None if self._ended and not taken else _records(self._topic, taken)
 
 
 _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.empty(0, np.int64))
@@ -122,7 +97,9 @@ _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.em
 
 def _without_fillers(batch: pa.RecordBatch) -> pa.RecordBatch:
     place = batch.column(0)
-    if batch.num_rows == 2:  # one of each: what comes a record at a time
+    if not place.null_count:
+        return batch
+    if batch.num_rows == 2 and place.null_count == 1:  # one of each: what comes a record at a time
         return batch.slice(0, 1) if place[0].is_valid else batch.slice(1)
     return batch.filter(place.is_valid())
 

@@ -19,6 +19,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from penstock import log, names
+from penstock.errors import StateError
+from spark_jobs import pipe
 from spark_jobs.input import Inbox
 from spark_jobs.lanes.exchange import ExchangeLane
 from spark_jobs.lanes.partition import Lane
@@ -45,6 +47,8 @@ class Operator:
         yield
 
     def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
+        if TaskContext.get() is not None and not pipe.connected():
+            raise StateError("this worker cannot tell whether records wait", hint="spark.python.daemon.module must be spark_jobs.daemon")
         worker = worker_of(self._settings, self._token)
         self._report_start(worker)
         inbox = Inbox(self._topic, batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)

@@ -32,6 +32,8 @@ from spark_jobs.settings import SparkSettings
 _BARRIER_SECONDS = 3600
 _OPEN_SECONDS = 60
 _AGAIN_SECONDS = 1.0
+#: only states and barriers wait to hear that a result is in the log
+_TOLD_MS = 10.0
 
 _log = log.get(__name__)
 
@@ -48,7 +50,7 @@ class Worker:
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
         self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)
         self.catalog.start()
-        self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker")
+        self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker", told_ms=_TOLD_MS)
         self.admin = Admin(settings.kafka_bootstrap, client_id="spark-worker")
         self.redis = redis_link.connect(settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True)
         #: stops this process when another node runs the jobs

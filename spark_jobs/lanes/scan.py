@@ -65,8 +65,12 @@ class ScanLane(Lane):
 
     def data_unit(self, records: Records) -> None:
         read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
-        unasked = [schema_id for schema_id in _distinct(records.ids) if self._unasked(schema_id, read)]
+        distinct = _distinct(records.ids)
+        unasked = [schema_id for schema_id in distinct if self._unasked(schema_id, read)]
         if unasked and not self.suspicious(int(records.offsets[0])):
+            if len(unasked) == len(distinct):
+                self._unread.append(records)
+                return
             put_off = np.isin(records.ids, unasked)
             self._unread.append(records.chosen(np.flatnonzero(put_off).tolist()))
             records = records.chosen(np.flatnonzero(~put_off).tolist())

@@ -1,8 +1,7 @@
-"""The inbox: fillers dropped, records coalesced in order, bounds held, failures passed on."""
+"""The inbox: fillers dropped, records that wait coalesced in order, bounds held, failures passed on."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -26,7 +25,6 @@ def batch(*offsets: int | None) -> pa.RecordBatch:
 
 def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
     inbox = Inbox("in.x", iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)]), max_records=100, max_bytes=1 << 20)
-    inbox._thread.join()
     records = inbox.take(None)
     assert records is not None
     assert (records.topic, records.partition) == ("in.x", 3)
@@ -38,7 +36,6 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
 
 def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
     inbox = Inbox("in.x", iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)]), max_records=100, max_bytes=1 << 20)
-    inbox._thread.join()
     records = inbox.take(None)
     assert records is not None
     assert records.offsets.tolist() == [0, 1, 2]
@@ -54,7 +51,7 @@ def test_limits_cut() -> None:
     assert max(sizes) <= 4
 
 
-def test_a_full_queue_holds_the_source_back() -> None:
+def test_what_does_not_fit_is_left_where_it_is() -> None:
     given = []
 
     def source() -> Iterator[pa.RecordBatch]:
@@ -63,39 +60,66 @@ def test_a_full_queue_holds_the_source_back() -> None:
             yield batch(i)
 
     inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
-    first = inbox.take(5.0)
-    assert first is not None
-    taken = len(first)
+    taken = 0
     while (records := inbox.take(None)) is not None:
         taken += len(records)
-        assert len(given) <= taken + 7
+        assert len(given) == taken
     assert taken == 50
 
 
-def test_no_input_for_a_while() -> None:
-    gate = threading.Event()
+def test_only_what_waits_is_taken() -> None:
+    there = 2
+    given = iter([batch(0), batch(None), batch(1), batch(2)])
 
     def source() -> Iterator[pa.RecordBatch]:
-        gate.wait(10)
-        yield batch(1)
+        nonlocal there
+        for found in given:
+            there -= 1
+            yield found
 
-    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20, waits=lambda timeout: timeout is None or there > 0)
+    assert [r.offsets.tolist() for r in (inbox.take(0.0), inbox.take(0.0)) if r is not None] == [[0], []]
+    there = 2
+    records = inbox.take(None)
+    assert records is not None
+    assert records.offsets.tolist() == [1, 2]
+    assert inbox.take(None) is None
+
+
+def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(1000))
+    monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: next(ticks) * 0.004)
+    inbox = Inbox("in.x", iter([batch(i) for i in range(10)]), max_records=100, max_bytes=1 << 20)
+    sizes = []
+    while (records := inbox.take(None)) is not None:
+        sizes.append(len(records))
+    assert sum(sizes) == 10
+    assert max(sizes) <= 4
+
+
+def test_no_input_for_a_while() -> None:
+    asked: list[float | None] = []
+
+    def waits(timeout: float | None) -> bool:
+        asked.append(timeout)
+        return timeout is None
+
+    inbox = Inbox("in.x", iter([batch(1)]), max_records=5, max_bytes=1 << 20, waits=waits)
     nothing = inbox.take(0.01)
     assert nothing is not None
     assert len(nothing) == 0
-    gate.set()
     records = inbox.take(None)
     assert records is not None
     assert records.offsets.tolist() == [1]
+    assert asked == [0.01, None, 0.0]
 
 
-def test_what_ends_the_input_early_is_raised_after_what_came_before() -> None:
+def test_what_ends_the_input_early_is_raised() -> None:
     def source() -> Iterator[pa.RecordBatch]:
         yield batch(1)
         raise OSError("gone")
 
-    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
-    inbox._thread.join()
+    inbox = Inbox("in.x", source(), max_records=1, max_bytes=1 << 20)
     assert inbox.take(None) is not None
     with pytest.raises(OSError, match="gone"):
         inbox.take(None)
