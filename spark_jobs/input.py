@@ -2,6 +2,8 @@
 
 Spark hands over one record at a time and a filler with it; a kernel call costs the same for one record as for hundreds, so what has
 arrived while the last unit ran becomes the next unit. What does not fit a unit stays in the socket; a full one stops Spark.
+The longer units take (with a hundred streams a tenth of a second), the longer the next one is gathered: more rows then share what is fixed
+of its cost.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from spark_jobs import pipe
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
 _OFFSET = (1 << OFFSET_BITS) - 1
-#: a unit is gathered for so many seconds at most, however fast records come
+#: a unit is gathered for so many seconds at most, however fast records come; or for as long as the last one took, if that was longer
 _GATHER = 0.01
+#: of that time a lull may take this part: while a long unit is at work Spark stands still behind a full socket, and has to wake up first
+_LULL = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Inbox:
         self._topic, self._batches, self._waits = topic, batches, waits
         self._max_records, self._max_bytes = max_records, max_bytes
         self._ended = False
+        self._left = time.monotonic()
 
     def take(self, timeout: float | None) -> Records | None:
         """What is there, up to the limits; empty records after *timeout* seconds without any, None at the end of the input.
@@ -77,9 +82,11 @@ class Inbox:
         """
         taken: list[pa.RecordBatch] = []
         records = size = 0
-        begun = 0.0
+        worked = time.monotonic() - self._left
+        behind = worked > _GATHER
+        begun, gather, lull = 0.0, worked if behind else _GATHER, worked * _LULL if behind else 0.0
         while not self._ended and records < self._max_records and size < self._max_bytes:
-            if taken and time.monotonic() > begun + _GATHER or not self._waits(0.0 if taken else timeout):
+            if taken and time.monotonic() > begun + gather or not self._waits(lull if taken else timeout):
                 break
             batch = next(self._batches, None)
             if batch is None:
@@ -89,6 +96,7 @@ class Inbox:
                 # of a slice what it keeps alive, and a fifth of the time that `nbytes` takes
                 records, size = records + batch.num_rows, size + batch.get_total_buffer_size()
                 taken.append(batch)
+        self._left = time.monotonic()
         return None if self._ended and not taken else _records(self._topic, taken)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -124,7 +124,18 @@ class Worker:
 
     def report_stream(self, stream_id: int, field: str, value: object) -> None:
         """Set one field of a stream's status."""
-        self.report(lambda r: r.hset(names.stream_status(stream_id), field, str(value)))
+        self.report_streams([(stream_id, field, str(value))])
+
+    def report_streams(self, said: Sequence[tuple[int, str, str]]) -> None:
+        """Set fields of streams' statuses: of each its stream, its name and its value."""
+
+        def tell(client: redis.Redis) -> None:
+            with client.pipeline(transaction=False) as pipe:
+                for stream_id, field, value in said:
+                    pipe.hset(names.stream_status(stream_id), field, value)
+                pipe.execute()
+
+        self.report(tell)
 
     def report_open(self, request: str, field: str, rows: pl.DataFrame | None) -> None:
         """Answer a question for open windows."""

@@ -1,64 +1,27 @@
-"""Accumulators: what each part of an aggregate keeps per slot, as arrays that a call's rows are scattered into.
+"""Accumulators: what each part of an aggregate keeps per slot, as arrays to which a call's pairs are added.
 
-    Number   counts, sums, minima, maxima: one array; rows are added one by one in order, so a float sum is the same to the
-             last bit however rows were cut into calls
+    Number   counts, sums, minima, maxima: one array
     Moments  mean and squared deviations: a call's own are computed first and merged by Chan's rule
     Pick     first, last, last_row, min and max with companions: the time (and value) of the chosen row in arrays, what it
              brings along in a `Log`
     Rest     sketches, texts, decimals: partials merged by polars, kept in a `Log`
 
-Refuses to know windows: a slot is a number, freed slots are reset when they are used again.
+What a call's rows come to is the call's to know (`Call`), so that streams share it. Refuses to know windows: a slot is a number, freed
+slots are reset when they are used again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from penstock.windows.aggregates import Aggregates, Part
+from penstock.windows.calls import Array, Call
 from penstock.windows.groups import Numbers
 from penstock.windows.steps import NEVER, Ticks, grown
-
-Array = npt.NDArray[Any]
-
-
-class Call:
-    """The rows of one call with the slot each is added to; `touched` are the distinct slots, `place` leads each row to its own."""
-
-    def __init__(self, rows: pl.DataFrame, slots: Numbers, time: str) -> None:
-        self.rows = rows
-        self.slots = slots
-        self._time = time
-        self._touched: tuple[Numbers, Numbers] | None = None
-        self._times: Ticks | None = None
-        self._counts: dict[int, Array | int] = {-1: 1}
-
-    def spread(self) -> tuple[Numbers, Numbers]:
-        """`touched` and `place`."""
-        if self._touched is None:
-            touched, place = np.unique(self.slots, return_inverse=True)
-            self._touched = touched, place
-        return self._touched
-
-    @property
-    def times(self) -> Ticks:
-        if self._times is None:
-            self._times = self.rows.get_column(self._time).to_numpy()
-        return self._times
-
-    def argument(self, number: int) -> pl.Series:
-        return self.rows.get_column(f"_x{number}")
-
-    def counts(self, number: int) -> Array | int:
-        """1 for each row that has a value of the argument, 0 for the others."""
-        if number not in self._counts:
-            x = self.argument(number)
-            self._counts[number] = x.is_not_null().cast(pl.Int64).to_numpy() if x.null_count() else 1
-        return self._counts[number]
 
 
 class Accumulator(Protocol):
@@ -68,7 +31,9 @@ class Accumulator(Protocol):
 
     def reset(self, slots: Numbers) -> None: ...
 
-    def add(self, call: Call) -> None: ...
+    def add(self, slots: Numbers, call: Call) -> None:
+        """Add the rows of each of the call's pairs to its slot."""
+        ...
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None: ...
 
@@ -98,16 +63,28 @@ class Number:
     def reset(self, slots: Numbers) -> None:
         self._values[slots] = self._nothing
 
-    def add(self, call: Call) -> None:
+    def add(self, slots: Numbers, call: Call) -> None:
+        number = self._part.argument
+        held = self._values.take(slots)
         if self._part.kind == "n":
-            np.add.at(self._values, call.slots, call.counts(self._part.argument))
-            return
+            self._values[slots] = held + call.counts(number)
+        elif self._part.kind == "sum":
+            self._values[slots] = call.summed(number, lambda: self._argument(call), held)
+        else:
+            self._values[slots] = self._into(held, call.once((self._part.kind, number), lambda: self._extremes(call)))
+
+    def _argument(self, call: Call) -> Array:
         x = call.argument(self._part.argument)
         if x.dtype != self._part.dtype:
             x = x.cast(self._part.dtype)
         if x.null_count():
             x = x.fill_null(pl.lit(self._nothing, dtype=self._part.dtype))
-        self._into.at(self._values, call.slots, x.to_numpy())
+        return x.to_numpy()
+
+    def _extremes(self, call: Call) -> Array:
+        found = np.full(len(call), self._nothing, self._values.dtype)
+        self._into.at(found, call.place, self._argument(call))
+        return found
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         self._values[slots] = partials.get_column(self._name).fill_null(self._nothing).to_numpy()
@@ -135,23 +112,26 @@ class Moments:
         for array in (self._n, self._mean, self._m2):
             array[slots] = 0
 
-    def add(self, call: Call) -> None:
-        touched, place = call.spread()
-        x = call.argument(self._part.argument)
-        if x.null_count():
-            valid = x.is_not_null().to_numpy()
-            x, place = x.drop_nulls(), place[valid]
-        values = x.cast(pl.Float64).to_numpy()
-        n = np.bincount(place, minlength=len(touched))
+    def add(self, slots: Numbers, call: Call) -> None:
+        n, mean, m2 = call.once(("moments", self._part.argument), lambda: self._of(call))
         some = n > 0
-        mean = np.bincount(place, values, len(touched)) / np.maximum(n, 1)
-        m2 = np.bincount(place, (values - mean[place]) ** 2, len(touched))
-        slots, n, mean, m2 = touched[some], n[some], mean[some], m2[some]
+        slots, n, mean, m2 = slots[some], n[some], mean[some], m2[some]
         before = self._n[slots]
         total, delta = before + n, mean - self._mean[slots]
         self._n[slots] = total
         self._mean[slots] += delta * n / total
         self._m2[slots] += m2 + delta**2 * before * n / total
+
+    def _of(self, call: Call) -> tuple[Array, Array, Array]:
+        """Number, mean and squared deviations of each pair."""
+        x, place, size = call.argument(self._part.argument), call.place, len(call)
+        if x.null_count():
+            place = place[x.is_not_null().to_numpy()]
+            x = x.drop_nulls()
+        values = x.cast(pl.Float64).to_numpy()
+        n = np.bincount(place, minlength=size)
+        mean = np.bincount(place, values, size) / np.maximum(n, 1)
+        return n, mean, np.bincount(place, (values - mean[place]) ** 2, size)
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         columns = (self._count, *self._part.columns)
@@ -216,29 +196,12 @@ class Pick:
         self._times[slots] = NEVER
         self._log.lines[slots] = 0
 
-    def add(self, call: Call) -> None:
-        touched, place = call.spread()
-        x = call.argument(self._part.argument)
-        rows = np.arange(len(x))
-        if self._part.order != "last_row" and x.null_count():
-            rows = np.flatnonzero(x.is_not_null().to_numpy())
-            if not len(rows):
-                return
-        if self._by_value:
-            rows = self._best(x, rows, place, len(touched))
-        times, place = call.times[rows], place[rows]
-        if (times[1:] < times[:-1]).any():
-            order = np.argsort(times, kind="stable")
-            rows, times, place = rows[order], times[order], place[order]
-        at = np.full(len(touched), -1 if self._late else len(rows))
-        (np.maximum if self._late else np.minimum).at(at, place, np.arange(len(rows)))
-        some = (at >= 0) & (at < len(rows))
-        slots, at = touched[some], at[some]
-        rows, times = rows[at], times[at]
+    def add(self, slots: Numbers, call: Call) -> None:
+        pairs, rows, times, values = call.once(("pick", self._part.argument, self._part.order), lambda: self._of(call))
+        slots = slots[pairs]
         old = self._times[slots]
         better = old == NEVER
         if self._by_value:
-            values = x.gather(rows).to_numpy()
             held = self._values[slots]
             better |= values < held if self._part.order == "min" else values > held
             better |= (values == held) & (times < old)
@@ -248,11 +211,30 @@ class Pick:
         slots, rows = slots[better], rows[better]
         self._times[slots] = times[better]
         if len(slots):
-            columns = [call.rows.get_column(s).gather(rows).alias(c) for s, c in zip(self._sources, self._part.columns, strict=True)]
+            columns = [call.lines.get_column(s).gather(rows).alias(c) for s, c in zip(self._sources, self._part.columns, strict=True)]
             self._log.put(slots, pl.DataFrame(columns))
 
+    def _of(self, call: Call) -> tuple[Numbers, Numbers, Ticks, Array]:
+        """The pairs that have a row to choose, of each the line chosen, its time and (by value) its value."""
+        x, size = call.argument(self._part.argument), len(call)
+        rows = np.arange(len(x))
+        if self._part.order != "last_row" and x.null_count():
+            rows = np.flatnonzero(x.is_not_null().to_numpy())
+        if self._by_value and len(rows):
+            rows = self._best(x, rows, call.place, size)
+        times, place = call.times[rows], call.place[rows]
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            rows, times, place = rows[order], times[order], place[order]
+        at = np.full(size, -1 if self._late else len(rows))
+        (np.maximum if self._late else np.minimum).at(at, place, np.arange(len(rows)))
+        pairs = np.flatnonzero((at >= 0) & (at < len(rows)))
+        at = at[pairs]
+        rows, times = rows[at], times[at]
+        return pairs, rows, times, x.gather(rows).to_numpy() if self._by_value else times
+
     def _best(self, x: pl.Series, rows: Numbers, place: Numbers, count: int) -> Numbers:
-        """Those of *rows* that hold the least (greatest) value of their slot."""
+        """Those of *rows* that hold the least (greatest) value of their pair."""
         values = x.gather(rows).to_numpy()
         of = place[rows]
         best = np.empty(count, values.dtype)
@@ -292,17 +274,22 @@ class Rest:
     def reset(self, slots: Numbers) -> None:
         self._log.lines[slots] = 0
 
-    def add(self, call: Call) -> None:
-        partials = self._aggregates.partial(call.rows.with_columns(pl.Series("_slot", call.slots)), ["_slot"], parts=self._parts)
-        slots = partials.get_column("_slot").to_numpy()
-        old = slots[self._log.lines[slots] > 0]
+    def add(self, slots: Numbers, call: Call) -> None:
+        partials = call.once(self._parts, lambda: self._of(call))
+        found = slots[partials.get_column("_slot").to_numpy()]
+        partials = partials.with_columns(pl.Series("_slot", found))
+        old = found[self._log.lines[found] > 0]
         if len(old):
             known = self._log.read(old)
             assert known is not None
             known = known.with_columns(pl.Series("_slot", old))
             partials = self._aggregates.merge(pl.concat([known, partials.select(known.columns)]), ["_slot"], parts=self._parts)
-            slots = partials.get_column("_slot").to_numpy()
-        self._log.put(slots, partials.select(self._columns))
+            found = partials.get_column("_slot").to_numpy()
+        self._log.put(found, partials.select(self._columns))
+
+    def _of(self, call: Call) -> pl.DataFrame:
+        """Partials of the pairs, `_slot` being a pair's place."""
+        return self._aggregates.partial(call.lines.with_columns(pl.Series("_slot", call.place)), ["_slot"], parts=self._parts)
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         self._log.put(slots, partials.select(self._columns))

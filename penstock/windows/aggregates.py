@@ -25,7 +25,7 @@ import polars as pl
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import sketches
-from penstock.windows.projection import Projection, Quick, cast_to, taken, where_above_0
+from penstock.windows.projection import Projection, Quick, cast_to, taken, where_above_0, without_nan
 from penstock.windows.scope import USER, Scope
 
 PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
@@ -74,6 +74,7 @@ class Aggregates:
         self.key = plan.source.key_column
         self.items: tuple[Aggregate, ...] = plan.aggregates
         self._sql: list[str] = []
+        self._quick: list[Quick | None] = []
         self._types: list[ColumnType] = []
         self._exprs: list[pl.Expr] = []
         self._parts: dict[tuple[PartKind, int, str, str], Part] = {}
@@ -101,8 +102,11 @@ class Aggregates:
             return self._sql.index(sql)
         compiled = self.scope.over_rows(sql)
         expr = compiled.expr
+        quick: Quick | None = None
         if compiled.type.kind in ("FLOAT", "DOUBLE"):
+            quick = without_nan(expr.meta.root_names()[0]) if expr.meta.is_column() else None
             expr = expr.fill_nan(None)
+        self._quick.append(quick)
         self._sql.append(sql)
         self._types.append(compiled.type)
         self._exprs.append(expr.alias(f"_x{len(self._exprs)}"))
@@ -190,9 +194,18 @@ class Aggregates:
 
     # -- running -------------------------------------------------------------------------------------------------
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What is evaluated as `_x0…`."""
+        return tuple(self._sql)
+
     def argument_expressions(self) -> list[pl.Expr]:
         """Expressions that make `_x0…` from source rows."""
         return list(self._exprs)
+
+    def quick_arguments(self) -> list[Quick | None]:
+        """Of each of those another way to its values, where there is one."""
+        return list(self._quick)
 
     def pick_schema(self, part: Part) -> dict[str, pl.DataType]:
         """Columns of a pick and their types."""

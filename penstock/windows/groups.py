@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -217,6 +218,27 @@ class Groups:
         if self._by_table:
             return self._of_tables(TABLES.numbers(rows) if tables is None else tables)
         return self._index.numbers(pl.DataFrame([rows.get_column(c) for c in self.columns]))
+
+    @property
+    def common(self) -> bool:
+        """Whether the keys of rows are the same for every stream with these expressions, and not numbers of these groups."""
+        return self._by_table or not self.columns
+
+    def keys_in(self, rows: pl.DataFrame, tables: Numbers) -> Numbers:
+        """Of each row a number that tells its group: its table's where groups are tables, otherwise the group's."""
+        return tables if self._by_table else self.numbers(rows)
+
+    def of_keys(self, keys: Numbers, appeared: Callable[[], Numbers]) -> Numbers:
+        """Group number of each of the distinct *keys*; *appeared* gives them in order of their first rows.
+
+        New groups are numbered in that order, whatever numbers tables have in this process.
+        """
+        if not self._by_table:
+            self._started = True
+            return keys
+        if len(TABLES) > len(self._own) or self._own.take(keys).min() < 0:
+            self._of_tables(appeared())
+        return self._own.take(keys)
 
     def _of_tables(self, tables: Numbers) -> Numbers:
         if len(TABLES) > len(self._own):

@@ -40,9 +40,10 @@ class Ingest:
         self._source_identity = ["tbname", self.time, *([self.key] if self.key else [])]
         self.identity = ["_tab", *self._source_identity[1:]]
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
-        self._expressions = Projection([
-            where.alias("_pass"), *groups.expressions, *cutter.expressions, *aggregates.argument_expressions(),
-        ])  # fmt: skip
+        ahead = [where.alias("_pass"), *groups.expressions, *cutter.expressions]
+        self._expressions = Projection(
+            [*ahead, *aggregates.argument_expressions()], [*(None for _ in ahead), *aggregates.quick_arguments()]
+        )
         fields: tuple[str, ...] = ()
         if plan.notify is not None and isinstance(plan.window, Event):
             fields = (*plan.window.start_columns, *plan.window.end_columns)

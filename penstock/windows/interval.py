@@ -25,6 +25,7 @@ from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
+from penstock.windows.calls import SHARED, Call
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
 from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.projection import Projection
@@ -68,7 +69,13 @@ class IntervalKernel:
         self._results = Results(scope, self._groups)
         self._where = Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
         self._child = OneChild(plan.source.child) if plan.source.child is not None else None
-        self._expressions = Projection([*self._groups.expressions, *self._aggregates.argument_expressions()])
+        keys = self._groups.expressions
+        self._expressions = Projection(
+            [*keys, *self._aggregates.argument_expressions()], [*(None for _ in keys), *self._aggregates.quick_arguments()]
+        )
+        self._question = repr((
+            plan.source, plan.where, [k.sql for k in plan.keys], plan.window, plan.timezone, plan.functions, self._aggregates.arguments,
+        ))  # fmt: skip
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
         self._mark = plan.delete_mark.ticks(plan.source.precision) if plan.delete_mark else 0
@@ -84,54 +91,54 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
             return Emission()
-        removed = rows.get_column("_op").to_numpy() == DELETE
-        if not removed.any():
+        removed = SHARED.get(rows, "removed", lambda: _removed(rows))
+        if removed is None:
             return self._count(rows)
         emission = self._count(columnwise.kept(rows, ~removed))
         return self._combine(emission, self._remove(columnwise.kept(rows, removed), rows))
 
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
-        made, tables, failed = self._prepare(rows)
-        if not made.height:
+        call, failed = SHARED.get(rows, self._question, lambda: self._read(rows)) if self._groups.common else self._read(rows)
+        if call is None:
             return Emission(failed=failed)
-        self._now = int(made.get_column("_now")[-1])
-        groups = self._groups.numbers(made, tables)
-        times = made.get_column(self._time).to_numpy()
+        self._now = int(call.rows.get_column("_now")[-1])
+        groups = self._groups.of_keys(call.keys, lambda: call.keys[call.appeared])
         self._reserve()
         before = self._clock.highest.take(groups)
-        self._advance(made, groups, times)
-        positions, indexes = self._grid.assign(times)
-        whole = self._grid.tumbling  # each row is in one window, so pairs are rows
-        owners = groups if whole else groups[positions]
-        stops = self._grid.stops(indexes)
+        self._advance(call, groups)
         now = self._clock.t(groups)
-        over = stops < (now if whole else now[positions])
+        owners, over = groups.take(call.owner), call.stops < now.take(call.owner)
         late: pl.DataFrame | None = None
+        counted = call
         if over.any():
-            expired = self._expired(made, groups, times, before, tables, positions, stops, over)
-            if expired.any():
-                late = self._dropped(made, positions, expired, rows.columns)
-                kept = ~expired
-                positions, indexes, owners, stops = positions[kept], indexes[kept], owners[kept], stops[kept]
-                whole = False
-        if self._judges_tables(made):
-            self._tables.advance(tables, times)
-        lost = self._forgotten(owners, indexes, stops)
+            expired = self._expired(call, groups, before, over)
+            if expired is not None:
+                late = self._dropped(call, expired, rows.columns)
+                counted = call.without(expired)
+                owners = groups.take(counted.owner)
+        if self._judges_tables(call.rows):
+            self._tables.advance(call.tables, call.row_times)
+        lost = self._forgotten(owners, counted.index, counted.stops)
         if lost.any():
-            self._remember(owners[lost], indexes[lost], made.get_column("_step").to_numpy()[positions[lost]], rows)
-        slots = self._slots.locate(owners, indexes, stops)
-        touched = self._slots.touched(slots, closed_only=not self._at_once)
-        self._slots.add(slots, made if whole else columnwise.picked(made, positions))
+            self._remember(counted, owners, lost, rows)
+        slots = self._slots.locate(owners, counted.index, counted.stops)
+        self._slots.add(slots, counted)
         closing = self._slots.oldest.take(groups) < now
-        due = np.unique(groups[closing]) if closing.any() else np.empty(0, np.int64)
-        rows_out, more = self._publish(touched, due)
+        rows_out, more = self._publish(self._changed(slots, counted), groups[closing])
         return Emission(rows_out, late=late, failed=_stack(failed, more))
+
+    def _read(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
+        """The call that *rows* make, None if WHERE passes none; and the rows on which an expression fails."""
+        made, tables, failed = self._prepare(rows)
+        if not made.height:
+            return None, failed
+        return Call(made, self._time, tables, self._groups.keys_in(made, tables), self._grid), failed
 
     def _forgotten(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
         """Which windows had their state dropped: behind DELETE_MARK, or because history had closed them."""
         if self._solo or not (self._mark or self._clock.releases):
-            return np.zeros(1, np.bool_)
+            return np.zeros(0, np.bool_)
         behind = self._clock.released.take(owners)
         if self._mark:
             behind = np.maximum(behind, self._clock.highest.take(owners) - self._mark)
@@ -139,14 +146,16 @@ class IntervalKernel:
         lost[lost] = self._slots.find(owners[lost], indexes[lost]) < 0
         return lost
 
-    def _remember(self, owners: Numbers, indexes: Numbers, steps: Numbers, call: pl.DataFrame) -> None:
+    def _remember(self, counted: Call, owners: Numbers, lost: Mask, call: pl.DataFrame) -> None:
         """Bring windows back into the state, each as it was stored before the first write that counts in it.
 
         Args:
-            owners, indexes: windows of rows of the call; steps: the rows' writes.
+            owners, lost: of each of the *counted* pairs its group, and whether it is to be brought back.
             call: the rows that `History` lacks yet.
         """
-        windows = pl.DataFrame({"_g": owners, "_i": indexes, "_until": steps.astype(np.int64)})
+        chosen = lost.take(counted.place)
+        pairs, steps = counted.place[chosen], counted.steps[counted.rows_of()[chosen]]
+        windows = pl.DataFrame({"_g": owners[pairs], "_i": counted.index[pairs], "_until": steps.astype(np.int64)})
         windows = windows.group_by("_g", "_i").agg(pl.col("_until").min())
         start, end = self._grid.bounds(windows.get_column("_i").to_numpy())
         low, high = int(start.min()), int(end.max()) - 1
@@ -171,10 +180,10 @@ class IntervalKernel:
         call = call.drop("_late", strict=False)
         return pl.concat([stored.select(call.columns).cast(dict(call.schema)), call])  # type: ignore[arg-type]
 
-    def _advance(self, rows: pl.DataFrame, groups: Numbers, times: Ticks) -> None:
-        """Take the times of *rows* over into what is known of their groups."""
-        self._clock.advance(groups, times, rows.get_column("_now").to_numpy() if self._idle else None)
-        self._earliest = min(self._earliest, int(times.min()))
+    def _advance(self, call: Call, groups: Numbers) -> None:
+        """Take the times of the call's rows over into what is known of its keys' *groups*."""
+        self._clock.advance(groups, call.highest, call.heard if self._idle else None)
+        self._earliest = min(self._earliest, call.earliest)
 
     def _judges_tables(self, rows: pl.DataFrame) -> bool:
         """Whether a row's being late for its table has to be found out here, and is not its group's matter."""
@@ -203,43 +212,63 @@ class IntervalKernel:
         failed = _stack(refused, failed)
         return made, tables, None if failed is None else failed.drop("_tab", strict=False)
 
-    def _expired(
-        self, rows: pl.DataFrame, groups: Numbers, times: Ticks, before: Ticks,
-        tables: Numbers, positions: Numbers, stops: Ticks, over: Mask,
-    ) -> Mask:  # fmt: skip
-        """Which (row, window) pairs are dropped: the window was over before the row's write, and the row is late for its table."""
-        steps = rows.get_column("_step").to_numpy()
-        concerned = np.zeros(len(self._groups), np.bool_)
-        concerned[groups[positions[over]]] = True
-        among = np.flatnonzero(concerned[groups])
-        previous = np.full(len(groups), NEVER, np.int64)
-        previous[among] = previous_max(groups[among], times[among], steps[among], before[among])
-        overdue = over & (stops < self._clock.t_of(previous, groups)[positions])
-        rows_overdue = np.zeros(len(groups), np.bool_)
-        rows_overdue[positions[overdue]] = True
-        if self._judges_tables(rows):
-            late = self._tables.late(tables, times, steps, rows_overdue)
-        elif "_late" in rows.columns:
-            late = rows.get_column("_late").to_numpy()
+    def _expired(self, call: Call, groups: Numbers, before: Ticks, over: Mask) -> Mask | None:
+        """Which (row, window) are dropped: the window was over before the row's write, and the row is late for its table.
+
+        Args:
+            groups, before: of each key its group, and the group's highest time before the call.
+            over: which pairs' windows are over now. Returns None if none is dropped.
+        """
+        judged = self._judges_tables(call.rows)
+        told = not judged and "_late" in call.rows.columns
+        if not (judged or told):  # then who is late for its table is late for its group
+            suspects = call.descends | (call.lowest < before)
+            if not (over & suspects.take(call.owner)).any():
+                return None
+        key_of, times, steps, rows_of = call.key_of, call.row_times, call.steps, call.rows_of()
+        concerned = np.zeros(len(call.keys), np.bool_)
+        concerned[call.owner[over]] = True
+        among = np.flatnonzero(concerned.take(key_of))
+        previous = np.full(len(key_of), NEVER, np.int64)
+        previous[among] = previous_max(key_of[among], times[among], steps[among], before[key_of[among]])
+        overdue = over.take(call.place) & (call.stops.take(call.place) < self._clock.t_of(previous, groups.take(key_of))[rows_of])
+        if judged:
+            rows_overdue = np.zeros(len(key_of), np.bool_)
+            rows_overdue[rows_of[overdue]] = True
+            late = self._tables.late(call.tables, times, steps, rows_overdue)
+        elif told:
+            late = call.rows.get_column("_late").to_numpy()
         else:
             late = times < previous
-        return overdue & late[positions]
+        expired: Mask = overdue & late[rows_of]
+        return expired if expired.any() else None
 
     @staticmethod
-    def _dropped(rows: pl.DataFrame, positions: Numbers, expired: Mask, columns: list[str]) -> pl.DataFrame | None:
+    def _dropped(call: Call, expired: Mask, columns: list[str]) -> pl.DataFrame | None:
         """Rows that are expired for each of their windows."""
-        counted = np.zeros(rows.height, np.bool_)
-        counted[positions[~expired]] = True
-        lost = np.zeros(rows.height, np.bool_)
-        lost[positions[expired]] = True
+        rows_of = call.rows_of()
+        counted = np.zeros(call.rows.height, np.bool_)
+        counted[rows_of[~expired]] = True
+        lost = np.zeros(call.rows.height, np.bool_)
+        lost[rows_of[expired]] = True
         lost &= ~counted
-        return columnwise.kept(rows.select(columns), lost) if lost.any() else None
+        return columnwise.kept(call.rows.select(columns), lost) if lost.any() else None
 
     def _reserve(self) -> None:
         self._clock.reserve(len(self._groups))
         self._slots.reserve_groups(len(self._groups))
 
     # -- publishing ----------------------------------------------------------------------------------------------
+
+    def _changed(self, slots: Numbers, call: Call) -> Numbers:
+        """Those of the pairs' *slots* whose new values are to be published now, in order of their last rows."""
+        if self._at_once:
+            return slots[call.latest_last]
+        again = self._slots.closed.take(slots)
+        if not again.any():
+            return slots[:0]
+        in_order = call.latest_last
+        return slots[in_order[again[in_order]]]
 
     def _publish(self, touched: Numbers, groups: Numbers) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """Publish the *touched* windows, and close what is over in *groups*."""
@@ -419,27 +448,23 @@ class IntervalKernel:
         if self._history is None:
             return Emission()
         stored = self._history.fetch(low, high)
-        made, tables, failed = self._prepare(stored)
-        if not made.height:
+        call, failed = self._read(stored)
+        if call is None:
             return Emission(failed=failed)
-        groups = self._groups.numbers(made, tables)
-        times = made.get_column(self._time).to_numpy()
+        groups = self._groups.of_keys(call.keys, lambda: call.keys[call.appeared])
         self._reserve()
-        self._advance(made, groups, times)
-        if self._judges_tables(made):
-            self._tables.advance(tables, times)
-        positions, indexes = self._grid.assign(times)
-        slots = self._slots.locate(groups[positions], indexes, self._grid.stops(indexes))
-        self._slots.add(slots, made[positions])
-        touched = self._slots.touched(slots, closed_only=False)
-        result = self._results.upserts(self._windows(touched))
-        due = np.unique(groups)
-        chained = self._slots.open_of(due)
+        self._advance(call, groups)
+        if self._judges_tables(call.rows):
+            self._tables.advance(call.tables, call.row_times)
+        slots = self._slots.locate(groups.take(call.owner), call.index, call.stops)
+        self._slots.add(slots, call)
+        result = self._results.upserts(self._windows(slots[call.latest_last]))
+        chained = self._slots.open_of(groups)
         over = self._slots.stop[chained] < self._clock.t(self._slots.group[chained])
         # published already: closing adds nothing, and a slower table's row reads the window again
-        self._slots.retire(due, chained, over, keep=False)
+        self._slots.retire(groups, chained, over, keep=False)
         if not self._solo:
-            self._clock.release(due)
+            self._clock.release(groups)
         return Emission(result.rows, failed=_stack(failed, result.failed))
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -475,6 +500,12 @@ class IntervalKernel:
             if "clock" in frames:
                 self._clock.restore(frames["clock"])
             self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
+
+
+def _removed(rows: pl.DataFrame) -> Mask | None:
+    """Which rows are deleted by key; None: none of them."""
+    removed: Mask = rows.get_column("_op").to_numpy() == DELETE
+    return removed if removed.any() else None
 
 
 def _ranges(times: Ticks) -> list[tuple[int, int]]:

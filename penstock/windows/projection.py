@@ -57,6 +57,16 @@ def taken(name: str) -> Quick:
     return lambda rows: rows.get_column(name)
 
 
+def without_nan(name: str) -> Quick:
+    """The float column *name* with NULL for NaN, as long as there is no NaN in it."""
+
+    def quick(rows: pl.DataFrame) -> pl.Series | None:
+        found = rows.get_column(name)
+        return None if found.is_nan().any() else found
+
+    return quick
+
+
 def where_above_0(name: str, values: Callable[[pl.DataFrame], pl.Series]) -> Quick:
     """*values*, which hold as long as every value of the column *name* is above 0."""
 

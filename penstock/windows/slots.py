@@ -6,20 +6,20 @@ slots. What a slot holds is `accumulators`' matter. Refuses to know time: when a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.windows.accumulators import Call, accumulators
+from penstock.windows.accumulators import accumulators
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.calls import Array, Call
 from penstock.windows.groups import Numbers
 from penstock.windows.steps import Ticks, grown
 
 _EMPTY, _GONE = -1, -2
+#: places of the smallest table
+_TABLE = 4096
 _FOREVER = np.iinfo(np.int64).max
-Array = npt.NDArray[Any]
 
 
 class Slots:
@@ -35,18 +35,15 @@ class Slots:
         self._live: Array = np.empty(0, np.bool_)
         self._changed: Array = np.empty(0, np.bool_)
         self._saved: Array = np.empty(0, np.bool_)
-        self._touch: Array = np.empty(0, np.int64)
-        self._clock = 0
         self._free: list[Array] = []
         self._used = 0
         self._count = 0
         self._head: Array = np.full(64, -1, np.int32)
         #: last tick of each group's earliest open window
         self.oldest: Ticks = np.full(64, _FOREVER, np.int64)
-        self._table: Array = np.full(256, _EMPTY, np.int32)
+        self._table: Array = np.full(_TABLE, _EMPTY, np.int32)
         self._filled = 0
         self._gone: list[pl.DataFrame] = []
-        self._time = aggregates.time
         self._accumulators = accumulators(aggregates)
         self._added = 0
 
@@ -129,7 +126,7 @@ class Slots:
         if n:
             taken.append(np.arange(self._used, self._used + n))
             self._used += n
-            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_touch"):
+            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved"):
                 setattr(self, name, grown(getattr(self, name), self._used, 0))
             for accumulator in self._accumulators:
                 accumulator.grow(self._used)
@@ -148,7 +145,7 @@ class Slots:
 
     def _rehash(self, more: Numbers) -> None:
         """Lay the table out afresh, without the places of freed slots."""
-        size = 1 << (max(self._count, 128) * 3).bit_length()
+        size = max(1 << (self._count * 3).bit_length(), _TABLE)
         self._table = np.full(size, _EMPTY, np.int32)
         self._filled = 0
         self._insert(np.flatnonzero(self._live[: self._used]))
@@ -160,19 +157,6 @@ class Slots:
         self._older[slots[first]] = self._head[groups[first]]
         last = np.concatenate((first[1:], [True]))
         self._head[groups[last]] = slots[last]
-
-    def touched(self, slots: Numbers, closed_only: bool) -> Numbers:
-        """The distinct *slots* (that are closed), ordered by where they come last; all count as changed."""
-        self._changed[slots] = True
-        if closed_only:
-            slots = slots[self.closed.take(slots)]
-            if not len(slots):
-                return slots
-        moments = np.arange(self._clock + 1, self._clock + 1 + len(slots))
-        self._clock += len(slots)
-        np.maximum.at(self._touch, slots, moments)
-        latest: Numbers = slots[self._touch.take(slots) == moments]
-        return latest
 
     # -- closing -------------------------------------------------------------------------------------------------
 
@@ -229,11 +213,13 @@ class Slots:
 
     # -- values --------------------------------------------------------------------------------------------------
 
-    def add(self, slots: Numbers, rows: pl.DataFrame) -> None:
-        """Add *rows* (with their arguments `_x…`) to the windows in *slots*, line by line."""
-        call = Call(rows, slots, self._time)
+    def add(self, slots: Numbers, call: Call) -> None:
+        """Add the rows of each of the call's pairs to the window in its slot."""
+        if not len(slots):
+            return
+        self._changed[slots] = True
         for accumulator in self._accumulators:
-            accumulator.add(call)
+            accumulator.add(slots, call)
         self._tidy(len(slots))
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:

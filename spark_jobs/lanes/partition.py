@@ -502,9 +502,7 @@ class Lane(ABC):
             key, field, position = names.query_progress(self.topic), str(self.partition), str(state.next)
             self.worker.report(lambda r: r.hset(key, field, position))
             # not before their results are in the log: how long that took is among what they report
-            for stream in told:
-                if self.streams.get(stream.id) is stream:
-                    stream.report()
+            self.worker.report_streams([s.progress() for s in told if self.streams.get(s.id) is s])
             written.set_result(None)
         except BaseException as error:  # noqa: B036  told to the main loop
             written.set_exception(error)

@@ -22,6 +22,7 @@ from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.calls import SHARED
 from penstock.windows.groups import TABLES, Numbers
 from penstock.windows.steps import grown
 from spark_jobs.history import StoredHistory, TableHistory
@@ -203,14 +204,15 @@ class ScanLane(Lane):
             self.post(DeadLetter(self.topic, self.partition, int(str(offset)), self.reader, code, reason_of_all, came, value=sample))
 
     def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
-        for stream in list(self.streams.values()):
-            plan = stream.plan
-            if table.id not in plan.source.table_ids or stream.status == "failed":
-                continue
-            if plan.path == "exchange":
-                self._sender.rows(stream, table, rows, first, last, trace)
-            else:
-                stream.apply(rows, first, last, trace)
+        with SHARED.among(rows):
+            for stream in list(self.streams.values()):
+                plan = stream.plan
+                if table.id not in plan.source.table_ids or stream.status == "failed":
+                    continue
+                if plan.path == "exchange":
+                    self._sender.rows(stream, table, rows, first, last, trace)
+                else:
+                    stream.apply(rows, first, last, trace)
 
     # -- generations ----------------------------------------------------------------------------------------------------------
 
@@ -252,7 +254,7 @@ class ScanLane(Lane):
         former, number = self.worker.catalog.catalog.lineage(self.topic)[1]
         for stream in self.streams.values():
             self.report_live(stream.id, offset)
-            stream.report()
+            self.worker.report_streams([stream.progress()])
             if self.partition < number:
                 key, field = names.stream_status(stream.id), f"{names.STATS}{former}:{self.partition}"
                 self.worker.report(lambda r, k=key, f=field: r.hdel(k, f))  # type: ignore[misc]

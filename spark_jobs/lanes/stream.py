@@ -83,9 +83,9 @@ class LiveStream:
         """Results of the windows that are open now; None when this lane computes none."""
         return self._kernel.open_windows() if self._kernel is not None else None
 
-    def report(self) -> None:
-        """Say how far this lane has come with the stream."""
-        self._worker.report_stream(self.id, f"{names.STATS}{self._topic}:{self._partition}", self.stats.to_json())
+    def progress(self) -> tuple[int, str, str]:
+        """How far this lane has come with the stream, for `Worker.report_streams`."""
+        return self.id, f"{names.STATS}{self._topic}:{self._partition}", self.stats.to_json()
 
     def control(self, control: Control, offset: int) -> None:
         """Feed a control record."""
@@ -137,7 +137,7 @@ class LiveStream:
         """Stop this stream, here only, and say why."""
         self.status, self._kernel, self.route, self.changed = "failed", None, None, True
         self.stats.error, self.stats.state_bytes, self.stats.full_bytes = reason[:1000], 0, 0
-        self.report()
+        self._worker.report_streams([self.progress()])
         _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
         self._worker.report_stream(self.id, f"{names.FAILED}{self._topic}:{self._partition}", reason)
 
@@ -187,7 +187,8 @@ class LiveStream:
 
     def _timed(self, rows: pl.DataFrame) -> Callable[[Delivery], None]:
         """Notes how long after the oldest of *rows* a result is in the log, by the broker's clock for both."""
-        stats, came = self.stats, self._milliseconds(int(rows.get_column("_now").to_numpy().min()))
+        # the broker's append times never go back within a partition
+        stats, came = self.stats, self._milliseconds(int(rows.item(0, "_now")))
         return lambda result: stats.follow(max(result.timestamp - came, 0) / 1000)
 
     def _milliseconds(self, ticks: int) -> int:

@@ -97,6 +97,35 @@ def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) <= 4
 
 
+def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    asked: list[float | None] = []
+
+    def waits(timeout: float | None) -> bool:
+        asked.append(timeout)
+        return timeout is None or timeout > 0
+
+    def source() -> Iterator[pa.RecordBatch]:
+        nonlocal now
+        for i in range(100):
+            now += 0.004  # reading takes this long
+            yield batch(i)
+
+    monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: now)
+    inbox = Inbox("in.x", source(), max_records=1000, max_bytes=1 << 20, waits=waits)
+    assert len(inbox.take(None) or ()) == 1, "nothing else is there at once"
+    now += 0.2
+    asked.clear()
+    gathered = inbox.take(None)
+    assert len(gathered or ()) == pytest.approx(0.2 / 0.004, abs=2), "for as long as the unit before took"
+    assert asked[0] is None
+    assert all(lull == pytest.approx(0.2 / 8, rel=0.05) for lull in asked[1:])
+    asked.clear()
+    now += 0.009
+    assert len(inbox.take(None) or ()) == 1
+    assert asked == [None, 0.0]
+
+
 def test_no_input_for_a_while() -> None:
     asked: list[float | None] = []
 
