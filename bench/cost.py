@@ -1,4 +1,4 @@
-"""streams_100_cpu, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live, and how much memory the rooms take."""
+"""streams_100_*, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live, and how much memory the rooms take."""
 
 from __future__ import annotations
 
@@ -16,22 +16,39 @@ from bench.stage import Stage
 from penstock import names
 
 _STREAM = (
-    "CREATE STREAM many.s{n} TRIGGER WINDOW_CLOSE INTO many.w{n} AS SELECT _wstart, count(*), avg(current), max(voltage) "
-    "FROM many.meters PARTITION BY tbname INTERVAL(10s)"
+    "CREATE STREAM {db}.s{n} TRIGGER WINDOW_CLOSE INTO {db}.w{n} AS SELECT _wstart, count(*), avg(current), max(voltage) "
+    "FROM {db}.meters {where} PARTITION BY tbname INTERVAL({seconds}s)"
 )
 _LIVE = "CREATE STREAM {db}.s{n} TRIGGER AT_ONCE INTO {db}.w{n} AS SELECT _wstart, count(*) FROM {db}.m{n} PARTITION BY tbname INTERVAL(1s)"
 _MANY = 100
 
 
 def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
-    """CPU seconds of the stream jobs for a million rows, with one stream over the table and with a hundred."""
-    stage.client.execute("CREATE DATABASE many")
-    stage.client.execute(f"CREATE STABLE many.meters {rows.COLUMNS}")
-    fleet, topic, table = Fleet(1000), names.ingest_topic("many"), stage.table("many", "meters")
+    """CPU seconds of the stream jobs for a million rows: one stream over the table, a hundred that ask the same, a hundred others."""
+    equal = [_STREAM.format(db="many", n=n, where="", seconds=10) for n in range(_MANY)]
+    # 20 conditions, of which the strictest lets half of the rows pass, and 5 lengths
+    mixed = [_STREAM.format(db="mixed", n=n, where=f"WHERE voltage >= {200 + n % 20}", seconds=10 + n // 20 * 10) for n in range(_MANY)]
+    one, hundred = _costs(stage, profile, "many", [equal[:1], equal[1:]])
+    (others,) = _costs(stage, profile, "mixed", [mixed])
+    of = "against one, the same rows, core seconds of the room `spark` for a million rows"
+    mode = stage.mode(names.ingest_topic("mixed"))
+    note = f"{_MANY} streams with the same 10 s windows per table {of}"
+    record.add(Line("streams_100_cpu", hundred, "s/M rows", baseline=one, mode=mode, note=note))
+    note = f"{_MANY} streams, no two with the same condition and length of windows, {of}"
+    record.add(Line("streams_100_mixed_cpu", others, "s/M rows", baseline=one, mode=mode, note=note))
+    stage.drop("many")
+    stage.drop("mixed")
+
+
+def _costs(stage: Stage, profile: Profile, database: str, steps: list[list[str]]) -> list[float]:
+    """Core seconds for a million rows of *database* after the statements of each step, warm."""
+    stage.client.execute(f"CREATE DATABASE {database}")
+    stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
+    fleet, topic, table = Fleet(1000), names.ingest_topic(database), stage.table(database, "meters")
     sweeps, done, costs = fleet.sweeps(profile.many_rows), 0, []
-    for upto in (1, _MANY):
-        for n in range(0 if upto == 1 else 1, upto):
-            stage.client.execute(_STREAM.format(n=n))
+    for statements in steps:
+        for statement in statements:
+            stage.client.execute(statement)
         for counted in (False, True):  # the first pass makes every table known
             with stage.held():
                 fill(stage.mesh.kafka_bootstrap, topic, fleet, done, sweeps, table, 250)
@@ -41,9 +58,7 @@ def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
             stage.caught_up(topic, until, {})
             if counted:
                 costs.append((stage.cpu("spark") - before) / (sweeps * fleet.tables) * 1e6)
-    note = f"{_MANY} streams with 10 s windows per table against one, the same rows, core seconds of the room `spark` for a million rows"
-    record.add(Line("streams_100_cpu", costs[1], "s/M rows", baseline=costs[0], mode=stage.mode(topic), note=note))
-    stage.drop("many")
+    return costs
 
 
 def create_stream(stage: Stage, profile: Profile, record: Recorder) -> None:
