@@ -34,9 +34,9 @@ class SparkSettings(Settings):
     epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
-    #: records and bytes that the operator takes in at once
+    #: records that the operator takes in at once, and bytes, counted with what Arrow has put aside for them (twice the records, about)
     unit_records: int = Field(default=16_384, ge=1)
-    unit_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+    unit_bytes: int = Field(default=32 * 1024 * 1024, ge=1)
     #: rows that a stream keeps in each partition though their windows are over; corrections of older ones read those again
     live_rows: int = Field(default=ROOM, ge=0)
     #: rows of history that are read and computed at once

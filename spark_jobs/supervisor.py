@@ -25,7 +25,7 @@ from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
 from penstock.health import Health
-from spark_jobs.backlog import CAUTIOUS, mean_size, records_at_once
+from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
 from spark_jobs.epochs import Epochs
 from spark_jobs.figures import Figures
 from spark_jobs.operator import Operator
@@ -182,7 +182,7 @@ class Supervisor:
         positions = self._positions.get(topic, {})
         begins = {p: max(positions.get(str(p), 0), starts[topic, p]) for p in partitions}
         size = mean_size(self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions})
-        count = records_at_once(size, most_records=self._settings.unit_records, most_bytes=self._settings.unit_bytes)
+        count = records_at_once(size, most_records=self._settings.unit_records, most_bytes=HAND_OVER_BYTES)
         _log.info("backlog seen", topic=topic, bytes_of_a_record=None if size is None else round(size), records_at_once=count)
         return count
 

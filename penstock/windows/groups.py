@@ -204,6 +204,7 @@ class Groups:
         self._lines: Numbers = np.empty(0, np.int64)  # group → its line there
         self._started = False  # without keys there is just group 0, which exists from the first row on
         self._saved = 0
+        self._none: pl.DataFrame | None = None
 
     def __len__(self) -> int:
         if self._by_table:
@@ -314,7 +315,11 @@ class Groups:
     def delta(self, full: bool = False) -> pl.DataFrame:
         """Keys of the groups added since the last call (all when *full*), in order of number."""
         start, self._saved = (0 if full else self._saved), len(self)
-        return self.keys_of(np.arange(start, len(self)))
+        if start < len(self):
+            return self.keys_of(np.arange(start, len(self)))
+        if self._none is None:  # what no lines are made of takes as long to find out as lines
+            self._none = self.keys_of(np.empty(0, np.int64))
+        return self._none
 
     def restore(self, keys: pl.DataFrame) -> None:
         """Add groups as `delta` gave them."""

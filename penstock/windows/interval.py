@@ -472,7 +472,7 @@ class IntervalKernel:
     def delta(self, full: bool = False) -> Delta:
         self._purge()
         frames = {"groups": self._groups.delta(full), **self._slots.delta(full), "clock": self._clock.delta(full)}
-        frames["call"] = pl.DataFrame({"now": [self._now], "earliest": [self._earliest]})
+        frames["call"] = pl.DataFrame([pl.Series("now", [self._now]), pl.Series("earliest", [self._earliest])])
         if not self._groups.whole:
             frames["tables"] = self._tables.delta(full)
         return Delta({name: frame for name, frame in frames.items() if frame.height}, full)

@@ -255,10 +255,11 @@ class Slots:
         self._changed[: self._used] = False
         self._saved[slots] = True
         gone, self._gone = self._gone, []
-        about = {"_g": self.group[slots], "_i": self.index[slots], "_stop": self.stop[slots], "_closed": self.closed[slots]}
         frames = {}
         if len(slots):
-            frames["windows"] = pl.DataFrame(about).hstack(self.partials(slots))
+            about = {"_g": self.group, "_i": self.index, "_stop": self.stop, "_closed": self.closed}
+            made = [pl.Series(name, array[slots]) for name, array in about.items()]
+            frames["windows"] = pl.DataFrame([*made, *self.partials(slots).get_columns()])
         if gone and not full:
             frames["windows.gone"] = pl.concat(gone)
         return frames

@@ -189,7 +189,7 @@ class GroupClock:
         moved = np.arange(self._count) if full else np.flatnonzero(self._moved[: self._count])
         self._moved[:] = False
         arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard, "released": self.released}
-        return pl.DataFrame({"_g": moved, **{name: array[moved] for name, array in arrays.items()}})
+        return pl.DataFrame([pl.Series("_g", moved), *(pl.Series(name, array[moved]) for name, array in arrays.items())])
 
     def restore(self, moved: pl.DataFrame) -> None:
         groups = moved.get_column("_g").to_numpy()
