@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import polars as pl
 
 from penstock import names, traces
-from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 from penstock.partition import partition
 from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode, encode
@@ -24,7 +23,7 @@ from penstock.windows.kernel import LATEST
 from spark_jobs.history import StoredHistory, TableHistory, VirtualHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.partition import Lane
-from spark_jobs.lanes.route import PARTITIONS, Route
+from spark_jobs.lanes.route import PARTITIONS, Route, Taken, newest
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.replay import Position
 from spark_jobs.state import Snapshot
@@ -39,19 +38,26 @@ class Sender:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
-    def rows(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
-        """Send a unit's rows of one stream to the partitions of their groups."""
-        if stream.child is not None:
-            rows = rows.filter(pl.col("tbname").str.to_lowercase() == stream.child)
-        if rows.height:
-            stream.guard(lambda: self._send(stream, table, rows, first, last, trace), first, last)
+    def rows(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
+        """Send a unit's rows of one stream to the partitions of their groups.
 
-    def _send(self, stream: LiveStream, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
+        All at once: what is sent for a unit is told apart by its number within the unit, so a second sending would pass for a repeat.
+        """
+        mine = [t for t in taken if t.table_id in stream.plan.source.table_ids]
+        if stream.child is not None:
+            mine = [t._replace(rows=t.rows.filter(pl.col("tbname").str.to_lowercase() == stream.child)) for t in mine]
+        mine = [t for t in mine if t.rows.height]
+        if mine:
+            stream.guard(lambda: self._send(stream, mine, first, last), first, last)
+
+    def _send(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
         lane = self._lane
         assert stream.route is not None
-        stream.count(rows)
+        for of_table in taken:
+            stream.count(of_table.rows)
         stream.changed = True
-        parts, failed = stream.route.split(table.id, table.time_column, rows, lane.stored(stream.plan))
+        trace = newest(taken)
+        parts, failed = stream.route.split(taken, lane.stored(stream.plan))
         producer = names.exchange_producer(stream.id, lane.topic, lane.partition)
         for place, part in parts:
             if trace is not None:

@@ -7,8 +7,8 @@ sources are renamed here and joined behind the exchange. Refuses to send: that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,20 @@ from penstock.windows.virtual import Mapper
 PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
 _META = ("_step", "_offset", "_now", "_op", "tbname")
 _CLOCK = "route.tables"
+
+
+class Taken(NamedTuple):
+    """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit, id) of the newest traced record."""
+
+    table_id: int
+    time: str
+    rows: pl.DataFrame
+    trace: tuple[int, str] | None = None
+
+
+def newest(taken: Iterable[Taken]) -> str | None:
+    """The trace id of the last of the unit's records that has one."""
+    return max((t.trace for t in taken if t.trace is not None), default=(-1, None))[1]
 
 
 def replaces(plan: StreamPlan) -> bool:
@@ -84,19 +98,19 @@ class Route:
         self.plan = plan
         self._compile()
 
-    def split(
-        self, table_id: int, time: str, rows: pl.DataFrame, history: History | None
-    ) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
+    def split(self, taken: Sequence[Taken], history: History | None) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
         """(exchange partition, rows) in order, and the rows on which an expression failed.
 
-        *time*: the time column of the table that *rows* come from. *history*: of that table, for partial writes.
+        *taken*: of the unit all that the stream reads; only a virtual source has several tables. *history*: of the table, for partial
+        writes.
         """
         if self._mapper is not None:
-            rows = self._mapper.rows(table_id, time, rows)
+            rows = self._mapped(self._mapper, taken)
             if not rows.height:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
+            ((_, _, rows, _),) = taken
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
@@ -118,6 +132,16 @@ class Route:
             self._tables.advance(tables[chosen], times[chosen])
         made = made.with_columns(pl.Series("_late", late))
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
+
+    @staticmethod
+    def _mapped(mapper: Mapper, taken: Sequence[Taken]) -> pl.DataFrame:
+        """Partial rows of the virtual source, in the order of the log, with steps counted over all tables."""
+        parts = [mapper.rows(t.table_id, t.time, t.rows) for t in taken]
+        if len(parts) == 1:
+            return parts[0]
+        # a record is of one table
+        rows = pl.concat(parts).sort("_offset", maintain_order=True)
+        return rows.with_columns(pl.struct("_offset", "_step").rle_id().cast(pl.UInt32).alias("_step"))
 
     def _parts(self, made: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
         gone = pl.col("_op") == DELETE

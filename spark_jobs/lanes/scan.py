@@ -30,6 +30,7 @@ from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender
 from spark_jobs.lanes.generation import CLOSED, ENDED, inherit
 from spark_jobs.lanes.partition import Lane
+from spark_jobs.lanes.route import Taken, newest
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
@@ -120,10 +121,12 @@ class ScanLane(Lane):
                 self.bury(records, index[i], "E_MALFORMED", reason)
             tables[codec.table.id] = codec.table
             parts.setdefault(codec.table.id, []).append(_Part(index, decoded))
+        taken = []
         for table_id, found in parts.items():
             rows = self._rows(tables[table_id], records, found)
             if rows.height:
-                self._to_streams(tables[table_id], rows, first, last, _newest_trace(found))
+                taken.append(Taken(table_id, tables[table_id].time_column, rows, _newest_trace(found)))
+        self._to_streams(taken, first, last)
 
     def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
         """The unit's rows of one table in the kernels' input layout."""
@@ -203,16 +206,16 @@ class ScanLane(Lane):
             reason_of_all = f"{part.height} rows: {reason}"
             self.post(DeadLetter(self.topic, self.partition, int(str(offset)), self.reader, code, reason_of_all, came, value=sample))
 
-    def _to_streams(self, table: Table, rows: pl.DataFrame, first: int, last: int, trace: str | None) -> None:
-        with SHARED.among(rows):
-            for stream in list(self.streams.values()):
-                plan = stream.plan
-                if table.id not in plan.source.table_ids or stream.status == "failed":
-                    continue
-                if plan.path == "exchange":
-                    self._sender.rows(stream, table, rows, first, last, trace)
-                else:
-                    stream.apply(rows, first, last, trace)
+    def _to_streams(self, taken: Sequence[Taken], first: int, last: int) -> None:
+        streams = [s for s in self.streams.values() if s.status != "failed"]
+        for part in taken:
+            with SHARED.among(part.rows):
+                for stream in streams:
+                    if stream.plan.path == "scan" and stream.plan.source.table_id == part.table_id:
+                        stream.apply(part.rows, first, last, newest([part]))
+        for stream in streams:
+            if stream.plan.path == "exchange":
+                self._sender.rows(stream, taken, first, last)
 
     # -- generations ----------------------------------------------------------------------------------------------------------
 
@@ -318,16 +321,16 @@ class ScanLane(Lane):
         return control.table is None or control.table == stream.plan.source.table_id
 
 
-def _newest_trace(parts: Sequence[_Part]) -> str | None:
-    """Of the unit's records of one table, the trace id of the last that has one."""
+def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
+    """Of the unit's records of one table, the last that has a trace: its place in the unit, and the id."""
     found: list[tuple[int, str]] = []
     for part in parts:
         if not part.decoded.traced:
             continue
         meta = part.decoded.records
-        if (newest := traces.newest(meta.get_column("trace"))) is not None:
-            found.append((part.index[int(meta["_record"][newest[0]])], newest[1]))
-    return max(found)[1] if found else None
+        if (last := traces.newest(meta.get_column("trace"))) is not None:
+            found.append((part.index[int(meta["_record"][last[0]])], last[1]))
+    return max(found, default=None)
 
 
 def _distinct(ids: npt.NDArray[np.int64]) -> list[int]:

@@ -98,6 +98,20 @@ def test_a_stream_over_tables_of_several_partitions_and_databases(mesh: RunningM
     assert db.query("SELECT count(*), sum(a), sum(b), sum(e) FROM ro").rows == [(23, 299, 6.0, 23)]
 
 
+def test_rows_of_several_tables_that_are_worked_on_at_once(mesh: RunningMesh) -> None:
+    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("vt")) as db:
+        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 1")
+        db.execute("CREATE TABLE p (ts TIMESTAMP, a INT); CREATE TABLE q (ts TIMESTAMP, b INT); CREATE TABLE o (ts TIMESTAMP, c INT)")
+        db.execute("CREATE VTABLE v (ts TIMESTAMP, a INT FROM p.a, b INT FROM q.b, c INT FROM o.c)")
+        db.execute("CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n, sum(a) AS a, sum(b) AS b, sum(c) AS c FROM v "
+                   "INTERVAL(10s)")  # fmt: skip
+        # one request, one partition: what it writes is read as one unit, or nearly
+        for i in range(20):
+            values = " ".join(f"({T0 + 10_000 * i + at}, 1)" for at in range(5))
+            db.execute(f"INSERT INTO p VALUES {values} q VALUES {values} o VALUES {values}")
+        assert result(db, "SELECT n, a, b, c FROM r") == [(5, 5, 5, 5)] * 20
+
+
 def test_what_a_running_stream_does_not_follow(db: penstock.Connection) -> None:
     db.execute("CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, sum(a) AS a, sum(b) AS b, sum(c) AS c FROM v INTERVAL(1h)")
     put(db, "p", "a", (0, 1))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
-from penstock.sql.plan import StreamPlan
+from penstock.sql.plan import Member, Origin, StreamPlan
 from penstock.windows.kernel import DELETE, MERGE, UPSERT
-from spark_jobs.lanes.route import PARTITIONS, Route, needed
+from spark_jobs.lanes.route import PARTITIONS, Route, Taken, needed, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 
 T0 = 1_700_006_400_000
@@ -26,6 +28,10 @@ def frame(*rows: tuple[str, int, int | None, int | None], op: int = UPSERT) -> p
     return pl.DataFrame(lines, schema=schema, orient="row")
 
 
+def taken(rows: pl.DataFrame) -> Taken:
+    return Taken(1, "ts", rows)
+
+
 class Stored:
     def __init__(self, rows: pl.DataFrame) -> None:
         self.rows = rows
@@ -37,7 +43,7 @@ class Stored:
 def test_only_what_the_plan_reads_is_sent() -> None:
     made = planned("CREATE STREAM s INTO o AS SELECT _wstart, sum(a) FROM m WHERE b > 0 PARTITION BY g INTERVAL(1s)")
     assert needed(made) == ["ts", "a", "b", "g"]
-    [(_, part)], _ = Route(made).split(1, "ts", frame(("t", 0, 1, 1), ("t", 1, 1, 0)), None)
+    [(_, part)], _ = Route(made).split([taken(frame(("t", 0, 1, 1), ("t", 1, 1, 0)))], None)
     assert part.columns == ["_step", "_offset", "_now", "_op", "tbname", "ts", "a", "b", "g", "_late"]
     assert part.height == 1
 
@@ -45,20 +51,20 @@ def test_only_what_the_plan_reads_is_sent() -> None:
 def test_late_is_what_lies_below_its_own_table_in_earlier_writes() -> None:
     made = planned("CREATE STREAM s INTO o AS SELECT _wstart, sum(a) FROM m INTERVAL(1s)")
     route = Route(made)
-    [(_, part)], _ = route.split(1, "ts", frame(("t", 5, 1, 1), ("t", 3, 1, 1), ("u", 1, 1, 1)), None)
+    [(_, part)], _ = route.split([taken(frame(("t", 5, 1, 1), ("t", 3, 1, 1), ("u", 1, 1, 1)))], None)
     assert part["_late"].to_list() == [False, True, False]
     saved = route.delta(True)
     again = Route(made)
     again.restore([saved])
-    [(_, part)], _ = again.split(1, "ts", frame(("t", 4, 1, 1), ("u", 2, 1, 1)), None)
+    [(_, part)], _ = again.split([taken(frame(("t", 4, 1, 1), ("u", 2, 1, 1)))], None)
     assert part["_late"].to_list() == [True, False]
 
 
 def test_an_update_that_moves_a_row_takes_it_out_of_its_old_group() -> None:
     route = Route(planned("CREATE STREAM s IGNORE UPDATE 0 INTO o AS SELECT _wstart, sum(a) FROM m PARTITION BY b INTERVAL(1s)"))
-    first, _ = route.split(1, "ts", frame(("t", 5, 1, 1)), None)
+    first, _ = route.split([taken(frame(("t", 5, 1, 1)))], None)
     assert [p["_op"].to_list() for _, p in first] == [[UPSERT]]
-    second, _ = route.split(1, "ts", frame(("t", 5, 1, 2)), None)
+    second, _ = route.split([taken(frame(("t", 5, 1, 2)))], None)
     assert len(second) == PARTITIONS
     ops = {place: part["_op"].to_list() for place, part in second}
     assert sorted(ops.values()) == [[UPSERT], *[[DELETE]] * (PARTITIONS - 1)]
@@ -68,16 +74,16 @@ def test_an_update_that_fails_where_leaves() -> None:
     route = Route(
         planned("CREATE STREAM s IGNORE UPDATE 0 INTO o AS SELECT _wstart, sum(a) FROM m WHERE a > 0 PARTITION BY g INTERVAL(1s)")
     )
-    route.split(1, "ts", frame(("t", 5, 1, 1)), None)
-    parts, _ = route.split(1, "ts", frame(("t", 5, -1, 1)), None)
+    route.split([taken(frame(("t", 5, 1, 1)))], None)
+    parts, _ = route.split([taken(frame(("t", 5, -1, 1)))], None)
     assert {p["_op"].to_list()[0] for _, p in parts} == {DELETE} and len(parts) == PARTITIONS
-    assert route.split(1, "ts", frame(("t", 6, -1, 1)), None)[0] == []
+    assert route.split([taken(frame(("t", 6, -1, 1)))], None)[0] == []
 
 
 def test_a_partial_write_is_made_whole_before_it_leaves() -> None:
     route = Route(planned("CREATE STREAM s IGNORE UPDATE 0 INTO o AS SELECT _wstart, sum(a) FROM m PARTITION BY b INTERVAL(1s)"))
-    route.split(1, "ts", frame(("t", 5, 1, 7)), None)
-    parts, _ = route.split(1, "ts", frame(("t", 5, 2, None), op=MERGE), Stored(frame(("t", 5, 1, 7))))
+    route.split([taken(frame(("t", 5, 1, 7)))], None)
+    parts, _ = route.split([taken(frame(("t", 5, 2, None), op=MERGE))], Stored(frame(("t", 5, 1, 7))))
     [whole] = [p.row(0, named=True) for _, p in parts if p["_op"].to_list() == [UPSERT]]
     assert (whole["a"], whole["b"]) == (2, 7)
 
@@ -85,7 +91,27 @@ def test_a_partial_write_is_made_whole_before_it_leaves() -> None:
 def test_every_stored_row_is_one_partitions_own_and_the_one_it_was_sent_to() -> None:
     route = Route(planned("CREATE STREAM s INTO o AS SELECT _wstart, sum(a) FROM m PARTITION BY b INTERVAL(1s)"))
     rows = frame(*((f"t{i}", i, 1, i % 11) for i in range(40)))
-    sent = {place: set(part["tbname"]) for place, part in route.split(1, "ts", rows, None)[0]}
+    sent = {place: set(part["tbname"]) for place, part in route.split([taken(rows)], None)[0]}
     own = {place: set(route.finished_at(place, rows)["tbname"]) for place in range(PARTITIONS)}
     assert {p: t for p, t in own.items() if t} == sent
     assert sorted(t for tables in own.values() for t in tables) == sorted(rows["tbname"])
+
+
+def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> None:
+    tables = ("CREATE TABLE p (ts TIMESTAMP, a INT)", "CREATE TABLE q (ts TIMESTAMP, b INT)")
+    view = MemoryView(*tables, "CREATE VTABLE v (ts TIMESTAMP, a INT FROM p.a, b INT FROM q.b)")
+    made = plan("CREATE STREAM s INTO o AS SELECT _wstart, sum(a), sum(b) FROM v INTERVAL(10s)", view).plan
+    member = Member("v", (), (Origin("a", 101, "p", "a"), Origin("b", 102, "q", "b")))
+    route = Route(replace(made, source=replace(made.source, members=(member,))))
+
+    def written(table: str, column: str, *offsets: int) -> pl.DataFrame:
+        lines = [(step, at, T0, UPSERT, table, T0 + at, at) for step, at in enumerate(offsets)]
+        kinds = (pl.UInt32, pl.Int64, pl.Int64, pl.Int8, pl.String, pl.Int64, pl.Int32)
+        return pl.DataFrame(lines, dict(zip(("_step", "_offset", "_now", "_op", "tbname", "ts", column), kinds, strict=True)), orient="row")
+
+    unit = [Taken(101, "ts", written("p", "a", 0, 2, 3), (2, "old")), Taken(102, "ts", written("q", "b", 1, 4), (4, "new"))]
+    [(_, part)], failed = route.split(unit, None)
+    assert failed is None
+    assert part.select("_offset", "a", "b").rows() == [(0, 0, None), (1, None, 1), (2, 2, None), (3, 3, None), (4, None, 4)]
+    assert part["_step"].n_unique() == 5
+    assert newest(unit) == "new" and newest(unit[:1]) == "old"
