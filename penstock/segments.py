@@ -132,17 +132,32 @@ def write(directory: str, frame: pa.Table, time_column: str, first: int, last: i
 
 
 def segments(directory: str, below: int | None = None) -> list[Segment]:
-    """Segments of one (table, partition) in offset order; only those whole below offset *below* (a position's `next`)."""
-    found = []
-    folder = Path(directory)
-    if not folder.is_dir():
-        return []
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
-        first, last = (int(x) for x in path.name[: -len(_SUFFIX)].split("-"))
-        if below is not None and last >= below:
+    """Segments of one (table, partition) in offset order; only those whole below offset *below* (a position's `next`).
+
+    Of files that were merged only the merged one, unless it reaches beyond *below*. What is listed stays for a while: see
+    `services.store.flush.LINGER`.
+    """
+    return [_open(path, *span) for span, path, whole in _files(directory, below) if whole is None]
+
+
+def merged(directory: str) -> list[tuple[Path, Path]]:
+    """Files whose rows are in a merged one, too, and that one."""
+    return [(path, whole) for _, path, whole in _files(directory) if whole is not None]
+
+
+def _files(directory: str, below: int | None = None) -> list[tuple[tuple[int, int], Path, Path | None]]:
+    """(first, last), the file, and the file whose offsets cover its own, if there is one; in offset order."""
+    found = [((int(path.stem[:20]), int(path.stem[21:])), path) for path in Path(directory).glob(f"*{_SUFFIX}")]
+    made: list[tuple[tuple[int, int], Path, Path | None]] = []
+    outer, reach = None, -1
+    for span, path in sorted(found, key=lambda f: (f[0][0], -f[0][1])):
+        if below is not None and span[1] >= below:
             continue
-        found.append(_open(path, first, last))
-    return _without_covered(found)
+        covered = span[1] <= reach
+        made.append((span, path, outer if covered else None))
+        if not covered:
+            outer, reach = path, span[1]
+    return made
 
 
 _known: dict[tuple[str, int], Segment] = {}
@@ -158,11 +173,6 @@ def _open(path: Path, first: int, last: int) -> Segment:
             raise StateError(f"segment {path} can't be read", detail=str(error), hint="restore it from a backup") from None
         _known[key] = Segment(path, first, last, facts["rows"], facts["low"], facts["high"], facts["fresh"])
     return _known[key]
-
-
-def _without_covered(found: list[Segment]) -> list[Segment]:
-    """Drop files whose offsets a merged file covers (a crash between writing the merged one and removing its parts)."""
-    return [s for s in found if not any(o is not s and o.first <= s.first and s.last <= o.last for o in found)]
 
 
 def read(
@@ -193,6 +203,14 @@ def times(segment: Segment, time_column: str) -> Iterator[npt.NDArray[np.int64]]
     with pq.ParquetFile(segment.path) as file:
         for batch in file.iter_batches(columns=[time_column]):
             yield batch.column(0).cast(pa.int64()).to_numpy()
+
+
+def versions(segment: Segment, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """These *columns* of all versions of rows of a segment, a piece at a time; those that it is too old for are left out."""
+    with pq.ParquetFile(segment.path) as file:
+        there = set(file.schema_arrow.names)
+        for batch in file.iter_batches(columns=[c for c in columns if c in there]):
+            yield pl.from_arrow(batch)  # type: ignore[misc]
 
 
 def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()) -> pl.DataFrame:

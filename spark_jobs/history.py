@@ -1,7 +1,7 @@
 """The rows of a stream's source table as its kernel's input has left it: segments, and the log behind them.
 
 Nothing is read before somebody asks. Then the part of the log that is not in segments yet is read once and kept decoded, and every further
-question reads on from there to the position of the asking unit, never past it. The tail is dropped when segments have overtaken it.
+question reads on from there to the position of the asking unit, never past it. What segments have taken over is dropped from the tail.
 """
 
 from __future__ import annotations
@@ -38,14 +38,21 @@ class _Tail:
     def __init__(self, worker: Worker, table_id: int, topic: str, partition: int) -> None:
         self._worker, self._table_id = worker, table_id
         self._topic, self._partition = topic, partition
-        self._start()
+        self._start(self._committed())
 
-    def _start(self) -> None:
-        self.position = self._committed()
+    def _start(self, position: Position) -> None:
+        self.position = position
         self._seen: dict[str, Stamp] = dict(self.position.producers)
         self._next = self.position.next
         self.rows: list[pl.DataFrame] = []
         self.deletes: list[RangeDelete] = [d for d in self.position.deletes if d.table_id == self._table_id]
+
+    def _follow(self, position: Position) -> None:
+        """The store has written more: what is in segments now is not kept here, and older lists of segments are out of date."""
+        self.position = position
+        self.rows = [left for rows in self.rows if (left := rows.filter(pl.col("_offset") >= position.next)).height]
+        written = [d for d in position.deletes if d.table_id == self._table_id and d.offset < position.next]
+        self.deletes = [*written, *(d for d in self.deletes if d.offset >= position.next)]
 
     def _committed(self) -> Position:
         owner = self._worker.catalog.catalog.topic_owner(self._topic)
@@ -57,8 +64,11 @@ class _Tail:
         Raises:
             StateError: the log cannot be read up to there.
         """
-        if self._committed().next > self._next:
-            self._start()
+        committed = self._committed()
+        if committed.next > self._next:
+            self._start(committed)
+        elif committed.next > self.position.next:
+            self._follow(committed)
         if self._next >= until:
             return
         where = (self._topic, self._partition)
@@ -159,6 +169,17 @@ class TableHistory:
             for rows in found.rows:
                 times = rows.get_column(self._source.time_column).to_numpy()
                 yield times[(times >= low) & (times <= high)]
+
+    def versions(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """`_op`, `tbname` and *columns* of all versions of rows, a piece at a time, in no order."""
+        wanted = [n for n in ("_op", "tbname", *self._types) if n in {"_op", "tbname", *columns}]
+        types = {**_META, **{n: t.polars() for n, t in self._types.items()}}
+        for partition, until in (self._marked or self._bounds()).items():
+            found = self._tail(partition, until)
+            pieces = (piece for segment in self._segments(partition) for piece in segments.versions(segment, [*wanted, "_offset"]))
+            for piece in (*found.rows, *pieces):
+                rows = piece.filter(pl.col("_offset") < until)
+                yield rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(types[n], strict=False).alias(n) for n in wanted)
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from penstock import segments
 from penstock.catalog.model import Table
-from penstock.segments import Position
+from penstock.segments import Position, Segment
 
 
 def position(segments_dir: str, table: Table, partition: int, owner: int) -> Position:
@@ -20,15 +20,20 @@ def position(segments_dir: str, table: Table, partition: int, owner: int) -> Pos
 
 
 def read(segments_dir: str, table: Table, partition: int, where: Position, start: int) -> Iterator[pl.DataFrame]:
-    """Rows of records from *start* on, file by file; times are ticks. Rows that a DELETE took are left out."""
+    """Rows of records from *start* on that were in segments at *where*, file by file; times are ticks. Rows that a DELETE took are left
+    out.
+    """
     times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-    found = segments.segments(segments.directory(segments_dir, table.id, partition, table.topic), where.next)
     deletes = [d for d in where.deletes if d.table_id == table.id]
     wanted = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
-    for segment in sorted(found, key=lambda s: s.first):
-        if segment.last < start:
-            continue
-        rows = pl.read_parquet(segment.path).filter(pl.col("_offset") >= start).sort("_offset", "_row")
+    at = start
+    while (segment := _next(segments_dir, table, partition, where, at)) is not None:
+        try:
+            rows = pl.read_parquet(segment.path)
+        except FileNotFoundError:
+            continue  # merged with others, long after it was listed
+        rows = rows.filter(pl.col("_offset").is_between(at, where.next, closed="left")).sort("_offset", "_row")
+        at = segment.last + 1
         rows = rows.with_columns(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times if t in rows.columns)
         for delete in deletes:
             hit = (pl.col("_offset") < delete.offset) & pl.col(table.time_column).is_between(delete.low, delete.high)
@@ -38,3 +43,12 @@ def read(segments_dir: str, table: Table, partition: int, where: Position, start
         rows = rows.with_columns(pl.lit(None, kind).alias(n) for n, kind in wanted.items() if n not in rows.columns)
         if rows.height:
             yield rows.with_columns(_time=pl.col(table.time_column))
+
+
+def _next(segments_dir: str, table: Table, partition: int, where: Position, at: int) -> Segment | None:
+    """The segment that goes on at offset *at*. Who reads slowly finds files merged, also with such as are not below *where*."""
+    if at >= where.next:
+        return None
+    now = position(segments_dir, table, partition, where.owner)
+    found = segments.segments(segments.directory(segments_dir, table.id, partition, table.topic), now.next)
+    return next((s for s in found if s.last >= at and s.first < where.next), None)

@@ -1,4 +1,4 @@
-"""From tail to segments: sort, judge freshness, write, commit the position, and later merge small files.
+"""From tail to segments: sort, judge freshness, write, commit the position, and later merge small files and remove them.
 
 Crash safety: segments are written first, the position last. What a crash leaves beyond the position is not counted by readers
 and is overwritten by the same flush tried again (same first offset) or removed at the next start.
@@ -6,6 +6,7 @@ and is overwritten by the same flush tried again (same first offset) or removed 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ log = structlog.get_logger(__name__)
 
 #: segments of one directory are merged once so many of the same size class lie side by side
 MERGE_WIDTH = 8
+#: seconds that files stay beside the merged one which has taken their place: a reader that has listed them, or has only heard of
+#: the position before, still needs them
+LINGER = 600.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
 def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int = 4_000_000, topic: str = "") -> int:
     """Merge runs of small neighbouring segments into one. All versions stay, so history reads are not affected.
 
-    Returns how many files were replaced. The merged file covers its parts' offsets, so a reader that lists both counts only it.
+    Returns how many files were replaced. The merged file covers its parts' offsets, so a reader that lists both counts only it; they
+    go with `remove_merged`.
     """
     where = segments.directory(root, layout.table_id, partition, topic)
     found = segments.segments(where, below)
@@ -112,11 +117,18 @@ def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int =
         segments.write(
             where, rows.to_arrow(), layout.time_column, run[0].first, run[-1].last, fresh=all(s.fresh for s in run), low=low, high=high
         )
-        for part in run:
-            if (part.first, part.last) != (run[0].first, run[-1].last):
-                part.path.unlink(missing_ok=True)
         replaced += len(run)
     return replaced
+
+
+def remove_merged(root: str, table_id: int, partition: int, topic: str = "", linger: float = LINGER) -> int:
+    """Remove files that a merged one took the place of *linger* seconds ago. Returns how many."""
+    removed = 0
+    for part, whole in segments.merged(segments.directory(root, table_id, partition, topic)):
+        if time.time() - whole.stat().st_mtime >= linger:
+            part.unlink(missing_ok=True)
+            removed += 1
+    return removed
 
 
 def _runs(found: list[Segment], max_rows: int) -> list[list[Segment]]:
@@ -140,7 +152,11 @@ def _size_class(segment: Segment) -> int:
 
 def expire(root: str, table_id: int, partition: int, before: int, topic: str = "") -> int:
     """KEEP: remove segments all of whose rows are older than *before* (ticks)."""
-    gone = [s for s in segments.segments(segments.directory(root, table_id, partition, topic)) if s.high < before]
+    where = segments.directory(root, table_id, partition, topic)
+    gone = [s for s in segments.segments(where) if s.high < before]
+    for part, whole in segments.merged(where):
+        if any(whole == s.path for s in gone):
+            part.unlink(missing_ok=True)
     for segment in gone:
         segment.path.unlink(missing_ok=True)
     return len(gone)
@@ -157,4 +173,4 @@ def remove_leftovers(root: str, table_id: int, partition: int, below: int, topic
         path.unlink(missing_ok=True)
 
 
-__all__ = ["META", "Layout", "Newest", "expire", "flush", "merge", "remove_leftovers", "to_ticks", "to_wire"]
+__all__ = ["META", "Layout", "Newest", "expire", "flush", "merge", "remove_leftovers", "remove_merged", "to_ticks", "to_wire"]

@@ -48,15 +48,18 @@ class Retention:
     def sweep(self) -> None:
         """One round over everything; what fails is logged and tried in the next."""
         try:
-            self._expire()
+            self._remove_old()
             self._shorten_logs()
             self._remove_dropped()
         except (PenstockError, OSError) as error:
             log.warning("retention goes on in the next round", error=str(error))
 
-    def _expire(self) -> None:
+    def _remove_old(self) -> None:
+        """What was merged, and what is over its KEEP."""
         catalog = self._reader.catalog
         for table in catalog.tables():
+            for p in range(table.partitions):
+                flush.remove_merged(self._shelf.root, table.id, p, table.topic)
             before = expiry(catalog, table, time.time())
             if before is not None:
                 gone = sum(flush.expire(self._shelf.root, table.id, p, before, table.topic) for p in range(table.partitions))

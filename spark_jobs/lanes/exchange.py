@@ -38,6 +38,18 @@ class Sender:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
+    def begun(self, stream: LiveStream, offset: int) -> None:
+        """Tell a stream that fills its history what this partition held before it."""
+        route, stored = stream.route, self._lane.stored(stream.plan)
+        if route is None or stored is None:
+            return
+
+        def meet() -> None:
+            for rows in stored.versions(route.looked_at):
+                route.met(rows)
+
+        stream.guard(meet, offset, offset)
+
     def rows(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
         """Send a unit's rows of one stream to the partitions of their groups.
 
@@ -291,8 +303,18 @@ class ExchangeLane(Lane):
         stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
         return _OwnGroups(stored, route, self.partition)
 
-    def stored(self, plan: StreamPlan) -> StoredHistory | None:
+    def stored(self, plan: StreamPlan) -> TableHistory | None:
         return None
+
+    def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:
+        """The first source partition that announces a stream makes it begin here; another may still be on its way there."""
+        if control.kind != "delete" or control.producer is None:
+            return False
+        where = control.producer.split(":", 2)[2]
+        topic, _, partition = where.rpartition(":")
+        # of one that has taken the place of another, the other may have announced it
+        wheres = {where, *(f"{t}:{int(partition) % n}" for t, n in self.worker.catalog.catalog.lineage(topic) if n)}
+        return wheres.isdisjoint(known.rpartition("@")[0] for known in self._waiting.get(_begun(stream.id), ()))
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":

@@ -24,7 +24,7 @@ from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import LATEST, Control
 from spark_jobs.filling import Filling
-from spark_jobs.history import StoredHistory
+from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records
 from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.output import Ends, Outbox, Stamp, published
@@ -130,7 +130,7 @@ class Lane(ABC):
         """A stream has begun here."""
 
     @abstractmethod
-    def stored(self, plan: StreamPlan) -> StoredHistory | None:
+    def stored(self, plan: StreamPlan) -> TableHistory | None:
         """Rows of the source as this lane has them, for a stream that it passes on."""
 
     @abstractmethod
@@ -140,6 +140,10 @@ class Lane(ABC):
     @abstractmethod
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         """Whether a delete, or a control without a stream id, is for this stream."""
+
+    def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:
+        """Whether a delete comes from before the stream's beginning, though it is heard after it."""
+        return False
 
     # -- records --------------------------------------------------------------------------------------------------------
 
@@ -307,6 +311,8 @@ class Lane(ABC):
             self.show(control)
         elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
             for stream in self.streams.values():
+                if self.precedes(control, stream):
+                    continue
                 if control.body == DROPPED and control.table is not None and stream.sever(control.table, control.tables or ()):
                     self.touch(stream)
                 wanted = stream.id == control.stream if control.stream is not None else self.concerns(stream, control)

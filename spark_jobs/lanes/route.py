@@ -16,7 +16,7 @@ import polars as pl
 from penstock import names
 from penstock.sql.plan import Event, State, StreamPlan
 from penstock.windows.groups import TABLES
-from penstock.windows.kernel import DELETE, Delta, History
+from penstock.windows.kernel import DELETE, MERGE, Delta, History
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
@@ -84,6 +84,9 @@ class Route:
         #: whether a table's rows can never change their group
         self._constant = all(set(k.meta.root_names()) <= fixed for k in keys)
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
+        #: columns that `met` looks at
+        self.looked_at = [source.time_column, *where.meta.root_names()]
+        self._where = Projection([where.alias("_pass")])
         if self._mapper is not None:
             # a partial row says nothing about WHERE; and all parts of a row must meet
             where, keys = pl.lit(True), keys if self._constant else []
@@ -132,6 +135,15 @@ class Route:
             self._tables.advance(tables[chosen], times[chosen])
         made = made.with_columns(pl.Series("_late", late))
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
+
+    def met(self, rows: pl.DataFrame) -> None:
+        """Versions of rows that the source held when the stream began, if it fills its history: what comes for their tables may take their
+        place, and be late behind them. Columns: `tbname`, `_op`, `looked_at`.
+        """
+        there, _ = evaluate(rows.filter(pl.col("_op") != DELETE), self._where)
+        # what a part of a row leaves as it was is not looked up
+        there = there.filter(pl.col("_pass") | (pl.col("_op") == MERGE))
+        self._tables.advance(TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy())
 
     @staticmethod
     def _mapped(mapper: Mapper, taken: Sequence[Taken]) -> pl.DataFrame:

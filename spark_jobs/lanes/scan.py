@@ -290,9 +290,13 @@ class ScanLane(Lane):
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
     def begun(self, stream: LiveStream, offset: int) -> None:
-        if stream.plan.fill_history and stream.history is not None:
+        if not stream.plan.fill_history:
+            return
+        if stream.history is not None:
             self.hold(stream, offset)
             self.begin_history(stream, stream.history.mark(), offset)
+        else:
+            self._sender.begun(stream, offset)
 
     def tables(self, table_id: int) -> set[str]:
         """Tables of a supertable that this partition is known to hold rows of."""
@@ -307,7 +311,7 @@ class ScanLane(Lane):
     def history(self, plan: StreamPlan) -> StoredHistory | None:
         return None if plan.path == "exchange" else self.stored(plan)
 
-    def stored(self, plan: StreamPlan) -> StoredHistory | None:
+    def stored(self, plan: StreamPlan) -> TableHistory | None:
         table_id = plan.source.table_id
         if plan.source.kind == "virtual":
             return None

@@ -110,8 +110,10 @@ class OperatorKit:
             (TableVersion(ids[1], columns, tags),), result_of=result_of,
         )  # fmt: skip
 
-    def stream(self, sql: str, database: str, *, wait: bool = True) -> tuple[StreamEntry, Table]:
-        """CREATE STREAM; returns when it is live in every partition."""
+    def stream(
+        self, sql: str, database: str, *, wait: bool = True, partitions: Sequence[int] | None = None
+    ) -> tuple[StreamEntry, Table]:  # fmt: skip
+        """CREATE STREAM; returns when it is live in every partition. *partitions*: where it is announced now, others later."""
         statement = parse_one(sql)
         assert isinstance(statement, CreateStream)
         ids, stream_id = self._ids(), self.writer.new_id()  # a stream's id is the highest of what is made for it
@@ -123,13 +125,25 @@ class OperatorKit:
         self.commit([made, entry])
         source = self.catalog.catalog.table_by_id(planned.plan.source.table_id)
         assert source is not None
-        self.control(source.topic, ControlRecord("stream_on", stream=stream_id, body=planned.plan.to_json()))
-        if wait:
-            wanted = {f"{source.topic}:{p}" for p in range(source.partitions)}
-            if planned.plan.path == "exchange":
-                wanted |= {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
-            eventually(lambda: wanted <= set(self.redis.hkeys(names.stream_status(stream_id))))
+        self.announce(entry, range(source.partitions) if partitions is None else partitions)
+        if wait and partitions is None:
+            self.wait_live(entry)
         return entry, made
+
+    def announce(self, entry: StreamEntry, partitions: Sequence[int]) -> None:
+        """Say in these partitions of its source that a stream begins."""
+        source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
+        assert source is not None
+        self.control(source.topic, ControlRecord("stream_on", stream=entry.id, body=entry.plan.to_json()), partitions)
+
+    def wait_live(self, entry: StreamEntry) -> None:
+        """Return when a stream is live in every partition."""
+        source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
+        assert source is not None
+        wanted = {f"{source.topic}:{p}" for p in range(source.partitions)}
+        if entry.plan.path == "exchange":
+            wanted |= {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+        eventually(lambda: wanted <= set(self.redis.hkeys(names.stream_status(entry.id))))
 
     def drop_stream(self, entry: StreamEntry) -> None:
         source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
@@ -137,9 +151,9 @@ class OperatorKit:
         self.commit([], [entry])
         self.control(source.topic, ControlRecord("stream_off", stream=entry.id))
 
-    def control(self, topic: str, record: ControlRecord) -> None:
-        """To every partition of the topic."""
-        for p in range(self.catalog.catalog.topics()[topic]):
+    def control(self, topic: str, record: ControlRecord, partitions: Sequence[int] | None = None) -> None:
+        """To every partition of the topic, or to some."""
+        for p in range(self.catalog.catalog.topics()[topic]) if partitions is None else partitions:
             self.publisher.publish(topic, encode(record), partition=p).result(30)
 
     def write(self, table: Table, rows: pl.DataFrame, batch: int = 250) -> int:

@@ -245,6 +245,45 @@ def test_history_is_filled_before_new_rows_count(kit: OperatorKit, key: str) -> 
     expect_windows(kit, target, rows, key=key)
 
 
+def test_rows_that_take_the_place_of_history_leave_their_groups(kit: OperatorKit) -> None:
+    kit.database("moved")
+    source = kit.stable("moved")
+    rows = meter_rows(20, 4000)
+    kit.write(source, rows)
+    query = "SELECT _wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v FROM moved.meters WHERE voltage > 210"
+    sql = f"CREATE STREAM moved_s TRIGGER AT_ONCE IGNORE UPDATE 0 IGNORE EXPIRED 0 FILL_HISTORY 1 INTO moved.out AS {query} "
+    _, target = kit.stream(sql + "PARTITION BY voltage INTERVAL(10s)", "moved")
+    # some rows come to another group by it, some to none
+    again = rows[500:3000:7].with_columns(voltage=(pl.col("voltage") - 15).cast(pl.Int32))
+    kit.write(source, again)
+    kit.drain("moved")
+    left = pl.concat([rows, again]).unique(["tbname", "ts"], keep="last").filter(pl.col("voltage") > 210)
+    expect_windows(kit, target, left, key="voltage")
+
+
+def test_a_delete_from_before_a_stream_does_not_reach_into_its_history(kit: OperatorKit) -> None:
+    source, _, _ = counted(kit, "before", "location")
+    rows = meter_rows(20, 4000)
+    kit.write(source, rows)
+    query = f"SELECT {COUNTS} FROM before.meters PARTITION BY location INTERVAL(10s)"
+    sql = f"CREATE STREAM late TRIGGER AT_ONCE IGNORE UPDATE 0 IGNORE EXPIRED 0 FILL_HISTORY 1 INTO before.late AS {query}"
+    entry, target = kit.stream(sql, "before", partitions=[0])
+    fillings = {names.filling(names.EXCHANGE, q) for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+    eventually(lambda: fillings <= set(kit.redis.hkeys(names.stream_status(entry.id))))
+    # partition 1 is behind: it has a delete, and rows that come again, before it hears of the stream
+    doomed = sorted({str(t) for t in rows["tbname"] if place_of(str(t)) == 1})
+    low, high = 1_700_000_005_000, 1_700_000_011_000
+    kit.control(source.topic, ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high), [1])
+    again = rows.filter(pl.col("tbname").is_in(doomed) & pl.col("ts").is_between(low, high - 2000))
+    assert again.height
+    kit.write(source, again)
+    kit.announce(entry, [1, 2, 3])
+    kit.wait_live(entry)
+    kit.drain("before")
+    left = rows.filter(~pl.col("tbname").is_in(doomed) | ~pl.col("ts").is_between(high - 1999, high))
+    expect_windows(kit, target, left, key="location")
+
+
 @pytest.mark.parametrize("key", ["tbname", "location"])
 def test_deleted_rows_leave_their_windows(kit: OperatorKit, key: str) -> None:
     database = f"deleted_{key}"

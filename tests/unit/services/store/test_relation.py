@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock import segments
 from penstock.segments import Position, RangeDelete
-from services.store.flush import Layout, Newest, flush, merge, remove_leftovers, to_ticks
+from services.store.flush import Layout, Newest, expire, flush, merge, remove_leftovers, remove_merged, to_ticks
 from services.store.relation import Relation, parts
 from services.store.tail import Tail
 from tests.nightly import drawn
@@ -77,11 +77,40 @@ def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[...,
     before = bench.table()
     assert merge(bench.root, layout, 0, 9) >= 8
     assert bench.table() == before
-    found = segments.segments(segments.directory(bench.root, 7, 0))
+    where = segments.directory(bench.root, 7, 0)
+    found = segments.segments(where)
+    assert len(found) == 1
     history = segments.read(found, time_column="ts")
     assert history is not None and history.height == 9
     as_it_was = segments.live(to_ticks(history, layout).filter(pl.col("_offset") < 4), ["tbname", "ts"])
     assert as_it_was.sort("ts")["v"].to_list() == [3, 1, 2]
+
+
+def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+) -> None:  # fmt: skip
+    for i in range(9):
+        bench.tail.append(i + 1, {7: rows(("a", 1000 + i, i, "x", 0, i))}, [], 1.0)
+        bench.flush()
+    where = segments.directory(bench.root, 7, 0)
+    listed = segments.segments(where, 5)
+    assert merge(bench.root, layout, 0, 9) == 9
+    assert segments.segments(where, 5) == listed and len(listed) == 5
+    assert [s.rows for s in segments.segments(where, 9)] == [9]
+    assert remove_merged(bench.root, 7, 0) == 0
+    assert remove_merged(bench.root, 7, 0, linger=0) == 9
+    assert [s.rows for s in segments.segments(where)] == [9]
+
+
+def test_what_was_merged_goes_with_the_merged_one_when_it_is_too_old(
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+) -> None:  # fmt: skip
+    for i in range(8):
+        bench.tail.append(i + 1, {7: rows(("a", 1000 + i, i, "x", 0, i))}, [], 1.0)
+        bench.flush()
+    merge(bench.root, layout, 0, 8)
+    assert expire(bench.root, 7, 0, 1008) == 1
+    assert segments.segments(segments.directory(bench.root, 7, 0)) == []
 
 
 def test_a_segment_that_was_never_committed_does_not_count(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:

@@ -1,0 +1,77 @@
+"""Stored rows while the store flushes and merges: every row once, whoever has it at the moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock import segments
+from penstock.bus import Batch
+from penstock.catalog.model import Table, TableVersion
+from penstock.codec import TableCodec
+from penstock.records import ControlRecord, encode
+from penstock.segments import Position, RangeDelete
+from penstock.sql.plan import Column, Source
+from penstock.types import ColumnType
+from spark_jobs.history import TableHistory
+
+COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
+TABLE = Table(7, "db", "t", "plain", "in.db", 1, "ms", (TableVersion(8, COLUMNS),))
+
+
+def worker(root: str) -> Any:
+    """What a history asks of a worker, with a catalog of one table."""
+    catalog = SimpleNamespace(topic_owner=lambda topic: 1, schema=lambda number: (TABLE, TABLE.versions[-1]) if number == 8 else None)
+    return SimpleNamespace(
+        settings=SimpleNamespace(segments_dir=root), catalog=SimpleNamespace(catalog=catalog, know=lambda ids: None),
+        codec=lambda number: TableCodec(TABLE) if number == 8 else None,
+    )  # fmt: skip
+
+
+def record(offset: int) -> bytes:
+    rows = pl.DataFrame({"tbname": ["t"], "ts": [1000 + offset], "v": [offset]}, schema_overrides={"v": pl.Int32})
+    [(_, value)] = TableCodec(TABLE).encode_partitioned(rows, 1)
+    return value
+
+
+def flushed(root: str, first: int, last: int, deletes: tuple[RangeDelete, ...] = ()) -> None:
+    offsets = list(range(first, last + 1))
+    rows = pl.DataFrame(
+        {"tbname": "t", "ts": [1000 + i for i in offsets], "v": offsets, "_op": 0, "_offset": offsets, "_row": 0},
+        schema_overrides={"_op": pl.Int8, "_offset": pl.Int64, "_row": pl.UInt32, "v": pl.Int32},
+    ).with_columns(pl.col("ts").cast(pl.Datetime("ms")))
+    where = segments.directory(root, 7, 0, "in.db")
+    segments.write(where, rows.to_arrow(), "ts", first, last, fresh=True, low=1000 + first, high=1000 + last)
+    Position("in.db", 0, 1, last + 1, deletes=deletes).save(root)
+
+
+def test_rows_go_from_the_tail_to_segments_and_these_are_merged(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    flushed(root, 0, 3)
+    history = TableHistory(worker(root), Source(7, "db", "t", "plain", COLUMNS, (), "ms"), "in.db", lambda: {0: 10})
+    # what a Kafka consumer would have brought; the tail takes it as `advance` does
+    values: list[bytes | None] = [record(i) for i in range(4, 10)]
+    values[4] = encode(ControlRecord("delete", table=7, low=1001, high=1002))
+    tail = history._tail(0, 4)
+    tail._take(Batch("in.db", 0, np.arange(4, 10), np.full(6, 5_000), [None] * 6, values), 6)
+    tail._next = 10
+
+    def seen() -> list[int]:
+        versions = [v for piece in history.versions(["v"]) for v in piece["v"].to_list()]
+        assert sorted(versions) == [0, 1, 2, 3, 4, 5, 6, 7, 9]
+        return history.fetch(0, 5000)["v"].to_list()
+
+    assert seen() == [0, 3, 4, 5, 6, 7, 9]
+    flushed(root, 4, 7)
+    assert seen() == [0, 3, 4, 5, 6, 7, 9]
+    # merged, and what was merged is gone
+    flushed(root, 0, 7)
+    for part in ("0" * 20 + "-" + f"{3:020d}", f"{4:020d}-{7:020d}"):
+        Path(segments.directory(root, 7, 0, "in.db"), f"{part}.parquet").unlink()
+    assert seen() == [0, 3, 4, 5, 6, 7, 9]
+    flushed(root, 8, 9, (RangeDelete(7, 8, None, 1001, 1002),))
+    assert history.fetch(0, 5000)["v"].to_list() == [0, 3, 4, 5, 6, 7, 8, 9]
