@@ -153,7 +153,7 @@ def test_a_stream_over_its_quota_of_results_is_throttled_and_loses_nothing(db: p
     assert "MAX_RESULTS is 20 a second" in str(figures(db, "s", "message"))
     for second in (1, 2):
         db.write("m", tables.with_columns(pl.col("ts") + second))
-    db.drain()
+        db.drain()  # or a busy machine computes both at once, for the other stream, too
     each = "SELECT n, count(*) FROM r{} GROUP BY n"
     eventually(lambda: db.query(each.format("o")).rows == [(3, 800)])
     assert db.query(each.format("s")).rows == [(1, 800)]
