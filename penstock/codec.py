@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -28,8 +28,9 @@ import pyarrow.compute as pc
 import pyruhvro
 
 from penstock.catalog.model import Table, TableVersion
+from penstock.cutting import ID, MAGIC, MAX_RECORD_BYTES, META, Head, cut_into_records
 from penstock.errors import SchemaError
-from penstock.fewrows import FewRows
+from penstock.fewrows import MAX_FRAME, FewRows
 from penstock.names import MAX_NAME_BYTES
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import Column
@@ -37,11 +38,10 @@ from penstock.types import ColumnType
 
 #: names that rows have on the wire besides their columns; no user column may be called so
 RESERVED = ("tbname", "op")
-MAX_RECORD_BYTES = 900_000
 #: bytes in front of an Avro body
 _FRAME = 5
-_MAGIC, _ID = "penstock_magic", "penstock_id"
-_META = ("producer", "from_offset", "offset", "ordinal", "last", "trace")
+#: where a row's operation is on the wire
+_OP = 2
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TIMESTAMP = {"ms": "timestamp-millis", "us": "timestamp-micros", "ns": "timestamp-nanos"}
 _SLOW = ("VARBINARY", "DECIMAL")
@@ -179,19 +179,29 @@ class TableCodec:
         self._wire_json = json.dumps(self._wire)
         self._reference = fastavro.parse_schema({**self._wire, "fields": self._wire["fields"][2:]})
         self._rows_type, self._batch_schema = self._arrow_types()
+        self._wire_order = ["tbname", self._columns[0].name.lower(), "_op", *(c.name.lower() for c in self._columns[1:])]
         self._sources = _sources(table, self.version)
         self._few = self._few_rows() if self._fast else None
 
     # ---------------------------------------------------------------- decode
 
-    def decode(self, values: Sequence[bytes | None] | pa.Array | pa.ChunkedArray) -> Decoded:
-        """Decode record values of this schema id. What is wrong with a record is told in `bad`; nothing raises."""
+    @cached_property
+    def reads_like(self) -> Hashable:
+        """Codecs of which this is equal can decode each other's records; None: no other can."""
+        columns = tuple((column.type, place) for column, place, _ in self._sources)
+        return (columns, *(field.type for field in self._rows_type)) if self._fast else None
+
+    def decode(self, values: Sequence[bytes | None] | pa.Array | pa.ChunkedArray, alike: Sequence[int] = ()) -> Decoded:
+        """Decode record values of this schema id. What is wrong with a record is told in `bad`; nothing raises.
+
+        *alike*: schema ids of codecs that read like this one, whose records may be among them.
+        """
         items: list[bytes | None] = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else list(values)
-        if self._few is not None and (few := self._few.decode(items)) is not None:
+        if self._few is not None and not alike and (few := self._few.decode(items)) is not None:
             return Decoded(few.rows, [], few.stamps, few.traced, few.frame)
         bad: list[tuple[int, str]] = []
         batches: list[tuple[int, pa.RecordBatch]] = []
-        self._read(items, 0, batches, bad)
+        self._read(items, 0, [self.schema_id, *alike], batches, bad)
         if not batches:
             batches.append((0, pa.RecordBatch.from_pylist([], schema=self._batch_schema)))
         frames, step = [], 0
@@ -204,19 +214,19 @@ class TableCodec:
             whole = parts[0] if len(parts) == 1 else pl.concat(parts)
             return whole.filter(~pl.col("_record").is_in([index for index, _ in bad])) if bad else whole
 
-        stamps: list[tuple[int, str, int, int]] = []
         # few ask for the records themselves
         records = cache(lambda: good([_records(batch, start) for start, batch in batches]))
-        if _any(batches, "producer"):
-            stamps = records().filter(pl.col("producer").is_not_null()).select("_record", "producer", "offset", "ordinal").rows()
+        stamps = _stamps(batches, {index for index, _ in bad}) if _any(batches, "producer") else []
         return Decoded(good(frames), bad, stamps, _any(batches, "trace"), records)
 
-    def _read(self, items: list[bytes | None], start: int, out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]) -> None:
+    def _read(
+        self, items: list[bytes | None], start: int, ids: Sequence[int], out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]
+    ) -> None:
         """Decode *items*, halving them around the ones that cannot be."""
         if not items:
             return
         try:
-            out.append((start, self._deserialize(items)))
+            out.append((start, self._deserialize(items, ids)))
             return
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
@@ -225,13 +235,15 @@ class TableCodec:
                 bad.append((start, _reason(items[0], self.schema_id, error)))
                 return
         middle = len(items) // 2
-        self._read(items[:middle], start, out, bad)
-        self._read(items[middle:], start + middle, out, bad)
+        self._read(items[:middle], start, ids, out, bad)
+        self._read(items[middle:], start + middle, ids, out, bad)
 
-    def _deserialize(self, items: list[bytes | None]) -> pa.RecordBatch:
+    def _deserialize(self, items: list[bytes | None], ids: Sequence[int]) -> pa.RecordBatch:
         if self._fast:
             batch = pyruhvro.deserialize_array(items, self._wire_json)
-            if (batch.column(1).to_numpy().view(">u4") != self.schema_id).any() or batch.column(0).true_count:
+            found = batch.column(1).to_numpy().view(">u4")
+            known = found == ids[0] if len(ids) == 1 else np.isin(found, ids)
+            if not known.all() or batch.column(0).true_count:
                 raise ValueError("another schema id")
             batch.validate(full=True)  # pyruhvro does not check UTF-8
             return batch
@@ -281,29 +293,39 @@ class TableCodec:
             producer, from_offset, offset: position stamp of results.
             max_bytes: largest value; the same rows and limit always split the same way.
         """
-        meta = _Meta(producer, from_offset, offset, trace, ordinal)
-        return self._encode(rows, np.array([0, rows.height]), writes, meta, max_bytes)[0] if rows.height else []
+        head = Head(self.schema_id, producer, from_offset, offset, trace, ordinal)
+        return self._encode(rows, np.array([0, rows.height]), writes, head, max_bytes)[0] if rows.height else []
 
     def encode_partitioned(
         self, rows: pl.DataFrame, partitions: int, *, writes: Sequence[int] | _Ints | None = None, producer: str | None = None,
         from_offset: int = -1, offset: int = -1, trace: str | None = None, max_bytes: int = MAX_RECORD_BYTES,
+        hashes: pl.Series | None = None,
     ) -> list[tuple[int, bytes]]:  # fmt: skip
-        """(partition, record value) for *rows* of any table names; ordinals count from 0 in each partition."""
+        """(partition, record value) for *rows* of any table names; ordinals count from 0 in each partition.
+
+        *hashes*: `penstock.partition.hashes` of the names, where they are known.
+        """
         if not rows.height:
             return []
-        meta = _Meta(producer, from_offset, offset, trace)
+        head = Head(self.schema_id, producer, from_offset, offset, trace)
         if rows.height == 1:
             place = partition(rows.item(0, "tbname"), partitions)
-            return [(place, value) for value in self._encode(rows, _ONE, writes, meta, max_bytes)[0]]
-        numbers = partition_of(rows.get_column("tbname"), partitions).to_numpy().astype(np.int64)
+            return [(place, value) for value in self._encode(rows, _ONE, writes, head, max_bytes)[0]]
+        numbers = _places(rows, partitions, hashes)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
         if writes is not None:
             of_row = np.repeat(np.arange(len(writes)), writes)[order]
             changed = np.flatnonzero((np.diff(of_row) != 0) | (np.diff(numbers[order]) != 0)) + 1
             writes = np.diff(np.concatenate([[0], changed, [rows.height]]))
-        values, owner = self._encode(rows, ends, writes, meta, max_bytes, None if (np.diff(numbers) >= 0).all() else order)
+        values, owner = self._encode(rows, ends, writes, head, max_bytes, None if (np.diff(numbers) >= 0).all() else order)
         return list(zip(owner, values, strict=True))
+
+    def shape(self, rows: pl.DataFrame) -> Hashable:
+        """Rows of equal shapes look the same on the wire but for the schema id, whatever tables they are of; None: as no others."""
+        if not self._fast or rows.height <= MAX_FRAME:
+            return None
+        return (*(None if c is None else c.dtype for c in self.in_order(rows)), *(field.type for field in self._rows_type))
 
     def encode_few(self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str) -> bytes | None:
         """One record of a few rows, whose values fit their columns (no VARBINARY, DECIMAL or BIGINT UNSIGNED); None: `encode` has to."""
@@ -321,53 +343,38 @@ class TableCodec:
         return buffer.getvalue()
 
     def _encode(
-        self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, meta: _Meta, max_bytes: int, order: _Ints | None = None
+        self, rows: pl.DataFrame, ends: _Ints, writes: Sequence[int] | _Ints | None, head: Head, max_bytes: int, order: _Ints | None = None
     ) -> tuple[list[bytes], list[int]]:
         """Values of each stretch ends[i]..ends[i+1] of *rows*, taken in *order*, and the stretch each value is of."""
         if writes is None and max_bytes >= MAX_RECORD_BYTES and self._few is not None and (bodies := self._few.bodies(rows)) is not None:
             stamp: dict[str, Any] = {
-                "writes": [], "producer": meta.producer, "from_offset": meta.from_offset, "offset": meta.offset,
-                "ordinal": meta.ordinal, "last": True, "trace": meta.trace,
+                "writes": [], "producer": head.producer, "from_offset": head.from_offset, "offset": head.offset,
+                "ordinal": head.ordinal, "last": True, "trace": head.trace,
             }  # fmt: skip
             if order is not None:
                 bodies = [bodies[i] for i in order]
             parts = [(i, bodies[low:high]) for i, (low, high) in enumerate(pairwise(ends)) if low < high]
             return [self._few.encode({"rows": part, **stamp}) for _, part in parts], [i for i, _ in parts]
-        struct, fixed, texts = self._struct(rows, order)
-        write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
-        if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != rows.height):
-            raise SchemaError("writes does not add up to the number of rows")
-        room = max_bytes - 96 - len((meta.producer or "").encode()) - len((meta.trace or "").encode())
-        small = fixed * rows.height + sum(t.get_total_buffer_size() for t in texts) <= room
-        size = None if small else _row_sizes(fixed, texts)
-        cuts: list[int] = []
-        owner: list[int] = []
-        ordinals: list[int] = []
-        last: list[bool] = []
-        for i, (low, high) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-            if low == high:
-                continue
-            pieces = [int(low)] if size is None else _cut(size, int(low), int(high), write_ends, room)
-            cuts += pieces
-            owner += [i] * len(pieces)
-            ordinals += range(meta.ordinal, meta.ordinal + len(pieces))
-            last += [False] * (len(pieces) - 1) + [True]
-        bounds = np.array([*cuts, rows.height], dtype=np.int32)
-        n = len(cuts)
-        arrays = [
-            pa.array(np.zeros(n, dtype=bool)),
-            pa.array(np.full(n, self.schema_id, dtype=">u4").view("<f4")),
-            pa.ListArray.from_arrays(pa.array(bounds), struct),
-            _writes_array(bounds, write_ends),
-            pa.array([meta.producer] * n, pa.string()),
-            pa.array(np.full(n, meta.from_offset, dtype=np.int64)),
-            pa.array(np.full(n, meta.offset, dtype=np.int64)),
-            pa.array(ordinals, pa.int64()),
-            pa.array(last, pa.bool_()),
-            pa.array([meta.trace] * n, pa.string()),
-        ]
-        names = [_MAGIC, _ID, "rows", "writes", *_META]
-        return self._serialize(pa.RecordBatch.from_arrays(arrays, names)), owner
+        heads = [head] * (len(ends) - 1)
+        return self._values(self.in_order(rows), rows.height, ends, heads, writes=writes, max_bytes=max_bytes, order=order)
+
+    def encode_alike(
+        self, parts: Sequence[Sequence[pl.Series | None]], ends: _Ints, heads: Sequence[Head], order: _Ints
+    ) -> tuple[list[bytes], list[int]]:  # fmt: skip
+        """Values of rows of one shape, as `in_order` gives them, one part after the other and taken in *order*: of each stretch
+        ends[i]..ends[i+1] under heads[i]; and the stretch that each is of.
+        """
+        columns = [None if some[0] is None else pl.concat(some) for some in zip(*parts, strict=True)]
+        return self._values(columns, len(order), ends, heads, order=order)
+
+    def _values(
+        self, columns: Sequence[pl.Series | None], height: int, ends: _Ints, heads: Sequence[Head], *, order: _Ints | None,
+        writes: Sequence[int] | _Ints | None = None, max_bytes: int = MAX_RECORD_BYTES,
+    ) -> tuple[list[bytes], list[int]]:  # fmt: skip
+        """`_encode` of columns as `_in_order` gives them; each stretch with a head of its own."""
+        struct, fixed, texts = self._struct(columns, height, order)
+        batch, owner = cut_into_records(struct, fixed, texts, ends, heads, writes, max_bytes)
+        return self._serialize(batch), owner
 
     def _serialize(self, batch: pa.RecordBatch) -> list[bytes]:
         if self._fast and len(batch.column(2).values) > _FEW:
@@ -379,26 +386,29 @@ class TableCodec:
                 raise SchemaError(f"rows do not fit table {self.table.name}", detail=str(error)) from None
             return [value for chunk in chunks for value in chunk.to_pylist()]
         out, frame = [], frame_of(self.schema_id)
-        for record in batch.drop_columns([_MAGIC, _ID]).to_pylist():
+        for record in batch.drop_columns([MAGIC, ID]).to_pylist():
             buffer = io.BytesIO()
             buffer.write(frame)
             fastavro.schemaless_writer(buffer, self._reference, record)
             out.append(buffer.getvalue())
         return out
 
-    def _struct(self, rows: pl.DataFrame, order: _Ints | None) -> tuple[pa.StructArray, int, list[pa.Array]]:
-        """The rows, taken in *order*, as the wire's struct, an upper bound of a row's size without its texts, and the texts."""
+    def in_order(self, rows: pl.DataFrame) -> list[pl.Series | None]:
+        """The columns of *rows* in the order of the wire; None where it has none."""
         known = {name.lower(): name for name in rows.columns}
-        names = ["tbname", self._columns[0].name, "_op", *(c.name for c in self._columns[1:])]
+        found = (known.get(wanted) for wanted in self._wire_order)
+        return [None if name is None else rows.get_column(name) for name in found]
+
+    def _struct(self, columns: Sequence[pl.Series | None], height: int, order: _Ints | None) -> tuple[pa.StructArray, int, list[pa.Array]]:
+        """Rows, taken in *order*, as the wire's struct, an upper bound of a row's size without its texts, and the texts."""
         fields: list[pa.Array] = []
         fixed = 8
-        for field, wanted in zip(self._rows_type, names, strict=True):
-            name = known.get(wanted.lower())
-            if name is None:
-                fields.append(pa.array(np.zeros(rows.height, dtype=np.int64)) if wanted == "_op" else pa.nulls(rows.height, field.type))
+        for i, (field, column) in enumerate(zip(self._rows_type, columns, strict=True)):
+            if column is None:
+                fields.append(pa.array(np.zeros(height, dtype=np.int64)) if i == _OP else pa.nulls(height, field.type))
                 fixed += 1
                 continue
-            fields.append(_to_wire(rows.get_column(name), field.type))
+            fields.append(_to_wire(column, field.type))
             fixed += 22 if pa.types.is_decimal(field.type) else 11
         if any(fields[i].null_count for i in (0, 1)):
             raise SchemaError(f"a row of table {self.table.name} has no table name or no time", code="E_NULL_TIME")
@@ -431,18 +441,73 @@ class TableCodec:
                 pa.field("op", pa.int64(), nullable=False), *(pa.field(wire_name(c.name), wire(c)) for c in others),
             ]
         )  # fmt: skip
-        kinds = dict(zip(_META, (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
+        kinds = dict(zip(META, (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
         schema = pa.schema([("rows", pa.list_(row)), ("writes", pa.list_(pa.int64())), *kinds.items()])
         return row, schema
 
 
 @dataclass(frozen=True)
-class _Meta:
-    producer: str | None
+class Outgoing:
+    """Rows that leave a stream together; `encode_partitioned` says what the fields are."""
+
+    codec: TableCodec
+    rows: pl.DataFrame
+    partitions: int
+    producer: str
     from_offset: int
     offset: int
-    trace: str | None
-    ordinal: int = 0
+    trace: str | None = None
+    hashes: pl.Series | None = None
+
+    def encode(self) -> list[tuple[int, bytes]]:
+        """(partition, record value)"""
+        return self.codec.encode_partitioned(
+            self.rows, self.partitions, producer=self.producer, from_offset=self.from_offset, offset=self.offset, trace=self.trace,
+            hashes=self.hashes,
+        )  # fmt: skip
+
+    @property
+    def head(self) -> Head:
+        return Head(self.codec.schema_id, self.producer, self.from_offset, self.offset, self.trace)
+
+
+def encode_together(parts: Sequence[Outgoing]) -> list[list[tuple[int, bytes]]]:
+    """What `Outgoing.encode` gives for each of *parts*; those of one shape are encoded at once.
+
+    What is fixed of the cost of encoding is as much as that of some thousand rows.
+
+    Raises:
+        SchemaError: one of them does not fit its table, which one is not told.
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for i, part in enumerate(parts):
+        shape = part.codec.shape(part.rows) if len(parts) > 1 else None
+        alike.setdefault(i if shape is None else shape, []).append(i)
+    made: dict[int, list[tuple[int, bytes]]] = {}
+    for chosen in alike.values():
+        some = [parts[i] for i in chosen]
+        made.update(zip(chosen, [some[0].encode()] if len(some) == 1 else _encode_alike(some), strict=True))
+    return [made[i] for i in range(len(parts))]
+
+
+def _encode_alike(parts: Sequence[Outgoing]) -> list[list[tuple[int, bytes]]]:
+    bases = np.cumsum([0, *(p.partitions for p in parts)])
+    stretches = np.concatenate([_places(p.rows, p.partitions, p.hashes) + base for p, base in zip(parts, bases, strict=False)])
+    order = np.argsort(stretches, kind="stable")
+    ends = np.searchsorted(stretches[order], np.arange(bases[-1] + 1))
+    of_part = np.repeat(np.arange(len(parts)), np.diff(bases)).tolist()
+    values, owner = parts[0].codec.encode_alike([p.codec.in_order(p.rows) for p in parts], ends, [parts[i].head for i in of_part], order)
+    made: list[list[tuple[int, bytes]]] = [[] for _ in parts]
+    for stretch, value in zip(owner, values, strict=True):
+        part = of_part[stretch]
+        made[part].append((int(stretch - bases[part]), value))
+    return made
+
+
+def _places(rows: pl.DataFrame, partitions: int, hashes: pl.Series | None) -> _Ints:
+    """Partition of each row."""
+    places = partition_of(rows.get_column("tbname"), partitions) if hashes is None else hashes % partitions
+    return places.to_numpy().astype(np.int64)
 
 
 def _internal(schema: dict[str, Any]) -> dict[str, Any]:
@@ -460,7 +525,7 @@ def _internal(schema: dict[str, Any]) -> dict[str, Any]:
         return "long" if kind == "int" else kind
 
     body: dict[str, Any] = plain(schema)
-    return {**body, "fields": [{"name": _MAGIC, "type": "boolean"}, {"name": _ID, "type": "float"}, *body["fields"]]}
+    return {**body, "fields": [{"name": MAGIC, "type": "boolean"}, {"name": ID, "type": "float"}, *body["fields"]]}
 
 
 def _sources(table: Table, version: TableVersion) -> list[tuple[Column, int | None, pa.DataType]]:
@@ -490,8 +555,19 @@ def _records(batch: pa.RecordBatch, start: int) -> pl.DataFrame:
     """`Decoded.records` of a batch whose first record is the *start*-th."""
     counts = _counts(batch.column("rows"))
     index = np.arange(start, start + len(counts), dtype=np.uint32)
-    meta = [pa.array(index), pa.array(counts.astype(np.uint32)), *(batch.column(name) for name in _META)]
-    return pl.DataFrame(pa.RecordBatch.from_arrays(meta, ["_record", "rows", *_META]))
+    meta = [pa.array(index), pa.array(counts.astype(np.uint32)), *(batch.column(name) for name in META)]
+    return pl.DataFrame(pa.RecordBatch.from_arrays(meta, ["_record", "rows", *META]))
+
+
+def _stamps(batches: Sequence[tuple[int, pa.RecordBatch]], bad: Container[int]) -> list[tuple[int, str, int, int]]:
+    """`Decoded.stamps`, without a query, which costs more than a few records do."""
+    found = []
+    for start, batch in batches:
+        about = (batch.column(name).to_pylist() for name in ("producer", "offset", "ordinal"))
+        for i, (producer, offset, ordinal) in enumerate(zip(*about, strict=True), start):
+            if producer is not None and i not in bad:
+                found.append((i, producer, offset, ordinal))
+    return found
 
 
 def _any(batches: Sequence[tuple[int, pa.RecordBatch]], name: str) -> bool:
@@ -555,41 +631,6 @@ def _write_numbers(lists: pa.ListArray, counts: npt.NDArray[np.integer], step: i
     steps = np.concatenate([values[kept], counts[whole]])
     steps = steps[np.argsort(np.concatenate([owner[kept], whole]), kind="stable")]
     return np.repeat(np.arange(step, step + len(steps), dtype=np.uint32), steps), step + len(steps), wrong
-
-
-def _row_sizes(fixed: int, texts: list[pa.Array]) -> _Ints:
-    """Upper bound of each row's bytes; the same for the same rows, so that a repeat splits where the first one did."""
-    size: _Ints = np.full(len(texts[0]) if texts else 0, fixed, dtype=np.int64)
-    for text in texts:
-        size = size + pc.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
-    return size
-
-
-def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
-    """Where records start in rows low..high so that each holds at most *room* bytes."""
-    sums = np.cumsum(size[low:high])
-    starts, used = [low], 0
-    while sums[-1] - used > room:
-        end = low + int(np.searchsorted(sums, used + room, side="right"))
-        if end == starts[-1]:
-            raise SchemaError("a row is larger than a record may be", code="E_ROW_TOO_LARGE", detail=f"at most {room} bytes")
-        if write_ends is not None:
-            before = int(np.searchsorted(write_ends, end, side="right")) - 1
-            if before >= 0 and write_ends[before] > starts[-1]:
-                end = int(write_ends[before])
-        starts.append(end)
-        used = int(sums[end - low - 1])
-    return starts
-
-
-def _writes_array(bounds: npt.NDArray[np.int32], write_ends: _Ints | None) -> pa.ListArray:
-    """Row counts of the writes in each record; a write that was cut counts in each part."""
-    if write_ends is None:
-        return pa.ListArray.from_arrays(pa.array(np.zeros(len(bounds), dtype=np.int32)), pa.array([], pa.int64()))
-    ends = np.unique(np.concatenate([write_ends, bounds[1:]]))
-    ends = ends[ends > 0]
-    offsets = np.searchsorted(ends, bounds, side="right").astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.diff(np.concatenate([[0], ends])).astype(np.int64)))
 
 
 def _reason(value: bytes | None, schema_id: int, error: BaseException) -> str:

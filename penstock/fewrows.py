@@ -21,7 +21,7 @@ from penstock.sql.plan import Column
 #: above these the long way is the shorter one
 MAX_RECORDS, MAX_BYTES, MAX_ROWS = 8, 2048, 8
 #: rows of a frame, whose values fit already, that are encoded here
-_MAX_FRAME = 64
+MAX_FRAME = 64
 #: texts of rows that are encoded here are bounded by this many characters, so that no record can be too large
 _MAX_TEXT = 16_384
 #: one line a record
@@ -155,7 +155,7 @@ class FewRows:
 
     def bodies(self, rows: pl.DataFrame) -> list[dict[str, Any]] | None:
         """Each of *rows* as the wire has it; None: the long way has to look at them."""
-        if rows.height > _MAX_FRAME:
+        if rows.height > MAX_FRAME:
             return None
         known = {name.lower(): name for name in rows.columns}
         fields: list[tuple[str, Sequence[Any]]] = []

@@ -50,9 +50,14 @@ def partition_of(names: pl.Series | pa.Array | pa.ChunkedArray, partitions: int)
         names = pl.Series(values=names)
     if partitions == 1:
         return pl.Series("partition", np.zeros(len(names), dtype=np.uint32))
+    return pl.Series("partition", hashes(names) % np.uint32(partitions))
+
+
+def hashes(names: pl.Series) -> npt.NDArray[np.uint32]:
+    """What decides the partition of each of *names*, which holds no nulls: its rest when divided by the number of partitions."""
     if len(names) <= _FEW:
-        return pl.Series("partition", [_positive(n) % partitions for n in names.to_list()], dtype=pl.UInt32)
-    return pl.Series("partition", (_murmur2_many(names) & 0x7FFF_FFFF) % np.uint32(partitions))
+        return np.array([_positive(n) for n in names.to_list()], np.uint32)
+    return _murmur2_many(names) & np.uint32(0x7FFF_FFFF)
 
 
 def _murmur2_many(names: pl.Series) -> _Words:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock import names
+from penstock.partition import hashes
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows import columnwise
@@ -200,7 +201,8 @@ class Groups:
         self.whole = self.solo and all(t == "tbname" or t in tags for t in texts)
         self._tags = self._tag_expressions()
         self._by_table = self.columns == ["_k0"] and self.table_column == "_k0"
-        self._about = pl.DataFrame(schema={"tbname": pl.String, "_group": pl.UInt64, **{t.name: t.type.polars() for t in plan.target.tags}})
+        fixed = {"tbname": pl.String, "_hash": pl.UInt32, "_group": pl.UInt64}
+        self._about = pl.DataFrame(schema={**fixed, **{t.name: t.type.polars() for t in plan.target.tags}})
         self._lines: Numbers = np.empty(0, np.int64)  # group → its line there
         self._started = False  # without keys there is just group 0, which exists from the first row on
         self._saved = 0
@@ -269,7 +271,10 @@ class Groups:
         return made
 
     def targets(self, numbers: Numbers) -> pl.DataFrame:
-        """Of each group: `tbname` (target child table), `_group` (id) and the target's tags; worked out when first asked for."""
+        """Of each group: `tbname` (target child table), `_hash` (of that, see `partition.hashes`), `_group` (id) and the target's tags.
+
+        Worked out when first asked for.
+        """
         if len(self) > len(self._lines):
             lines = np.full(len(self) * 2, -1, np.int64)
             lines[: len(self._lines)] = self._lines
@@ -307,8 +312,9 @@ class Groups:
         if self._subtable is not None:
             named = cast("list[str | None]", keys.with_columns(_name=self._subtable.cast(pl.String)).get_column("_name").to_list())
         children = [names.automatic_child(stable, g) if not n else names.named_child(n, stable, g) for n, g in zip(named, ids, strict=True)]
-        frame = keys.with_columns(tbname=pl.Series(children, dtype=pl.String), _group=pl.Series(ids, dtype=pl.UInt64))
-        return frame.select("tbname", "_group", *self._tags)
+        named_so = pl.Series("tbname", children, dtype=pl.String)
+        about = [named_so, pl.Series("_hash", hashes(named_so)), pl.Series("_group", ids, dtype=pl.UInt64)]
+        return keys.with_columns(about).select("tbname", "_hash", "_group", *self._tags)
 
     # -- state ---------------------------------------------------------------------------------------------------
 

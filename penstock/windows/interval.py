@@ -125,8 +125,8 @@ class IntervalKernel:
         slots = self._slots.locate(owners, counted.index, counted.stops)
         self._slots.add(slots, counted)
         closing = self._slots.oldest.take(groups) < now
-        rows_out, more = self._publish(self._changed(slots, counted), groups[closing])
-        return Emission(rows_out, late=late, failed=_stack(failed, more))
+        made = self._publish(self._changed(slots, counted), groups[closing])
+        return Emission(made.rows, late=late, failed=_stack(failed, made.failed), hashes=made.hashes)
 
     def _read(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
         """The call that *rows* make, None if WHERE passes none; and the rows on which an expression fails."""
@@ -270,7 +270,7 @@ class IntervalKernel:
         in_order = call.latest_last
         return slots[in_order[again[in_order]]]
 
-    def _publish(self, touched: Numbers, groups: Numbers) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+    def _publish(self, touched: Numbers, groups: Numbers) -> Emission:
         """Publish the *touched* windows, and close what is over in *groups*."""
         slots = touched
         chained = self._slots.open_of(groups) if len(groups) else groups
@@ -286,9 +286,9 @@ class IntervalKernel:
             else:
                 self._slots.retire(groups, chained, over, keep=True)
         if frame is None:
-            return None, None
+            return Emission()
         made = self._results.upserts(frame)
-        return (made.rows if made.rows.height else None), made.failed
+        return Emission(made.rows if made.rows.height else None, failed=made.failed, hashes=made.hashes)
 
     def _windows(self, slots: Numbers) -> pl.DataFrame:
         """`_g`, `_wstart`, `_wend`, `_a…` of the windows in *slots*."""
@@ -328,8 +328,7 @@ class IntervalKernel:
         owners = self._slots.group[chained]
         groups = np.unique(owners)
         self._clock.raise_floor(owners, self._slots.stop[chained] + 1)
-        rows, failed = self._publish(np.empty(0, np.int64), groups)
-        return Emission(rows, failed=failed)
+        return self._publish(np.empty(0, np.int64), groups)
 
     def _delete(self, control: Control) -> Emission:
         """Delete a range of rows: what they were in is computed again without them."""

@@ -57,12 +57,14 @@ class Emission:
     events : window events in order, each a dict of the notification's fields (docs/notifications.md)
     late   : source rows dropped as expired, in the input layout; None = none
     failed : source rows on which an expression failed, with a `_reason` column; None = none
+    hashes : what decides the partition of each of the rows (`penstock.partition.hashes` of its `tbname`), where the kernel knows it
     """
 
     rows: pl.DataFrame | None = None
     events: list[dict[str, object]] = field(default_factory=list)
     late: pl.DataFrame | None = None
     failed: pl.DataFrame | None = None
+    hashes: pl.Series | None = None
 
     def __bool__(self) -> bool:
         return self.rows is not None or bool(self.events) or self.late is not None or self.failed is not None

@@ -23,10 +23,14 @@ from penstock.windows.scope import FAILURES, Scope, evaluate
 
 @dataclass(frozen=True)
 class Made:
-    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time and a `_reason`."""
+    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time and a `_reason`.
+
+    hashes: of the rows' names, as in `Emission`.
+    """
 
     rows: pl.DataFrame
     failed: pl.DataFrame | None = None
+    hashes: pl.Series | None = None
 
 
 class Results:
@@ -112,7 +116,7 @@ class Results:
         about = self._groups.targets(windows.get_column("_g").to_numpy())
         ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
         columns = [about.get_column("tbname"), ops, *made, *(about.get_column(t) for t in self.tags)]
-        return self._check(windows, pl.DataFrame(columns), failed)
+        return self._check(windows, pl.DataFrame(columns), about.get_column("_hash"), failed)
 
     def _evaluate(self, windows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """`_r…` of the lines that have them, and the lines that fail with their reason."""
@@ -123,7 +127,7 @@ class Results:
             failed = failed.select(children.alias("tbname"), *times, "_reason")
         return raw, failed
 
-    def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, failed: pl.DataFrame | None) -> Made:
+    def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, hashes: pl.Series, failed: pl.DataFrame | None) -> Made:
         """Report NULLs that casts made; drop lines without time."""
         reports = [] if failed is None else [failed]
         for name in self._checked:
@@ -136,5 +140,5 @@ class Results:
         if rows.get_column(self.time).null_count():
             timeless = rows.get_column(self.time).is_null()
             reports.append(rows.filter(timeless).select("tbname", self.time, pl.lit("the result's time is NULL").alias("_reason")))
-            rows = rows.filter(~timeless)
-        return Made(rows, pl.concat(reports, how="diagonal") if reports else None)
+            rows, hashes = rows.filter(~timeless), hashes.filter(~timeless)
+        return Made(rows, pl.concat(reports, how="diagonal") if reports else None, hashes)

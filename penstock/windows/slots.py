@@ -1,7 +1,9 @@
-"""Open windows in slots: one per (group, window), found by hash, freed when the window is done.
+"""Open windows in slots: one per (group, window), freed when the window is done.
 
 A call costs what it touches: lookup, accumulation and closing are vectorised scatters into arrays; nothing walks over all
-slots. What a slot holds is `accumulators`' matter. Refuses to know time: when a window ends is told by the caller.
+slots. A group's newest window is known by its group, one later than all its group had is new; only others are looked up by hash,
+and what nobody looks up is never hashed: where rows come in order windows come and go without it. What a slot holds is `accumulators`'
+matter. Refuses to know time: when a window ends is told by the caller.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ _EMPTY, _GONE = -1, -2
 #: places of the smallest table
 _TABLE = 4096
 _FOREVER = np.iinfo(np.int64).max
+#: a window before all others
+_NONE = np.iinfo(np.int64).min
 
 
 class Slots:
@@ -31,7 +35,7 @@ class Slots:
         self.stop: Ticks = np.empty(0, np.int64)
         self.closed: Array = np.empty(0, np.bool_)
         self._older: Array = np.empty(0, np.int32)  # next open slot of the same group
-        self._place: Array = np.empty(0, np.int32)
+        self._place: Array = np.empty(0, np.int32)  # in the table, `_EMPTY`: not there yet
         self._live: Array = np.empty(0, np.bool_)
         self._changed: Array = np.empty(0, np.bool_)
         self._saved: Array = np.empty(0, np.bool_)
@@ -39,10 +43,16 @@ class Slots:
         self._used = 0
         self._count = 0
         self._head: Array = np.full(64, -1, np.int32)
+        #: each group's latest window ever
+        self._latest: Numbers = np.full(64, _NONE, np.int64)
         #: last tick of each group's earliest open window
         self.oldest: Ticks = np.full(64, _FOREVER, np.int64)
         self._table: Array = np.full(_TABLE, _EMPTY, np.int32)
         self._filled = 0
+        self._waits: Array = np.empty(0, np.bool_)  # among the unhashed
+        #: made since the table was last looked at, and how many; some may be done already
+        self._unhashed: list[Array] = []
+        self._unhashed_count = 0
         self._gone: list[pl.DataFrame] = []
         self._accumulators = accumulators(aggregates)
         self._added = 0
@@ -54,10 +64,14 @@ class Slots:
 
     def reserve_groups(self, count: int) -> None:
         self._head = grown(self._head, count, -1)
+        self._latest = grown(self._latest, count, _NONE)  # type: ignore[assignment]
         self.oldest = grown(self.oldest, count, _FOREVER)  # type: ignore[assignment]
 
     def locate(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
-        """Slot of each (group, window); missing ones are made."""
+        """Slot of each of these distinct (group, window); missing ones are made.
+
+        A group's windows come one after the other, the earliest first.
+        """
         if not self._used:
             slots: Numbers = np.full(len(groups), -1, np.int64)
         else:
@@ -65,21 +79,19 @@ class Slots:
             slots[self.index.take(slots, mode="wrap") != indexes] = -1
         missed = np.flatnonzero(slots < 0)
         if len(missed):
-            g, i = groups[missed], indexes[missed]
-            found = self.find(g, i)
-            new = np.flatnonzero(found < 0)
-            if len(new):
-                order = new[np.lexsort((i[new], g[new]))]
-                fresh = np.concatenate(([True], (g[order][1:] != g[order][:-1]) | (i[order][1:] != i[order][:-1])))
-                made = self._create(g[order][fresh], i[order][fresh], stops[missed][order][fresh])
-                found[order] = made[np.cumsum(fresh) - 1]
-            slots[missed] = found
+            met = missed[indexes[missed] <= self._latest.take(groups[missed])]
+            if len(met):
+                slots[met] = self.find(groups[met], indexes[met])
+                missed = missed[slots[missed] < 0]
+        if len(missed):
+            slots[missed] = self._create(groups[missed], indexes[missed], stops[missed])
         return slots
 
     def find(self, groups: Numbers, indexes: Numbers) -> Numbers:
         """Slot of each (group, window), -1 where there is none."""
         if not self._used:
             return np.full(len(groups), -1, np.int64)
+        self._hash_all()
         mask = len(self._table) - 1
         places = _hash(groups, indexes) & mask
         found: Numbers = self._table[places].astype(np.int64)
@@ -96,21 +108,21 @@ class Slots:
         return held
 
     def _create(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
-        """New slots for distinct windows in order of (group, window)."""
+        """New slots for windows, which come as `locate` says."""
         n = len(groups)
         slots = self._take(n)
         self.group[slots], self.index[slots], self.stop[slots] = groups, indexes, stops
         self.closed[slots] = False
         self._live[slots] = True
         self._saved[slots] = False
+        self._place[slots] = _EMPTY
         for accumulator in self._accumulators:
             accumulator.reset(slots)
         self._count += n
-        if (self._filled + n) * 2 > len(self._table):
-            self._rehash(slots)
-        else:
-            self._insert(slots)
+        self._postpone(slots)
         self._link(groups, slots)
+        latest = self.index[self._head[groups]]
+        self._latest[groups] = np.maximum(self._latest[groups], latest)
         np.minimum.at(self.oldest, groups, stops)
         return slots
 
@@ -126,11 +138,41 @@ class Slots:
         if n:
             taken.append(np.arange(self._used, self._used + n))
             self._used += n
-            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved"):
+            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_waits"):
                 setattr(self, name, grown(getattr(self, name), self._used, 0))
             for accumulator in self._accumulators:
                 accumulator.grow(self._used)
         return np.concatenate(taken).astype(np.int64)
+
+    def _postpone(self, slots: Numbers) -> None:
+        """Note *slots* for when the table is looked at."""
+        fresh = slots[~self._waits[slots]]
+        self._waits[fresh] = True
+        self._unhashed.append(fresh)
+        self._unhashed_count += len(fresh)
+        if self._unhashed_count > 2 * self._count + _TABLE:  # most of them are done
+            left = self._take_unhashed()
+            self._waits[left] = True
+            self._unhashed, self._unhashed_count = [left], len(left)
+
+    def _take_unhashed(self) -> Numbers:
+        made: Numbers = np.concatenate(self._unhashed)
+        self._waits[made] = False
+        self._unhashed, self._unhashed_count = [], 0
+        left: Numbers = made[self._live[made]]
+        return left
+
+    def _hash_all(self) -> None:
+        """Put into the table what is not there yet."""
+        if not self._unhashed:
+            return
+        made = self._take_unhashed()
+        if (self._filled + len(made)) * 2 > len(self._table):
+            # laid out afresh, without the places of freed slots
+            self._table = np.full(max(1 << (self._count * 3).bit_length(), _TABLE), _EMPTY, np.int32)
+            self._filled = 0
+            made = np.flatnonzero(self._live[: self._used])
+        self._insert(made)
 
     def _insert(self, slots: Numbers) -> None:
         mask = len(self._table) - 1
@@ -142,13 +184,6 @@ class Slots:
             won = self._table[places] == slots
             self._place[slots[won]] = places[won]
             slots, places = slots[~won], (places[~won] + 1) & mask
-
-    def _rehash(self, more: Numbers) -> None:
-        """Lay the table out afresh, without the places of freed slots."""
-        size = max(1 << (self._count * 3).bit_length(), _TABLE)
-        self._table = np.full(size, _EMPTY, np.int32)
-        self._filled = 0
-        self._insert(np.flatnonzero(self._live[: self._used]))
 
     def _link(self, groups: Numbers, slots: Numbers) -> None:
         """Put *slots*, in order of group, on top of their groups' lists of open windows."""
@@ -200,7 +235,8 @@ class Slots:
             self._gone.append(pl.DataFrame({"_g": self.group[saved], "_i": self.index[saved]}))
         self._live[slots] = False
         self._changed[slots] = False
-        self._table[self._place[slots]] = _GONE
+        hashed = self._place[slots]
+        self._table[hashed[hashed != _EMPTY]] = _GONE
         self._count -= len(slots)
         self._free.append(slots)
 
@@ -270,6 +306,7 @@ class Slots:
             slots = self.find(gone.get_column("_g").to_numpy(), gone.get_column("_i").to_numpy())
             self.drop(slots[slots >= 0])
         if put is not None:
+            put = put.sort("_g", "_i")
             groups, indexes, stops = (put.get_column(c).to_numpy() for c in ("_g", "_i", "_stop"))
             self.reserve_groups(int(groups.max()) + 1)
             slots = self.locate(groups, indexes, stops)

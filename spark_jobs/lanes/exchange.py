@@ -22,6 +22,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import LATEST
 from spark_jobs.history import StoredHistory, TableHistory, VirtualHistory
 from spark_jobs.input import Records
+from spark_jobs.lanes.leaving import Leaving
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.route import PARTITIONS, Route, Taken, newest
 from spark_jobs.lanes.stream import LiveStream
@@ -183,12 +184,15 @@ class ExchangeLane(Lane):
             if not self.repeated(record.producer, record.offset, record.ordinal):
                 frames.setdefault(record.stream, []).append(rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64)))
         first, last = int(records.offsets[0]), int(records.offsets[-1])
+        leaving = Leaving()
         for stream_id, parts in frames.items():
             stream = self.streams.get(stream_id)
             if stream is not None:
                 rows = pl.concat(parts, how="diagonal")
                 steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
-                stream.apply(self._full(stream.plan, rows.with_columns(_step=steps).drop("_record")), first, last, followed.get(stream_id))
+                rows = self._full(stream.plan, rows.with_columns(_step=steps).drop("_record"))
+                stream.apply(rows, first, last, leaving, followed.get(stream_id))
+        leaving.go()
         self._before = {}
 
     @staticmethod

@@ -35,8 +35,6 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _PATIENCE = 30.0
-#: records put off that are worked on together at the latest
-_UNSETTLED = 64
 #: how long a stream's catalog entry may be behind the control record that points at it
 _CATALOG_PATIENCE = 20.0
 _KERNEL_CONTROLS = ("pause", "resume", "resume_skip", "flush", "recalculate")
@@ -201,7 +199,7 @@ class Lane(ABC):
             if self._replay:
                 self.worker.failpoints.reach("mid_replay")
         self._advance(unit)
-        if self.unsettled >= _UNSETTLED:
+        if self.puts_off_much:
             self.settle()
         self.worker.failpoints.reach("after_produce", self.outbox.wait)
         return end
@@ -218,9 +216,9 @@ class Lane(ABC):
         return self._poison.suspects(offset)
 
     @property
-    def unsettled(self) -> int:
-        """How many records are put off."""
-        return 0
+    def puts_off_much(self) -> bool:
+        """Whether records that are put off have become so many that they should be worked on."""
+        return False
 
     def settle(self) -> None:
         """Work on the records that `data_unit` has put off."""

@@ -6,7 +6,7 @@ rows too far ahead of the broker's clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,20 +15,21 @@ import polars as pl
 
 from penstock import names, traces
 from penstock.catalog.model import Table
-from penstock.codec import Decoded
+from penstock.codec import Decoded, TableCodec
 from penstock.errors import StateError
 from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
-from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.sql.plan import TICKS_PER_SECOND, Duration, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.calls import SHARED
 from penstock.windows.groups import TABLES, Numbers
-from penstock.windows.steps import grown
+from penstock.windows.steps import Mask, grown
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender
 from spark_jobs.lanes.generation import CLOSED, ENDED, inherit
+from spark_jobs.lanes.leaving import Leaving
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.route import Taken, newest
 from spark_jobs.lanes.stream import LiveStream
@@ -36,6 +37,8 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
+#: records put off that are worked on together at the latest, and their bytes: with many streams most are of tables of their own
+_UNREAD, _UNREAD_BYTES = 512, 8 << 20
 #: how long the catalog may be behind the topic that it names
 _CATALOG_PATIENCE = 20.0
 
@@ -58,6 +61,7 @@ class ScanLane(Lane):
         #: by a child table's number in `TABLES`: the table that it is of, where it is known to belong here
         self._home: Numbers = np.empty(0, np.int64)
         self._unread: list[Records] = []
+        self._unread_bytes = 0
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
@@ -71,10 +75,10 @@ class ScanLane(Lane):
         unasked = [schema_id for schema_id in distinct if self._unasked(schema_id, read)]
         if unasked and not self.suspicious(int(records.offsets[0])):
             if len(unasked) == len(distinct):
-                self._unread.append(records)
+                self._put_off(records)
                 return
             put_off = np.isin(records.ids, unasked)
-            self._unread.append(records.chosen(np.flatnonzero(put_off).tolist()))
+            self._put_off(records.chosen(np.flatnonzero(put_off).tolist()))
             records = records.chosen(np.flatnonzero(~put_off).tolist())
         if len(records):
             self._work(records)
@@ -85,8 +89,12 @@ class ScanLane(Lane):
         return found is not None and found[0].id not in read
 
     @property
-    def unsettled(self) -> int:
-        return sum(map(len, self._unread))
+    def puts_off_much(self) -> bool:
+        return sum(map(len, self._unread)) >= _UNREAD or self._unread_bytes >= _UNREAD_BYTES
+
+    def _put_off(self, records: Records) -> None:
+        self._unread.append(records)
+        self._unread_bytes += sum(len(v) for v in records.values if v is not None)
 
     def settle(self) -> None:
         """Look into the records that no stream reads, most of them the lane's own streams' results on their way to the store.
@@ -95,10 +103,47 @@ class ScanLane(Lane):
         how far their producers are has to be known, before a control changes who reads and before a state says that they are done.
         """
         if self._unread:
-            records, self._unread = joined(self._unread), []
+            records, self._unread, self._unread_bytes = joined(self._unread), [], 0
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
                 self.worker.failpoints.reach("mid_settle")
-                self._work(records)
+                if not self._sound(records):
+                    self._work(records)
+
+    def _sound(self, records: Records) -> bool:
+        """Whether nothing is wrong with records that no stream reads; then all that has to be noted of them is.
+
+        Of many tables there may be few records each. Those that look the same are decoded together; whatever is found, or cannot be told
+        like this, is for `_work` to judge.
+        """
+        if CLOSED in self._waiting:
+            return False
+        distinct = _distinct(records.ids)
+        self.worker.catalog.know(distinct)
+        alike: dict[Hashable, list[TableCodec]] = {}
+        for schema_id in distinct:
+            codec = self.worker.codec(schema_id)
+            if codec is None or codec.reads_like is None:
+                return False
+            alike.setdefault((codec.reads_like, codec.table.database), []).append(codec)
+        stamps: list[tuple[int, str, int, int]] = []
+        for codecs in alike.values():
+            ids = sorted(c.schema_id for c in codecs)
+            chosen = np.flatnonzero(np.isin(records.ids, ids))
+            decoded = codecs[0].decode([records.values[i] for i in chosen.tolist()], ids)
+            if decoded.bad:
+                return False
+            if decoded.rows.height:
+                of_record = chosen[decoded.rows.get_column("_record").to_numpy()]
+                tables = np.array([t for _, t in sorted((c.schema_id, c.table.id) for c in codecs)])
+                owners = tables[np.searchsorted(ids, records.ids[of_record])]
+                earliest = int(records.timestamps[chosen].min())
+                table = codecs[0].table
+                if self._misplaced(decoded.rows, owners, table) is not None or self._ahead(decoded.rows, table, earliest):
+                    return False
+            stamps += [(int(chosen[i]), *stamp) for i, *stamp in decoded.stamps]  # type: ignore[misc]
+        for _, producer, offset, ordinal in sorted(stamps):
+            self.repeated(producer, offset, ordinal)
+        return True
 
     def _work(self, records: Records) -> None:
         first, last = int(records.offsets[0]), int(records.offsets[-1])
@@ -166,38 +211,51 @@ class ScanLane(Lane):
 
     def _in_place(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows whose tables belong to this partition; others are dead letters."""
-        if table.partitions == 1:
+        mask = self._misplaced(rows, np.broadcast_to(table.id, rows.height), table)
+        if mask is None:
             return rows
-        numbers = TABLES.numbers(rows)
-        self._home = grown(self._home, len(TABLES), -1)  # type: ignore[assignment]
-        unknown = np.unique(numbers[self._home.take(numbers) != table.id])
-        if not len(unknown):
-            return rows
-        named = TABLES.names(unknown)
-        places = partition_of(named, table.partitions).to_numpy()
-        self._home[unknown[places == self.partition]] = table.id
-        wrong = np.flatnonzero(places != self.partition)
-        if not len(wrong):
-            return rows
-        mask = self._home.take(numbers) != table.id
-        name, there = named[int(wrong[0])], places[wrong[0]]
+        name = rows.item(int(mask.argmax()), "tbname")
+        there = place(name, table.partitions)
         reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
         self._bury_rows(table, columnwise.kept(rows, mask), "E_WRONG_PARTITION", reason)
         return columnwise.kept(rows, ~mask)
 
+    def _misplaced(self, rows: pl.DataFrame, owners: Numbers, table: Table) -> Mask | None:
+        """Which rows belong to another partition, None if all are in place.
+
+        *owners*: id of each row's table. *table*: any of these, which are of one topic.
+        """
+        if table.partitions == 1:
+            return None
+        numbers = TABLES.numbers(rows)
+        self._home = grown(self._home, len(TABLES), -1)  # type: ignore[assignment]
+        elsewhere = self._home.take(numbers) != owners
+        if not elsewhere.any():
+            return None
+        unknown, first = np.unique(numbers[elsewhere], return_index=True)
+        here = partition_of(TABLES.names(unknown), table.partitions).to_numpy() == self.partition
+        self._home[unknown[here]] = owners[elsewhere][first[here]]
+        if here.all():
+            return None
+        wrong: Mask = np.isin(numbers, unknown[~here])
+        return wrong
+
     def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that are not too far in the future; others are dead letters."""
-        database = self.worker.catalog.catalog.database(table.database)
-        if database is None or not rows.height:
+        if not rows.height or not (ahead := self._ahead(rows, table, rows.item(0, "_now") * 1000 // TICKS_PER_SECOND[table.precision])):
             return rows
-        ahead = database.max_ahead.ticks(table.precision)
-        time = rows[table.time_column]
-        latest, now = time.max(), rows["_now"][0]
-        if latest is None or latest <= now + ahead:
-            return rows
-        far = time > rows["_now"] + ahead
-        self._bury_rows(table, rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {database.max_ahead} ahead of its arrival")
+        far = rows[table.time_column] > rows["_now"] + ahead.ticks(table.precision)
+        self._bury_rows(table, rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {ahead} ahead of its arrival")
         return rows.filter(~far)
+
+    def _ahead(self, rows: pl.DataFrame, table: Table, earliest: int) -> Duration | None:
+        """How far ahead of its arrival a row may be, if one of those that came from *earliest* (ms) on may be further; None: none is."""
+        database = self.worker.catalog.catalog.database(table.database)
+        latest = rows.get_column(table.time_column).max()
+        if database is None or latest is None:
+            return None
+        bound = earliest * TICKS_PER_SECOND[table.precision] // 1000 + database.max_ahead.ticks(table.precision)
+        return database.max_ahead if latest > bound else None  # type: ignore[operator]
 
     def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
@@ -208,11 +266,13 @@ class ScanLane(Lane):
 
     def _to_streams(self, taken: Sequence[Taken], first: int, last: int) -> None:
         streams = [s for s in self.streams.values() if s.status != "failed"]
+        leaving = Leaving()
         for part in taken:
             with SHARED.among(part.rows):
                 for stream in streams:
                     if stream.plan.path == "scan" and stream.plan.source.table_id == part.table_id:
-                        stream.apply(part.rows, first, last, newest([part]))
+                        stream.apply(part.rows, first, last, leaving, newest([part]))
+        leaving.go()
         for stream in streams:
             if stream.plan.path == "exchange":
                 self._sender.rows(stream, taken, first, last)

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from penstock import log, names, traces
 from penstock.bus import Delivery
+from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import TICKS_PER_SECOND, needs_ticks
 from penstock.windows import make_kernel
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
+from spark_jobs.lanes.leaving import Leaving
 from spark_jobs.lanes.route import Route
 from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox, nobody_waits
@@ -66,11 +68,11 @@ class LiveStream:
         self._kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
         self._kernel.restore(saved)
 
-    def apply(self, rows: pl.DataFrame, first: int, last: int, trace: str | None = None) -> None:
+    def apply(self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None) -> None:
         """Feed the rows of the unit first..last and publish what comes of them, under the trace of the newest that has one."""
         if (kernel := self._kernel) is not None:
             self.count(rows)
-            self.guard(lambda: self._publish(kernel.apply(rows), first, last, trace, rows), first, last)
+            self.guard(lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows), first, last)
 
     def count(self, rows: pl.DataFrame) -> None:
         """Rows of the source have come; behind the exchange they were counted before it."""
@@ -90,7 +92,7 @@ class LiveStream:
     def control(self, control: Control, offset: int) -> None:
         """Feed a control record."""
         if (kernel := self._kernel) is not None:
-            self.guard(lambda: self._publish(kernel.control(control), offset, offset), offset, offset)
+            self._at_once(lambda: kernel.control(control), offset)
 
     def fill_history(self, until: str, low: int, high: int, offset: int) -> None:
         """Process what the source held from *low* to *high* when it was at the mark *until*."""
@@ -99,7 +101,7 @@ class LiveStream:
             return
         history.at(until)
         try:
-            self.guard(lambda: self._publish(kernel.load_history(low, high), offset, offset), offset, offset)
+            self._at_once(lambda: kernel.load_history(low, high), offset)
         finally:
             history.at("")
 
@@ -158,21 +160,27 @@ class LiveStream:
             _log.exception("kernel failed", stream=self.plan.name, first=first, last=last)
             self.fail(f"{type(error).__name__}: {error}")
 
-    def _publish(self, emission: Emission, first: int, last: int, trace: str | None = None, made_of: pl.DataFrame | None = None) -> None:
+    def _at_once(self, work: Callable[[], Emission], offset: int) -> None:
+        """Publish what comes of *work* at one offset."""
+        leaving = Leaving()
+        self.guard(lambda: self._publish(work(), offset, offset, leaving), offset, offset)
+        leaving.go()
+
+    def _publish(
+        self, emission: Emission, first: int, last: int, leaving: Leaving, trace: str | None = None, made_of: pl.DataFrame | None = None
+    ) -> None:
         """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
             codec = self._worker.target(self.plan.target.table_id)
             if codec is None:
                 raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
             table = codec.table
-            ordinals: Counter[int] = Counter()
-            there = nobody_waits if made_of is None else self._timed(made_of)
             self.stats.rows_out += emission.rows.height
-            for partition, value in codec.encode_partitioned(
-                emission.rows, table.partitions, producer=self.producer, from_offset=first, offset=last, trace=traces.stamp(trace)
-            ):
-                self._outbox.send(self.producer, table.topic, partition, last, ordinals[partition], value, there)
-                ordinals[partition] += 1
+            part = Outgoing(
+                codec, emission.rows, table.partitions, self.producer, first, last, trace=traces.stamp(trace), hashes=emission.hashes
+            )
+            there = nobody_waits if made_of is None else self._timed(made_of)
+            leaving.add(self, part, lambda values: self._send(table.topic, last, values, there))
         if emission.events:
             self._events(emission.events, first, last, trace)
         if trace is not None:
@@ -184,6 +192,12 @@ class LiveStream:
             self.bury(emission.failed, last)
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
+
+    def _send(self, topic: str, offset: int, values: Sequence[tuple[int, bytes]], there: Callable[[Delivery], None]) -> None:
+        ordinals: Counter[int] = Counter()
+        for partition, value in values:
+            self._outbox.send(self.producer, topic, partition, offset, ordinals[partition], value, there)
+            ordinals[partition] += 1
 
     def _timed(self, rows: pl.DataFrame) -> Callable[[Delivery], None]:
         """Notes how long after the oldest of *rows* a result is in the log, by the broker's clock for both."""

@@ -126,13 +126,18 @@ def test_records_that_no_stream_reads_are_looked_into_all_the_same(kit: Operator
     source, _, target = counted(kit, "unread")
     kit.write(source, meter_rows(8, 800))
     kit.drain("unread", depth=2)
-    good = TableCodec(target).encode(kit.results(target).head(1).drop("_op", strict=False))[0]
-    child = kit.results(target)["tbname"][0]
+    row = kit.results(target).head(1).drop("_op", strict=False)
+    good = TableCodec(target).encode(row)[0]
+    child = row["tbname"][0]
+    ahead = TableCodec(target).encode(row.with_columns(pl.col(target.time_column) + 400 * 86_400_000 * 100))[0]
     wrong_place = next(p for p in range(4) if p != place_of(child))
     kit.raw(target.topic, good[:12], 2)
     kit.raw(target.topic, good, wrong_place)
     kit.drain("unread")
-    assert sorted(letter.code for letter in kit.dead_letters(target.topic)) == ["E_MALFORMED", "E_WRONG_PARTITION"]
+    kit.raw(target.topic, ahead, place_of(child))
+    kit.drain("unread")
+    codes = sorted(letter.code for letter in kit.dead_letters(target.topic))
+    assert codes == ["E_MALFORMED", "E_TOO_FAR_AHEAD", "E_WRONG_PARTITION"]
 
 
 def test_a_record_that_kills_is_given_up_while_the_rest_goes_on(kit: OperatorKit) -> None:

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table, TableVersion
-from penstock.codec import TableCodec, avro_schema, frame_of, schema_ids, wire_name
+from penstock.codec import Outgoing, TableCodec, avro_schema, encode_together, frame_of, schema_ids, wire_name
 from penstock.errors import SchemaError
-from penstock.partition import partition
+from penstock.fewrows import MAX_FRAME
+from penstock.partition import hashes, partition
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from tests.nightly import drawn
@@ -285,6 +286,54 @@ def test_records_are_cut_at_writes_where_it_can_be_and_always_the_same_way() -> 
     assert decoded.records["last"].to_list() == [False] * (len(values) - 1) + [True]
     ends = set(decoded.records["rows"].cum_sum().to_list())
     assert {30, 35} & ends
+
+
+NUMBER, TEXT = {"v": ColumnType("INT")}, {"v": ColumnType("VARCHAR", 4000)}
+
+
+def leaving(number: int, kinds: dict[str, ColumnType], height: int, text: int = 1) -> Outgoing:
+    codec = TableCodec(table(kinds, schema_id=100 + number))
+    names = pl.Series("tbname", [f"d{number}_{i % 5}" for i in range(height)])
+    v = pl.Series("v", ["x" * text] * height) if kinds is TEXT else pl.Series("v", range(height), dtype=pl.Int32)
+    rows = pl.DataFrame([names, pl.Series("ts", range(height), dtype=pl.Int64), v])
+    known = pl.Series(hashes(names)) if number % 2 else None
+    return Outgoing(codec, rows, 2 + number % 3, f"p{number}", number, number + 1, "t" if number % 4 == 0 else None, known)
+
+
+@settings(max_examples=drawn(40), deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([NUMBER, TEXT]), st.sampled_from([1, 5, MAX_FRAME, MAX_FRAME + 1, 300]), st.sampled_from([1, 4000])),
+        min_size=1, max_size=6,
+    )
+)  # fmt: skip
+def test_what_leaves_together_is_what_each_would_be_alone(drawn_parts: list[tuple[dict[str, ColumnType], int, int]]) -> None:
+    parts = [leaving(i, *part) for i, part in enumerate(drawn_parts)]
+    assert encode_together(parts) == [part.encode() for part in parts]
+
+
+def test_a_part_that_does_not_fit_is_refused_with_the_others() -> None:
+    wide = leaving(1, TEXT, 300)
+    wide.rows[-1, "v"] = "x" * 1_000_000
+    with pytest.raises(SchemaError, match="larger"):
+        encode_together([leaving(0, TEXT, 300), wide])
+
+
+def test_records_of_tables_that_look_the_same_are_read_together() -> None:
+    renamed = {"w": NUMBER["v"]}
+    one, other = (TableCodec(table(kinds, schema_id=i)) for i, kinds in ((100, NUMBER), (101, renamed)))
+    assert one.reads_like == other.reads_like != TableCodec(table({"v": ColumnType("BIGINT")})).reads_like
+    assert TableCodec(table(SLOW)).reads_like is None
+    rows = pl.DataFrame({"tbname": ["a", "b"] * 20, "ts": range(40), "v": range(40)})
+    values = [
+        *one.encode(rows, producer="p", offset=1), *other.encode(rows.rename({"v": "w"}), producer="q", offset=2),
+        TableCodec(table(NUMBER, schema_id=102)).encode(rows)[0],
+    ]  # fmt: skip
+    decoded = one.decode(values, [101])
+    assert decoded.stamps == [(0, "p", 1, 0), (1, "q", 2, 0)]
+    assert decoded.rows["v"].to_list() == [*range(40), *range(40)]
+    assert [index for index, _ in decoded.bad] == [2]
+    assert [index for index, _ in one.decode(values).bad] == [1, 2]
 
 
 def test_refuses_rows_that_cannot_be_written() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import names
+from penstock.partition import partition
 from penstock.windows import groups as module
 from penstock.windows.groups import Groups, KeyIndex
 from penstock.windows.scope import Scope
@@ -56,7 +57,8 @@ def test_child_tables_have_automatic_names_and_a_group_id():
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d1", 2, 1.0)]])) == [0, 1, 0]
     about = made.about()
     identity = names.group_id("out", ("d1",))
-    assert about.row(0) == (names.automatic_child("out", identity), identity, identity, "d1")
+    assert about.drop("_hash").row(0) == (names.automatic_child("out", identity), identity, identity, "d1")
+    assert [h % 7 for h in about["_hash"]] == [partition(n, 7) for n in about["tbname"]]
     assert made.solo and made.whole
 
 
@@ -64,7 +66,7 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
     made = groups(keys=())
     assert len(made) == 0
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
-    assert made.about().rows() == [(names.automatic_child("out", 0), 0, 0)]
+    assert made.about().drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
     assert not made.solo
     assert groups(keys=(), source="plain").solo
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.partition import partition
 from penstock.sql.plan import Key
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
@@ -341,3 +342,12 @@ def test_a_window_behind_delete_mark_is_read_again_when_a_slow_table_reaches_it(
     assert kernel.delta(True).frames["windows"].height == 1
     table.take(kernel.apply(frame([[("d2", 3000, 4.0)]], 2)))
     assert [r[:3] for r in table.rows.values()] == [(0, 3, 7.0)]
+
+
+def test_hashes_of_published_rows_are_those_of_their_names():
+    kernel = IntervalKernel(window_plan(trigger="window_close"))
+    names = [f"d{i}" for i in range(40)]
+    kernel.apply(frame([[(name, 1_000, 1.0) for name in names]]))
+    emission = kernel.apply(frame([[(name, 20_000, 1.0) for name in reversed(names)]]))
+    assert emission.rows.height == 40
+    assert [h % 5 for h in emission.hashes] == [partition(n, 5) for n in emission.rows["tbname"]]

@@ -1,0 +1,121 @@
+"""Which rows go into which record, and what stands in a record beside its rows.
+
+Rows come laid out for the wire, in stretches: those of a stretch leave together, in as few records as may be, cut at ends of client writes
+where that can be. The same rows and limit are always cut the same way, so that who repeats something repeats the same records. Refused
+(`SchemaError`): a row that is larger than a record may be. Knowing what rows mean is `codec`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import SchemaError
+
+MAX_RECORD_BYTES = 900_000
+#: the frame, as fields in front of the record's own
+MAGIC, ID = "penstock_magic", "penstock_id"
+META = ("producer", "from_offset", "offset", "ordinal", "last", "trace")
+#: bytes that a record has beside its rows and the texts of its head, at most
+_BESIDE = 96
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the records of a stretch say of themselves; their ordinals count from *ordinal*."""
+
+    schema_id: int
+    producer: str | None
+    from_offset: int
+    offset: int
+    trace: str | None
+    ordinal: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes, at most."""
+        return _BESIDE + len((self.producer or "").encode()) + len((self.trace or "").encode())
+
+
+def cut_into_records(
+    rows: pa.StructArray, fixed: int, texts: Sequence[pa.Array], ends: _Ints, heads: Sequence[Head],
+    writes: Sequence[int] | _Ints | None, max_bytes: int,
+) -> tuple[pa.RecordBatch, list[int]]:  # fmt: skip
+    """The records of each stretch ends[i]..ends[i+1] of *rows*, under heads[i], and the stretch that each is of.
+
+    *fixed*, *texts*: most bytes of a row without its texts, and those. *writes*: row counts of the client writes; None: each record is one.
+    """
+    write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
+    if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != len(rows)):
+        raise SchemaError("writes does not add up to the number of rows")
+    small = fixed * len(rows) + sum(t.get_total_buffer_size() for t in texts) + max(h.size for h in heads) <= max_bytes
+    sizes = None if small else _row_sizes(fixed, texts)
+    cuts: list[int] = []
+    owner: list[int] = []
+    ordinals: list[int] = []
+    last: list[bool] = []
+    for i, (low, high) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        if low == high:
+            continue
+        pieces = [low] if sizes is None else _cut(sizes, low, high, write_ends, max_bytes - heads[i].size)
+        cuts += pieces
+        owner += [i] * len(pieces)
+        ordinals += range(heads[i].ordinal, heads[i].ordinal + len(pieces))
+        last += [False] * (len(pieces) - 1) + [True]
+    bounds = np.array([*cuts, len(rows)], dtype=np.int32)
+    about = [heads[i] for i in owner]
+    arrays = [
+        pa.array(np.zeros(len(cuts), dtype=bool)),
+        pa.array(np.array([h.schema_id for h in about], dtype=">u4").view("<f4")),
+        pa.ListArray.from_arrays(pa.array(bounds), rows),
+        _writes_array(bounds, write_ends),
+        pa.array([h.producer for h in about], pa.string()),
+        pa.array([h.from_offset for h in about], pa.int64()),
+        pa.array([h.offset for h in about], pa.int64()),
+        pa.array(ordinals, pa.int64()),
+        pa.array(last, pa.bool_()),
+        pa.array([h.trace for h in about], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [MAGIC, ID, "rows", "writes", *META]), owner
+
+
+def _row_sizes(fixed: int, texts: Sequence[pa.Array]) -> _Ints:
+    """Upper bound of each row's bytes; the same for the same rows, so that a repeat splits where the first one did."""
+    size: _Ints = np.full(len(texts[0]) if texts else 0, fixed, dtype=np.int64)
+    for text in texts:
+        size = size + pc.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
+    return size
+
+
+def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
+    """Where records start in rows low..high so that each holds at most *room* bytes."""
+    sums = np.cumsum(size[low:high])
+    starts, used = [low], 0
+    while sums[-1] - used > room:
+        end = low + int(np.searchsorted(sums, used + room, side="right"))
+        if end == starts[-1]:
+            raise SchemaError("a row is larger than a record may be", code="E_ROW_TOO_LARGE", detail=f"at most {room} bytes")
+        if write_ends is not None:
+            before = int(np.searchsorted(write_ends, end, side="right")) - 1
+            if before >= 0 and write_ends[before] > starts[-1]:
+                end = int(write_ends[before])
+        starts.append(end)
+        used = int(sums[end - low - 1])
+    return starts
+
+
+def _writes_array(bounds: npt.NDArray[np.int32], write_ends: _Ints | None) -> pa.ListArray:
+    """Row counts of the writes in each record; a write that was cut counts in each part."""
+    if write_ends is None:
+        return pa.ListArray.from_arrays(pa.array(np.zeros(len(bounds), dtype=np.int32)), pa.array([], pa.int64()))
+    ends = np.unique(np.concatenate([write_ends, bounds[1:]]))
+    ends = ends[ends > 0]
+    offsets = np.searchsorted(ends, bounds, side="right").astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.diff(np.concatenate([[0], ends])).astype(np.int64)))
