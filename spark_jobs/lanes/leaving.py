@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from penstock.codec import Outgoing, encode_together
-from penstock.errors import SchemaError
 
 #: rows that wait for others at most: they are in memory twice while they are encoded
 _MOST_ROWS = 1 << 17
@@ -46,8 +45,9 @@ class Leaving:
             return
         try:
             encoded = encode_together([part for _, part, _ in waiting])
-        except SchemaError:
-            encoded = []
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException:  # noqa: B036  a panic of polars is no Exception
+            encoded = []  # each by itself, then, which tells who is to blame
         for i, (stream, part, send) in enumerate(waiting):
-            # who is to blame is told when each is encoded by itself
             stream.guard(lambda i=i, part=part, send=send: send(encoded[i] if encoded else part.encode()), part.from_offset, part.offset)  # type: ignore[misc]

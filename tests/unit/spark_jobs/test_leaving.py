@@ -58,6 +58,18 @@ def test_one_that_does_not_fit_fails_alone() -> None:
     assert [bool(s.sent) for s in streams] == [True, False, True]
 
 
+def test_whatever_goes_wrong_together_is_tried_alone(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    def panic(parts: object) -> None:
+        raise BaseException("a panic")  # noqa: TRY002
+
+    monkeypatch.setattr(module, "encode_together", panic)
+    streams, leaving = [Stream(i) for i in range(2)], Leaving()
+    for stream in streams:
+        leaving.add(stream, stream.part(), stream.sent.extend)
+    leaving.go()
+    assert all(s.sent == s.part().encode() for s in streams)
+
+
 def test_many_rows_do_not_wait_for_the_last_stream(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "_MOST_ROWS", 150)
     streams, leaving = [Stream(i) for i in range(3)], Leaving()
