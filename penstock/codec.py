@@ -312,8 +312,7 @@ class TableCodec:
             place = partition(rows.item(0, "tbname"), partitions)
             return [(place, value) for value in self._encode(rows, _ONE, writes, head, max_bytes)[0]]
         numbers = _places(rows, partitions, hashes)
-        order = np.argsort(numbers, kind="stable")
-        ends = np.searchsorted(numbers[order], np.arange(partitions + 1))
+        order, ends = _in_stretches(numbers, partitions)
         if writes is not None:
             of_row = np.repeat(np.arange(len(writes)), writes)[order]
             changed = np.flatnonzero((np.diff(of_row) != 0) | (np.diff(numbers[order]) != 0)) + 1
@@ -371,7 +370,7 @@ class TableCodec:
         self, columns: Sequence[pl.Series | None], height: int, ends: _Ints, heads: Sequence[Head], *, order: _Ints | None,
         writes: Sequence[int] | _Ints | None = None, max_bytes: int = MAX_RECORD_BYTES,
     ) -> tuple[list[bytes], list[int]]:  # fmt: skip
-        """`_encode` of columns as `_in_order` gives them; each stretch with a head of its own."""
+        """`_encode` of columns as `in_order` gives them; each stretch with a head of its own."""
         struct, fixed, texts = self._struct(columns, height, order)
         batch, owner = cut_into_records(struct, fixed, texts, ends, heads, writes, max_bytes)
         return self._serialize(batch), owner
@@ -493,8 +492,7 @@ def encode_together(parts: Sequence[Outgoing]) -> list[list[tuple[int, bytes]]]:
 def _encode_alike(parts: Sequence[Outgoing]) -> list[list[tuple[int, bytes]]]:
     bases = np.cumsum([0, *(p.partitions for p in parts)])
     stretches = np.concatenate([_places(p.rows, p.partitions, p.hashes) + base for p, base in zip(parts, bases, strict=False)])
-    order = np.argsort(stretches, kind="stable")
-    ends = np.searchsorted(stretches[order], np.arange(bases[-1] + 1))
+    order, ends = _in_stretches(stretches, int(bases[-1]))
     of_part = np.repeat(np.arange(len(parts)), np.diff(bases)).tolist()
     values, owner = parts[0].codec.encode_alike([p.codec.in_order(p.rows) for p in parts], ends, [parts[i].head for i in of_part], order)
     made: list[list[tuple[int, bytes]]] = [[] for _ in parts]
@@ -502,6 +500,12 @@ def _encode_alike(parts: Sequence[Outgoing]) -> list[list[tuple[int, bytes]]]:
         part = of_part[stretch]
         made[part].append((int(stretch - bases[part]), value))
     return made
+
+
+def _in_stretches(numbers: _Ints, count: int) -> tuple[_Ints, _Ints]:
+    """The order in which rows of one stretch, of *count*, come together, and where each begins and the last ends."""
+    order = np.argsort(numbers, kind="stable")
+    return order, np.searchsorted(numbers[order], np.arange(count + 1))
 
 
 def _places(rows: pl.DataFrame, partitions: int, hashes: pl.Series | None) -> _Ints:

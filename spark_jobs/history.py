@@ -146,6 +146,7 @@ class TableHistory:
         self._marked: Mapping[int, int] = {}
         self._tails: dict[int, _Tail] = {}
         self._types = {c.name: c.type for c in (*source.columns, *source.tags)}
+        self._schema: dict[str, pl.DataType] = {**_META, **{n: t.polars() for n, t in self._types.items()}}
 
     def mark(self) -> str:
         """See `penstock.windows.kernel.Rewindable`."""
@@ -173,13 +174,12 @@ class TableHistory:
     def versions(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """`_op`, `tbname` and *columns* of all versions of rows, a piece at a time, in no order."""
         wanted = [n for n in ("_op", "tbname", *self._types) if n in {"_op", "tbname", *columns}]
-        types = {**_META, **{n: t.polars() for n, t in self._types.items()}}
         for partition, until in (self._marked or self._bounds()).items():
             found = self._tail(partition, until)
             pieces = (piece for segment in self._segments(partition) for piece in segments.versions(segment, [*wanted, "_offset"]))
             for piece in (*found.rows, *pieces):
                 rows = piece.filter(pl.col("_offset") < until)
-                yield rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(types[n], strict=False).alias(n) for n in wanted)
+                yield self._layout(rows, wanted)
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
@@ -219,10 +219,9 @@ class TableHistory:
             lived = lived.with_columns(pl.when(pl.col("_offset") >= begin).then(pl.col("_offset")).otherwise(-1).alias("_offset"))
         return lived
 
-    def _layout(self, rows: pl.DataFrame | None) -> pl.DataFrame:
-        types: dict[str, pl.DataType] = {
-            **_META, **{n: t.polars() for n, t in self._types.items()},
-        }  # fmt: skip
+    def _layout(self, rows: pl.DataFrame | None, names: Sequence[str] | None = None) -> pl.DataFrame:
+        """*rows* in the kernels' layout, or these columns of it."""
+        types = self._schema if names is None else {n: self._schema[n] for n in names}
         if rows is None:
             return pl.DataFrame(schema=types)
         return rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(t, strict=False).alias(n) for n, t in types.items())

@@ -61,7 +61,7 @@ class ScanLane(Lane):
         #: by a child table's number in `TABLES`: the table that it is of, where it is known to belong here
         self._home: Numbers = np.empty(0, np.int64)
         self._unread: list[Records] = []
-        self._unread_bytes = 0
+        self._unread_count = self._unread_bytes = 0
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
@@ -90,10 +90,11 @@ class ScanLane(Lane):
 
     @property
     def puts_off_much(self) -> bool:
-        return sum(map(len, self._unread)) >= _UNREAD or self._unread_bytes >= _UNREAD_BYTES
+        return self._unread_count >= _UNREAD or self._unread_bytes >= _UNREAD_BYTES
 
     def _put_off(self, records: Records) -> None:
         self._unread.append(records)
+        self._unread_count += len(records)
         self._unread_bytes += sum(len(v) for v in records.values if v is not None)
 
     def settle(self) -> None:
@@ -103,7 +104,8 @@ class ScanLane(Lane):
         how far their producers are has to be known, before a control changes who reads and before a state says that they are done.
         """
         if self._unread:
-            records, self._unread, self._unread_bytes = joined(self._unread), [], 0
+            records, self._unread = joined(self._unread), []
+            self._unread_count = self._unread_bytes = 0
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
                 self.worker.failpoints.reach("mid_settle")
                 if not self._sound(records):
@@ -129,7 +131,8 @@ class ScanLane(Lane):
         for codecs in alike.values():
             ids = sorted(c.schema_id for c in codecs)
             chosen = np.flatnonzero(np.isin(records.ids, ids))
-            decoded = codecs[0].decode([records.values[i] for i in chosen.tolist()], ids)
+            others = [i for i in ids if i != codecs[0].schema_id]
+            decoded = codecs[0].decode([records.values[i] for i in chosen.tolist()], others)
             if decoded.bad:
                 return False
             if decoded.rows.height:

@@ -70,10 +70,15 @@ def test_fresh_segments_need_no_resolution(bench: Bench, rows: Callable[..., pl.
     assert [s.fresh for s in segments.segments(segments.directory(bench.root, 7, 0))] == [True, True, False]
 
 
-def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
-    for i in range(9):
-        bench.tail.append(i + 1, {7: rows(("a", 1000 + i % 3, i, "x", 0, i))}, [], 1.0)
+def one_by_one(bench: Bench, rows: Callable[..., pl.DataFrame], times: list[int]) -> None:
+    """A row at each of these times, every one flushed by itself."""
+    for i, time in enumerate(times):
+        bench.tail.append(i + 1, {7: rows(("a", time, i, "x", 0, i))}, [], 1.0)
         bench.flush()
+
+
+def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
+    one_by_one(bench, rows, [1000 + i % 3 for i in range(9)])
     before = bench.table()
     assert merge(bench.root, layout, 0, 9) >= 8
     assert bench.table() == before
@@ -89,9 +94,7 @@ def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[...,
 def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
     bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
 ) -> None:  # fmt: skip
-    for i in range(9):
-        bench.tail.append(i + 1, {7: rows(("a", 1000 + i, i, "x", 0, i))}, [], 1.0)
-        bench.flush()
+    one_by_one(bench, rows, [1000 + i for i in range(9)])
     where = segments.directory(bench.root, 7, 0)
     listed = segments.segments(where, 5)
     assert merge(bench.root, layout, 0, 9) == 9
@@ -105,9 +108,7 @@ def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
 def test_what_was_merged_goes_with_the_merged_one_when_it_is_too_old(
     bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
 ) -> None:  # fmt: skip
-    for i in range(8):
-        bench.tail.append(i + 1, {7: rows(("a", 1000 + i, i, "x", 0, i))}, [], 1.0)
-        bench.flush()
+    one_by_one(bench, rows, [1000 + i for i in range(8)])
     merge(bench.root, layout, 0, 8)
     assert expire(bench.root, 7, 0, 1008) == 1
     assert segments.segments(segments.directory(bench.root, 7, 0)) == []
