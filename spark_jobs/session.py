@@ -23,7 +23,7 @@ from penstock.setup import jars
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
-from spark_jobs.settings import SparkSettings
+from spark_jobs.settings import SparkSettings, directory_of
 
 _JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more than its value does
@@ -43,6 +43,8 @@ _SESSION = {
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.session.timeZone": "UTC",
 }
+#: on a disk Spark's default starts a program of the system for the rights and links of each file of its checkpoint
+_BY_RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
@@ -59,6 +61,11 @@ _PER_MODE: dict[Mode, dict[str, str]] = {
 def socket_directory(own: str) -> str:
     """Where Spark and its workers meet: in *own*, unless the paths of sockets there would be longer than a socket's may be. Pure."""
     return own if len(os.fsencode(own)) <= _LONGEST_DIRECTORY else "/tmp"  # noqa: S108  only their owner can connect to them
+
+
+def checkpoint_files(directory: str) -> dict[str, str]:
+    """Settings for how Spark writes its offsets below *directory*: an object store is left to Spark. Pure."""
+    return {"spark.sql.streaming.checkpointFileManagerClass": _BY_RENAMING} if directory_of(directory) else {}
 
 
 @dataclass
@@ -100,6 +107,7 @@ class SparkSessions:
             "spark.scheduler.mode": "FAIR",
             "spark.ui.showConsoleProgress": "false",
             "spark.cleaner.periodicGC.interval": "10min",
+            **checkpoint_files(settings.checkpoint_dir),
             **settings.conf,
         }
         for key, value in options.items():

@@ -29,8 +29,8 @@ class SparkSettings(Settings):
     #: more settings of Spark, as JSON: what a cluster asks for
     conf: dict[str, str] = Field(default_factory=dict)
     #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when that is no directory
-    checkpoint_dir: str = Field(default_factory=lambda data: f"{_directory(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints")
-    #: how long a real-time epoch lasts, 5 at least; a turn pauses results for some 150 ms
+    checkpoint_dir: str = Field(default_factory=lambda data: f"{directory_of(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints")
+    #: how long a real-time epoch lasts, 5 at least; a turn pauses results for 0.1 to 0.2 s
     epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
@@ -66,14 +66,14 @@ class SparkSettings(Settings):
     @property
     def scratch_dir(self) -> Path:
         """Where workers leave small notes for whoever takes their place, on any machine: beside the state, unless that is no directory."""
-        return Path(_directory(self.state_dir) or self.data_dir / "state") / "notes"
+        return Path(directory_of(self.state_dir) or self.data_dir / "state") / "notes"
 
     def checkpoint(self, topic: str, topic_id: int) -> str:
         """Where Spark keeps the offsets of one topic's query."""
         return f"{self.checkpoint_dir}/{topic_id}/{topic}"
 
 
-def _directory(url: str) -> str | None:
+def directory_of(url: str) -> str | None:
     """The path that *url* names on this machine's file systems, shared ones too; None for an object store."""
     fs, path = fsspec.core.url_to_fs(url)
     return str(path) if isinstance(fs, LocalFileSystem) else None
