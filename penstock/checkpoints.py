@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from penstock import log, statefile
 from penstock.errors import StateError
@@ -190,10 +191,16 @@ def local_path(url: str) -> str:
     Raises:
         StateError: it is elsewhere.
     """
-    fs, path = fsspec.core.url_to_fs(url)
-    if "file" not in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)):
+    path = directory_of(url)
+    if path is None:
         raise StateError(f"{url} is no directory of this machine", hint="state in an object store outlives its node and is not restored")
-    return str(path)
+    return path
+
+
+def directory_of(url: str) -> str | None:
+    """The path that *url* names on this machine's file systems, shared ones too; None for an object store."""
+    fs, path = fsspec.core.url_to_fs(url)
+    return str(path) if isinstance(fs, LocalFileSystem) else None
 
 
 def _listed(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:

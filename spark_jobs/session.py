@@ -17,13 +17,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.checkpoints import directory_of
 from penstock.errors import BusError
 from penstock.memory import ALLOCATORS
 from penstock.setup import jars
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
-from spark_jobs.settings import SparkSettings, directory_of
+from spark_jobs.settings import SparkSettings
 
 _JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more than its value does
@@ -43,7 +44,7 @@ _SESSION = {
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.session.timeZone": "UTC",
 }
-#: on a disk Spark's default starts a program of the system for the rights and links of each file of its checkpoint
+#: on a disk Spark's default starts ten programs of the system for rights and links of each file of its checkpoint, this one two
 _BY_RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _PER_MODE: dict[Mode, dict[str, str]] = {

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field, field_validator
 
+from penstock.checkpoints import directory_of
 from penstock.settings import Settings
 from penstock.windows.kernel import ROOM
 
@@ -30,7 +30,7 @@ class SparkSettings(Settings):
     conf: dict[str, str] = Field(default_factory=dict)
     #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when that is no directory
     checkpoint_dir: str = Field(default_factory=lambda data: f"{directory_of(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints")
-    #: how long a real-time epoch lasts, 5 at least; a turn pauses results for 0.1 to 0.2 s
+    #: how long a real-time epoch lasts, 5 at least; a turn pauses results for 0.1 to 0.4 s
     epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
@@ -71,9 +71,3 @@ class SparkSettings(Settings):
     def checkpoint(self, topic: str, topic_id: int) -> str:
         """Where Spark keeps the offsets of one topic's query."""
         return f"{self.checkpoint_dir}/{topic_id}/{topic}"
-
-
-def directory_of(url: str) -> str | None:
-    """The path that *url* names on this machine's file systems, shared ones too; None for an object store."""
-    fs, path = fsspec.core.url_to_fs(url)
-    return str(path) if isinstance(fs, LocalFileSystem) else None
