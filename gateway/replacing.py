@@ -50,7 +50,7 @@ def _same(plan: StreamPlan) -> StreamPlan:
     return replace(
         plan, stream_id=0, sql="", idle_timeout=None, on_error="dead_letter", delete_mark=None, fill_history=False,
         fill_history_async=False, max_results=0, max_state=0, source=replace(plan.source, members=()),
-        target=replace(plan.target, table_id=0),
+        target=replace(plan.target, table_id=0, beside=False),
     )  # fmt: skip
 
 

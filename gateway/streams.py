@@ -65,7 +65,7 @@ class Streams:
                 return known
             kept = replacing.target(self._definer.catalog, known, planned)
             if kept is not None:
-                plan = replace(plan, target=replace(plan.target, table_id=kept.id))
+                plan = replace(plan, target=replace(plan.target, table_id=kept.id, beside=known.plan.target.beside))
                 puts = (replace(kept, result_of=plan.stream_id),)
         if planned.new_target is not None and kept is None:
             target = planned.new_target

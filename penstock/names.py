@@ -239,7 +239,7 @@ def group_id(stable: str, values: Sequence[object]) -> int:
 
 
 def automatic_child(stable: str, group: int) -> str:
-    """`t_` and 32 hex digits (TDengine's rule: MD5 over supertable name and group id)."""
+    """`t_` and 32 hex digits (TDengine's rule: MD5 over supertable name and group id), before `partition.beside` chooses the last two."""
     return "t_" + hashlib.md5(f"{stable}\x00{group}".encode(), usedforsecurity=False).hexdigest()
 
 

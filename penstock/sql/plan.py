@@ -220,6 +220,8 @@ class Target:
     subtable_sql: str | None = None
     key_column: str | None = None
     precision: Precision = "ms"
+    #: automatic names are chosen by where they go (`partition.beside`); streams of before 2026-11-24 go on without
+    beside: bool = False
 
 
 @dataclass(frozen=True)

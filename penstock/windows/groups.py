@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock import names
-from penstock.partition import hashes
+from penstock.partition import beside, hashes
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows import columnwise
@@ -311,10 +311,22 @@ class Groups:
         named: list[str | None] = [None] * len(ids)
         if self._subtable is not None:
             named = cast("list[str | None]", keys.with_columns(_name=self._subtable.cast(pl.String)).get_column("_name").to_list())
-        children = [names.automatic_child(stable, g) if not n else names.named_child(n, stable, g) for n, g in zip(named, ids, strict=True)]
+        own = [names.automatic_child(stable, g) for g in ids]
+        if self.plan.target.beside:
+            own = beside(own, self._places(keys, ids))
+        children = [a if not n else names.named_child(n, stable, g) for n, a, g in zip(named, own, ids, strict=True)]
         named_so = pl.Series("tbname", children, dtype=pl.String)
         about = [named_so, pl.Series("_hash", hashes(named_so)), pl.Series("_group", ids, dtype=pl.UInt64)]
         return keys.with_columns(about).select("tbname", "_hash", "_group", *self._tags)
+
+    def _places(self, keys: pl.DataFrame, ids: list[int]) -> npt.NDArray[np.uint64]:
+        """What tells where automatic child tables go: beside the tables that they are made of, or else with groups computed where they are.
+
+        Then what a scan, or a partition of the exchange, computes at once leaves in one record, and not in one for each partition.
+        """
+        if self.table_column is None:
+            return np.array(ids, np.uint64)
+        return hashes(keys.get_column(self.table_column)).astype(np.uint64)
 
     # -- state ---------------------------------------------------------------------------------------------------
 

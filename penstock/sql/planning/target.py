@@ -108,7 +108,7 @@ def _new(wanted: Wanted, outputs: tuple[Output, ...], subtable: str | None, targ
     definition = TableDef(target_id, wanted.database, wanted.name.name, "stable", columns, tags, precision, key)
     target = Target(
         target_id, wanted.database, wanted.name.name, columns, tags, tuple(o.name for o in outputs), tag_of,
-        subtable_sql=subtable, key_column=key, precision=precision,
+        subtable_sql=subtable, key_column=key, precision=precision, beside=True,
     )  # fmt: skip
     return PlannedTarget(target, outputs, definition)
 
@@ -218,7 +218,7 @@ def _existing(wanted: Wanted, outputs: tuple[Output, ...], subtable: str | None,
                hint="choose a table with a composite key, or let the stream create one")  # fmt: skip
     target = Target(
         table.id, table.database, table.name, table.columns, table.tags, column_of, tag_of,
-        subtable_sql=subtable, key_column=table.key_column, precision=table.precision,
+        subtable_sql=subtable, key_column=table.key_column, precision=table.precision, beside=True,
     )  # fmt: skip
     return PlannedTarget(target, outputs, None)
 

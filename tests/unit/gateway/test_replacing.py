@@ -43,6 +43,13 @@ def test_a_stream_that_goes_on_keeps_its_ids() -> None:
     assert (made.stream_id, made.on_error, made.sql) == (old.stream_id, "stop", new.sql)
 
 
+def test_a_stream_of_before_keeps_the_names_of_its_child_tables() -> None:
+    new = planned()
+    old = StreamPlan.from_json(new.to_json().replace('"beside":true', '"beside":false'))
+    assert new.target.beside and not old.target.beside
+    assert replacing.keeps_state(old, new) and not replacing.altered(old, new).target.beside
+
+
 def test_alter_changes_the_text_too() -> None:
     made = replacing.with_options(alter("IDLE_TIMEOUT 2m DELETE_MARK 1s ON_ERROR STOP"), planned("WATERMARK 5s"))
     assert (made.idle_timeout, made.delete_mark, made.on_error) == (Duration(2, "m"), Duration(10, "s"), "stop")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.partition import murmur2, partition, partition_of
+from penstock import names as table_names
+from penstock.partition import beside, hashes, murmur2, partition, partition_of
 
 #: from Kafka's own UtilsTest
 VECTORS = {
@@ -44,3 +45,20 @@ def test_takes_slices_and_arrow() -> None:
     assert partition_of(pa.array(["x", *names])[1:], 4).to_list() == expected
     assert partition_of(pa.chunked_array([names[:150], names[150:]]), 4).to_list() == expected
     assert partition_of(pl.Series([], dtype=pl.String), 4).to_list() == []
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=40), st.sampled_from((1, 2, 3, 4, 6, 8, 12, 24)))
+def test_names_beside_tables_go_where_those_go(tables: list[str], partitions: int) -> None:
+    names = [table_names.automatic_child("out", n) for n in range(len(tables))]
+    made = beside(names, hashes(pl.Series(tables)).astype("u8"))
+    changed = [(table, name) for table, name, before in zip(tables, made, names, strict=True) if name != before]
+    assert [partition(n, partitions) for _, n in changed] == [partition(t, partitions) for t, _ in changed]
+    assert [n[:32] for n in made] == [n[:32] for n in names] and all(set(n[32:]) <= set("0123456789abcdef") for n in made)
+    assert made == [beside([n], hashes(pl.Series([t])).astype("u8"))[0] for n, t in zip(names, tables, strict=True)]
+
+
+def test_nearly_every_name_finds_a_place() -> None:
+    tables = [f"device_{i}" for i in range(5000)]
+    made = beside([table_names.automatic_child("out", n) for n in range(5000)], hashes(pl.Series(tables)).astype("u8"))
+    near = {n: (partition_of(pl.Series(made), n) == partition_of(pl.Series(tables), n)).mean() for n in (48, 24)}
+    assert near[48] > 0.99 and near[24] > 0.999 and len(set(made)) == 5000

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +63,17 @@ def test_child_tables_have_automatic_names_and_a_group_id():
     assert about.drop("_hash").row(0) == (names.automatic_child("out", identity), identity, identity, "d1")
     assert [h % 7 for h in about["_hash"]] == [partition(n, 7) for n in about["tbname"]]
     assert made.solo and made.whole
+
+
+@pytest.mark.parametrize("keys", [BY_TABLE, BY_TAG, ()])
+def test_results_go_where_what_they_are_made_of_is(keys):
+    plan = window_plan(keys=keys)
+    made = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
+    numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d3", 2, 1.0)]]).with_columns(loc=pl.Series(["x", "y", "z"])))
+    about = made.about()
+    there = [partition(d, 4) for d in ("d1", "d2", "d3")] if keys == BY_TABLE else [group % 4 for group in about["_group"]]
+    assert [partition(n, 4) for n in about["tbname"]] == [h % 4 for h in about["_hash"]] == there
+    assert [n[:-2] for n in about["tbname"]] == [names.automatic_child("out", group)[:-2] for group in about["_group"]]
 
 
 def test_without_partition_by_there_is_one_group_with_id_zero():
