@@ -8,12 +8,15 @@ belong to. `Admin` makes topics, tells where they end and deletes records. Every
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -264,6 +267,21 @@ class Publisher:
             self._fatal = _error(error, "the producer cannot go on")
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's garbage collector: it would look through the messages that are there for every 700 more, which takes as long as all
+    the rest of reading. They are gone by the end, without it.
+    """
+    if not gc.isenabled():  # another thread is reading
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _where(message: Message) -> tuple[str, int]:
     partition = message.partition()
     return message.topic() or "", -1 if partition is None else partition
@@ -342,24 +360,39 @@ class Reader:
         first = self._consumer.poll(timeout)
         if first is None:
             return []
-        found: dict[tuple[str, int], list[Message]] = {}
-        more = self._consumer.consume(max_records - 1, 0) if max_records > 1 else []
-        for message in (first, *more):
-            if (error := message.error()) is not None:
-                self._refuse(error, message)
-                continue
-            where = _where(message)
-            self.at_end.pop(where, None)
-            found.setdefault(where, []).append(message)
-        return [
+        with _uncollected():
+            return self._batches(first, max_records - 1)
+
+    def _batches(self, first: Message, more: int) -> list[Batch]:
+        """*first*, and *more* at most of what is there, by partition; over the records only C loops."""
+        messages = [first, *self._consumer.consume(more, 0)] if more else [first]
+        errors = list(map(Message.error, messages))
+        told = [(error, message) for error, message in zip(errors, messages, strict=True) if error is not None] if any(errors) else []
+        if told:
+            messages = [m for m, error in zip(messages, errors, strict=True) if error is None]
+        found: dict[tuple[str | None, int | None], list[Message]] = {}
+        start = 0
+        for where, run in groupby(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)):
+            stop = start + len(list(run))
+            found.setdefault(where, []).extend(messages[start:stop])
+            start = stop
+        batches = [
             Batch(
-                topic, partition,
-                np.array([m.offset() for m in messages], dtype=np.int64),
-                np.array([m.timestamp()[1] for m in messages], dtype=np.int64),
-                [m.key() for m in messages], [m.value() for m in messages],
+                *_where(part[0]),
+                np.fromiter(map(Message.offset, part), np.int64, len(part)),
+                np.fromiter(map(itemgetter(1), map(Message.timestamp, part)), np.int64, len(part)),
+                list(map(Message.key, part)), list(map(Message.value, part)),
             )
-            for (topic, partition), messages in found.items()
+            for part in found.values()
         ]  # fmt: skip
+        for batch in batches:
+            self.at_end.pop((batch.topic, batch.partition), None)
+        for error, message in told:
+            self._refuse(error, message)
+        for batch in batches:  # more came behind an end
+            if self.at_end.get((batch.topic, batch.partition), batch.next_offset) < batch.next_offset:
+                del self.at_end[batch.topic, batch.partition]
+        return batches
 
     def _refuse(self, error: KafkaError, message: Message) -> None:
         topic, partition = _where(message)

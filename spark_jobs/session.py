@@ -169,7 +169,7 @@ class SparkSessions:
                 "kafka.max.partition.fetch.bytes": str(16 << 20),
                 "kafka.fetch.max.bytes": str(64 << 20),
                 "kafka.max.poll.records": "2000",
-                "maxOffsetsPerTrigger": "2000000",
+                "maxOffsetsPerTrigger": "8000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()
         if mode == "microbatch":

@@ -193,7 +193,7 @@ class Intake(threading.Thread):
             yield table, parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed").sort("_offset", "_row")
 
     def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, places: Ids) -> pl.DataFrame:
-        decoded = codec.decode([batch.values[i] for i in places.tolist()])
+        decoded = codec.decode(batch.values if len(places) == len(batch) else [batch.values[i] for i in places.tolist()])
         for index, reason in decoded.bad:
             self._bury(batch, int(places[index]), "E_MALFORMED", reason)
         rows = decoded.rows

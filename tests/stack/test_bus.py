@@ -99,6 +99,28 @@ def test_reader_takes_beginning_end_and_more_partitions(bootstrap: str, publishe
         assert [(b.partition, b.values) for b in read(reader, 1)] == [(0, [b"old"])]
 
 
+def test_a_reader_that_goes_back_is_not_at_the_end(bootstrap: str, publisher: Publisher, topic: str) -> None:
+    for _ in range(100):
+        publisher.send(topic, b"x", partition=0)
+    publisher.flush()
+    with Reader(bootstrap, {(topic, 0): 0}, client_id="test", ends=True) as reader:
+        for _ in range(2):
+            found = 0
+            while not reader.at_end:
+                found += sum(len(b) for b in reader.read(max_records=60, timeout=5))
+            assert (found, reader.at_end) == (100, {(topic, 0): 100})
+            reader.seek(topic, 0, 0)
+            assert [len(b) for b in reader.read(max_records=1, timeout=5)] == [1]
+            assert reader.at_end == {}
+            reader.seek(topic, 0, 0)
+        publisher.publish(topic, b"y", partition=0).result(20)
+        reader.seek(topic, 0, 0)
+        found = 0
+        while not reader.at_end:
+            found += sum(len(b) for b in reader.read(timeout=5))
+        assert (found, reader.at_end) == (101, {(topic, 0): 101})
+
+
 def test_an_idle_reader_gets_a_record_at_once(bootstrap: str, publisher: Publisher, topic: str) -> None:
     took = []
     with Reader(bootstrap, {(topic, 0): 0}, client_id="test") as reader:
