@@ -312,7 +312,7 @@ class Groups:
         if self._subtable is not None:
             named = cast("list[str | None]", keys.with_columns(_name=self._subtable.cast(pl.String)).get_column("_name").to_list())
         own = [names.automatic_child(stable, g) for g in ids]
-        if self.plan.target.beside:
+        if self.plan.target.beside and self.columns:  # results of one table alone are one record wherever they go
             own = beside(own, self._places(keys, ids))
         children = [a if not n else names.named_child(n, stable, g) for n, a, g in zip(named, own, ids, strict=True)]
         named_so = pl.Series("tbname", children, dtype=pl.String)

@@ -65,7 +65,7 @@ def test_child_tables_have_automatic_names_and_a_group_id():
     assert made.solo and made.whole
 
 
-@pytest.mark.parametrize("keys", [BY_TABLE, BY_TAG, ()])
+@pytest.mark.parametrize("keys", [BY_TABLE, BY_TAG])
 def test_results_go_where_what_they_are_made_of_is(keys):
     plan = window_plan(keys=keys)
     made = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
@@ -81,6 +81,10 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
     assert len(made) == 0
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
     assert made.about().drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
+    plan = made.plan
+    near = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
+    numbers(near, frame([[("d1", 1, 1.0)]]))
+    assert near.about().equals(made.about())  # all that have no groups would be in one partition
     assert not made.solo
     assert groups(keys=(), source="plain").solo
 
