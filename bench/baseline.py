@@ -69,9 +69,8 @@ def throughput(bootstrap: str, topic: str, schema: str, per_trigger: int, scratc
     session = _session(scratch, options, str(cores))
     fetch = {
         "kafka.fetch.max.wait.ms": "5",
-        "kafka.max.partition.fetch.bytes": "16000000",
-        "kafka.fetch.max.bytes": "64000000",
-        "kafka.max.poll.records": "2000",
+        "kafka.max.partition.fetch.bytes": str(4 << 20),
+        "kafka.max.poll.records": "16384",
     }
     start = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(per_trigger)}
     rows = _source(session, bootstrap, topic, fetch | start).select(from_avro("value", schema).alias("r")).select("r.*")

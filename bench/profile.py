@@ -36,7 +36,7 @@ PROFILES = {
         state_tables=1_000_000, history_rows=50_000_000,
     ),
     "short": Profile(
-        "short", rounds=3, batch_rows=40_000_000, single_rows=10_000_000, baseline_rows=16_000_000, latency_seconds=12.0, warm_seconds=9.0,
+        "short", rounds=3, batch_rows=40_000_000, single_rows=10_000_000, baseline_rows=32_000_000, latency_seconds=12.0, warm_seconds=9.0,
         idle_records=30, gateway_seconds=10.0, many_rows=1_000_000, create_streams=20, kernel_rows=1_920_000, stack_rows=4_000_000,
         state_tables=1_000_000, history_rows=20_000_000,
     ),

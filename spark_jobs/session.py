@@ -26,7 +26,10 @@ from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
 from spark_jobs.settings import SparkSettings
 
-_JVM = "-XX:+UseSerialGC -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
+#: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives back what a burst took (decision 40)
+_COLLECTOR = "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
+#: few compiler and collector threads: the work is in Python
+_JVM = f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more than its value does
 _COLUMNS = (f"shiftleft(cast(partition AS bigint), {OFFSET_BITS}) + offset AS place", "unix_millis(timestamp) AS time", "value")
 #: of the 104 bytes that every system allows, what the name that Spark chooses leaves
@@ -46,6 +49,12 @@ _SESSION = {
 }
 #: on a disk Spark's default starts ten programs of the system for rights and links of each file of its checkpoint, this one two
 _BY_RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+#: consumers and what they fetched are kept from one micro-batch to the next, not for five minutes after the last
+_KEPT_CONSUMERS = {
+    f"spark.kafka.consumer.{cache}.{name}": value
+    for cache in ("cache", "fetchedData.cache")
+    for name, value in (("timeout", "15s"), ("evictorThreadRunInterval", "5s"))
+}
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
@@ -89,7 +98,6 @@ class SparkSessions:
             "spark.driver.host": settings.driver_host,
             "spark.driver.bindAddress": settings.driver_host,
             "spark.driver.memory": settings.driver_memory,
-            # the heap gives back what a burst took; few compiler and collector threads: the work is in Python
             "spark.driver.extraJavaOptions": _JVM,
             "spark.executor.memory": settings.executor_memory,
             "spark.executor.extraJavaOptions": _JVM,
@@ -108,6 +116,7 @@ class SparkSessions:
             "spark.scheduler.mode": "FAIR",
             "spark.ui.showConsoleProgress": "false",
             "spark.cleaner.periodicGC.interval": "10min",
+            **_KEPT_CONSUMERS,
             **checkpoint_files(settings.checkpoint_dir),
             **settings.conf,
         }
@@ -139,7 +148,7 @@ class SparkSessions:
             BusError: Spark refuses, with its reason.
         """
         try:
-            writer = self._records(topic, mode).mapInArrow(operator, "value binary").writeStream.format("noop")
+            writer = self._records(topic, mode, at_once).mapInArrow(operator, "value binary").writeStream.format("noop")
             writer = writer.queryName(f"{topic} {mode}").option("checkpointLocation", self.settings.checkpoint(topic, topic_id))
             if mode == "microbatch":
                 self.of[mode].conf.set(_AT_ONCE, str(at_once))  # a query takes its session's settings over when it starts
@@ -153,7 +162,7 @@ class SparkSessions:
         except Exception as refused:
             raise BusError(f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True) from refused
 
-    def _records(self, topic: str, mode: Mode) -> DataFrame:
+    def _records(self, topic: str, mode: Mode, at_once: int) -> DataFrame:
         options = {
             "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
             **{f"kafka.{name}": value for name, value in self.settings.kafka_java_options.items()},
@@ -166,9 +175,8 @@ class SparkSessions:
         if mode == "microbatch":
             options |= {
                 "kafka.fetch.max.wait.ms": "5",
-                "kafka.max.partition.fetch.bytes": str(16 << 20),
-                "kafka.fetch.max.bytes": str(64 << 20),
-                "kafka.max.poll.records": "2000",
+                # after every poll Spark asks the broker twice; what it returned is held for as long as what crosses
+                "kafka.max.poll.records": str(at_once),
                 "maxOffsetsPerTrigger": "8000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()

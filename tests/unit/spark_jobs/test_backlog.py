@@ -22,7 +22,12 @@ def test_never_more_than_the_operator_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "expected"), [(7, 7, []), (9, 7, []), (7, 8, [7]), (0, 27, [0, 1, 2]), (100, 1625, [*range(100, 1601, 100)])]
+    ("begin", "end", "expected"),
+    [(7, 7, []), (9, 7, []), (7, 8, [7]), (0, 27, [0, 1, 2]), (100, 1700, [*range(137, 1638, 100)])],
 )
 def test_places_are_spread_over_what_waits(begin: int, end: int, expected: list[int]) -> None:
     assert places(begin, end) == expected
+
+
+def test_what_a_backlog_begins_with_is_not_looked_at_unless_it_is_much_of_it() -> None:
+    assert places(0, 1_000_000)[0] > 30_000
