@@ -191,7 +191,9 @@ class TableCodec:
 
         *alike*: schema ids of codecs that read like this one, whose records may be among them.
         """
-        items: list[bytes | None] = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else list(values)
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            values = values.to_pylist()
+        items = values if isinstance(values, list) else list(values)
         if self._few is not None and not alike and (few := self._few.decode(items)) is not None:
             return Decoded(few.rows, [], few.stamps, few.traced, few.frame)
         bad: list[tuple[int, str]] = []

@@ -18,7 +18,7 @@ from penstock.bus import Reader
 CAUTIOUS = 500
 _FEWEST = 16
 #: bytes that may cross at once: Spark holds so many in memory for each partition
-HAND_OVER_BYTES = 8 << 20
+HAND_OVER_BYTES = 4 << 20
 #: places of a partition's backlog that are looked at, records in each, and how long all of it may take
 _PLACES, _LOOK, _PATIENCE = 16, 25, 2.0
 

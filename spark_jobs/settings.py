@@ -35,7 +35,7 @@ class SparkSettings(Settings):
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
     #: records that the operator takes in at once, and bytes, counted with what Arrow has put aside for them (twice the records, about)
-    unit_records: int = Field(default=16_384, ge=1)
+    unit_records: int = Field(default=65_536, ge=1)
     unit_bytes: int = Field(default=32 * 1024 * 1024, ge=1)
     #: rows that a stream keeps in each partition though their windows are over; corrections of older ones read those again
     live_rows: int = Field(default=ROOM, ge=0)

@@ -88,8 +88,8 @@ class KeyIndex:
         self._chunks += 1
         if self._chunks > 16:
             self.keys, self._chunks = self.keys.rechunk(), 0
-        if total * 2 > len(self._table):
-            self._table = np.full(1 << (total * 3).bit_length(), -1, np.int32)
+        if total * 8 > len(self._table):
+            self._table = np.full(1 << (total * 12).bit_length(), -1, np.int32)
             first = 0
         self._insert(np.arange(first, total, dtype=np.int32))
 
