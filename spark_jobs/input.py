@@ -26,6 +26,8 @@ _OFFSET = (1 << OFFSET_BITS) - 1
 _GATHER = 0.01
 #: of that time a lull may take this part: while a long unit is at work Spark stands still behind a full socket, and has to wake up first
 _LULL = 1 / 8
+#: records of a batch, from which on it is of a backlog
+_LARGE = 16
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,13 @@ def _without_fillers(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _records(topic: str, batches: list[pa.RecordBatch]) -> Records:
     if not batches:
         return _EMPTY
-    batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    # those of a record each are cheaper together; large ones would only be copied
+    parts = batches if len(batches) == 1 or batches[0].num_rows >= _LARGE else [pa.concat_batches(batches)]
+    found = [_part(topic, part) for part in parts]
+    return found[0] if len(found) == 1 else joined(found)
+
+
+def _part(topic: str, batch: pa.RecordBatch) -> Records:
     places, times = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(2))
     column = batch.column(2)
     values = column.to_pylist()

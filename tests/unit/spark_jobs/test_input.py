@@ -42,6 +42,19 @@ def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
     assert records.values == [b"v0", b"v1", b"v2"]
 
 
+@pytest.mark.parametrize("sizes", [(100,), (40, 60), (40, 1, 59), (1, 40, 59), (16, 84), (1,) * 100])
+def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...]) -> None:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    batches = [batch(*range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+    records = Inbox("in.x", iter(batches), max_records=1000, max_bytes=1 << 30).take(None)
+    assert records is not None
+    assert records.partition == 3
+    assert records.offsets.tolist() == list(range(100))
+    assert records.timestamps.tolist() == [i * 1000 for i in range(100)]
+    assert records.values == [b"v%d" % i for i in range(100)]
+    assert records.ids.tolist() == [-1] * 100
+
+
 def test_limits_cut() -> None:
     inbox = Inbox("in.x", iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
     sizes = []
