@@ -82,8 +82,13 @@ class CatalogReader:
             raise _not_in_time(self.catalog)
         return self.catalog
 
-    def catch_up(self, end: int, timeout: float = 10.0) -> Catalog:
-        """Wait until the log is applied up to *end*, the offset at which it ended for somebody. Raises BusError: not in time."""
+    def catch_up(self, timeout: float = 10.0) -> Catalog:
+        """Wait until all is applied that is in the log now: whatever was committed before this was called.
+
+        Raises:
+            BusError: it did not happen in time, or Kafka cannot say where the log ends.
+        """
+        end = self._admin.end_offsets([_PARTITION], committed=True)[_PARTITION]
         return self.wait_for(lambda _: self._read >= end, timeout)
 
     def know(self, schema_ids: Iterable[int]) -> None:
@@ -96,7 +101,7 @@ class CatalogReader:
         if not missing:
             return
         try:
-            self.catch_up(self._admin.end_offsets([_PARTITION], committed=True)[_PARTITION], _SCHEMA_PATIENCE)
+            self.catch_up(_SCHEMA_PATIENCE)
         except BusError as error:
             _log.warning("definitions are waited for", schema_ids=missing, error=str(error))
             with contextlib.suppress(BusError):

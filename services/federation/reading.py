@@ -1,4 +1,4 @@
-"""Questions to the store: one SELECT, its rows in pieces, after everything that was defined and acked before it came.
+"""Questions to the store: one SELECT, its rows in pieces, after everything that was acked before it came.
 
 Owns the Flight client. Blocks: called from worker threads.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 from sqlglot import exp
 
-from penstock import names, tls
+from penstock import tls
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.client.wire import error_of
@@ -33,11 +33,6 @@ class StoreReader:
         self._client, self._catalog, self._admin = flight.FlightClient(url, **tls.flight_client(url, ca)), catalog, admin
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
         self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=_TIMEOUT)
-
-    def catch_up(self) -> None:
-        """Return once this process knows every definition that was there when it was asked. Raises BusError."""
-        place = (names.CATALOG, 0)
-        self._catalog.catch_up(self._admin.end_offsets([place], committed=True)[place])
 
     def run(self, sql: str, database: str, timezone: str, rows: int) -> Iterator[pa.Table]:
         """Pieces of at least *rows* rows (the last may be smaller, or empty); the first carries the schema's metadata. The answer is of the

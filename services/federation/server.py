@@ -274,7 +274,7 @@ class Doorway:
         try:
             return look(False)
         except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
-            await asyncio.to_thread(self._store.catch_up)
+            await asyncio.to_thread(self._catalog.catch_up)
             return await asyncio.to_thread(look, True)
 
     def _may_read(self, user: str, sql: str, database: str) -> None:
@@ -335,7 +335,7 @@ class Doorway:
     async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
-        await asyncio.to_thread(self._store.catch_up)
+        await asyncio.to_thread(self._catalog.catch_up)
         await asyncio.to_thread(self._may_read, self._users[connection], sql, database)
         pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
 

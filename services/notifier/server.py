@@ -15,7 +15,7 @@ import json
 import weakref
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 from websockets.asyncio.server import ServerConnection
@@ -39,6 +39,7 @@ from services.notifier.subscription import EventSubscription, RowSubscription
 
 log = get(__name__)
 Subscription = RowSubscription | EventSubscription
+T = TypeVar("T")
 
 
 class BadRequest(PenstockError):
@@ -157,7 +158,7 @@ class Hub:
         if tables is not None and (not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)):
             raise BadRequest("tables must be a list of child-table names")
         if what == "events":
-            stream = self._stream(str(request.get("stream", "")), user)
+            stream = await self._known(lambda: self._stream(str(request.get("stream", "")), user))
             if stream.plan.notify is None:
                 raise BadRequest(
                     f'stream "{stream.name}" makes no window events',
@@ -168,12 +169,20 @@ class Hub:
             return feed, EventSubscription(await _cursor(_start(request), feed), stream.id, tables), stream
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
-        table = self._table(request, user)
+        table = await self._known(lambda: self._table(request, user))
         subject = self._stream(str(request["stream"]), user) if "stream" in request else table
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
         feed, cursor = await self._place(request, table)
         return feed, RowSubscription(cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
+
+    async def _known(self, look: Callable[[], T]) -> T:
+        """What *look* finds, also when it was made or granted just now and that has not come here yet. Raises what *look* does."""
+        try:
+            return look()
+        except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
+            await asyncio.to_thread(self._catalog.catch_up)
+            return look()
 
     async def _place(self, request: dict[str, Any], table: Table) -> tuple[Feed, Cursor]:
         """The topic, of those that the table's database has had, in which a subscription begins, and where. Raises TokenError."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -36,18 +35,26 @@ ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2), 
 Dial = Callable[..., Any]
 
 
-class _Store:
-    def catch_up(self) -> None:
-        """The catalog here is all there is."""
+class _Reader:
+    """A catalog that learns of *late* only when it is asked to catch up."""
 
+    def __init__(self, late: Sequence[Table] = ()) -> None:
+        self.catalog, self._late = Catalog([Database(1, "d"), *TABLES, ANN]), late
+
+    def catch_up(self) -> None:
+        for table in self._late:
+            self.catalog.put(table)
+
+
+class _Store:
     def run(self, *_: object) -> Any:
         return iter(())
 
 
 @asynccontextmanager
-async def hub(**settings: Any) -> AsyncIterator[Dial]:
-    catalog, health = Catalog([Database(1, "d"), *TABLES, ANN]), Health("notifier", 0)
-    made = Hub(NotifierSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health)  # type: ignore[arg-type]
+async def hub(late: Sequence[Table] = (), **settings: Any) -> AsyncIterator[Dial]:
+    health = Health("notifier", 0)
+    made = Hub(NotifierSettings(password="secret", **settings), cast(Any, _Reader(late)), health)  # type: ignore[arg-type]
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         yield lambda key, **more: dial(f"ws://127.0.0.1:{port}/ws", key, **more)
@@ -56,9 +63,9 @@ async def hub(**settings: Any) -> AsyncIterator[Dial]:
 
 @asynccontextmanager
 async def doorway(**settings: Any) -> AsyncIterator[Dial]:
-    catalog, health = Catalog([Database(1, "d"), *TABLES, ANN]), Health("federation", 0)
+    health = Health("federation", 0)
     made = Doorway(
-        FederationSettings(password="secret", **settings), cast(Any, SimpleNamespace(catalog=catalog)), health,  # type: ignore[arg-type]
+        FederationSettings(password="secret", **settings), cast(Any, _Reader()), health,  # type: ignore[arg-type]
         cast(Any, _Store()), cast(Any, None), lambda seen: information(seen, "here"),
         lambda table, child: (table, child) in BORN,
     )  # fmt: skip
@@ -103,6 +110,14 @@ async def test_a_subscription_needs_read(table: str) -> None:
             "error",
             "E_FORBIDDEN",
         ) and f"READ on {'table ' * (table == 'd.theirs')}{table}" in answer["message"]
+
+
+@pytest.mark.parametrize(("key", "code"), [("root:secret", "E_RESUME_TOKEN"), ("ann:anns password", "E_FORBIDDEN")])
+async def test_a_table_made_just_now_is_there(key: str, code: str) -> None:
+    newborn = Table(6, "d", "newborn", "plain", "in.d", 1, "ms", (VERSION,))
+    async with hub(late=[newborn]) as way:
+        answer = await ask(way, key, {"action": "subscribe", "id": "a", "table": "d.newborn", "from": "nonsense"})
+        assert answer["code"] == code, "what is asked of the table comes after finding it"
 
 
 async def test_one_address_may_not_take_all_places() -> None:
