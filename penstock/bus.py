@@ -17,10 +17,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import tenacity
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -32,6 +33,7 @@ from penstock.errors import BusError
 
 #: where librdkafka's own lines go instead of stderr
 _log = logging.getLogger("penstock.kafka")
+T = TypeVar("T")
 #: (topic, partition) → offset
 Offsets = Mapping[tuple[str, int], int]
 BEGINNING, END = -2, -1
@@ -422,7 +424,11 @@ class Reader:
 
 
 class Admin:
-    """Topics, their ends, and deletion of old records."""
+    """Topics, their ends, and deletion of old records.
+
+    A question that fails for a reason that passes (leaders move; the first answer after a broker was away is that its connection broke) is
+    asked again until *timeout* seconds are over.
+    """
 
     def __init__(
         self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0, options: Mapping[str, str] | None = None
@@ -437,32 +443,41 @@ class Admin:
 
     def topics(self) -> dict[str, int]:
         """Every topic and its number of partitions."""
-        return {name: len(topic.partitions) for name, topic in self._metadata().items()}
+        return {name: len(topic.partitions) for name, topic in self._again(self._topics).items()}
 
     def leader_of(self, topic: str) -> str:
         """`host:port` of the broker that leads the topic's first partition. Raises BusError."""
+        return self._again(lambda: self._leader_of(topic))
+
+    def _leader_of(self, topic: str) -> str:
+        found = self._described("cannot ask for a topic's leader", topic)
         try:
-            found = self._admin.list_topics(topic, timeout=self._timeout)
             broker = found.brokers[found.topics[topic].partitions[0].leader]
-        except KafkaException as error:
-            raise _error(error, "cannot ask for a topic's leader", topic=topic) from None
         except KeyError:
             raise BusError("the topic has no leader at the moment", topic=topic, partition=0, retryable=True) from None
         return f"{broker.host}:{broker.port}"
 
     def brokers(self) -> int:
         """How many brokers there are."""
-        try:
-            return len(self._admin.list_topics(timeout=self._timeout).brokers)
-        except KafkaException as error:
-            raise _error(error, "cannot list brokers") from None
+        return self._again(lambda: len(self._described("cannot list brokers").brokers))
 
-    def _metadata(self) -> dict[str, Any]:
+    def _topics(self) -> dict[str, Any]:
+        return {name: topic for name, topic in self._described("cannot list topics").topics.items() if topic.error is None}
+
+    def _described(self, message: str, topic: str = "") -> Any:
+        """The brokers and topics as one broker knows them. Raises BusError with *message*."""
         try:
-            found = self._admin.list_topics(timeout=self._timeout).topics
+            return self._admin.list_topics(topic or None, timeout=self._timeout)
         except KafkaException as error:
-            raise _error(error, "cannot list topics") from None
-        return {name: topic for name, topic in found.items() if topic.error is None}
+            raise _error(error, message, topic=topic) from None
+
+    def _again(self, ask: Callable[[], T]) -> T:
+        """What *ask* returns, asked until it does or *timeout* seconds are over. Raises what it raised last."""
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, BusError) and e.retryable),
+            wait=tenacity.wait_fixed(_RETRY_SECONDS), stop=tenacity.stop_after_delay(self._timeout), reraise=True,
+        )  # fmt: skip
+        return attempts(ask)
 
     def ensure_topics(self, topics: Mapping[str, int], replication: int = -1) -> None:
         """Make the topics that do not exist yet, with the settings their names call for, and wait until they can be used.
@@ -497,7 +512,7 @@ class Admin:
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                found = self._metadata()
+                found = self._topics()
                 if all(t in found and all(p.leader >= 0 for p in found[t].partitions.values()) for t in topics):
                     self.end_offsets((t, p) for t, n in topics.items() for p in range(n))
                     return
@@ -542,22 +557,18 @@ class Admin:
         wanted = {TopicPartition(t, p): spec for t, p in partitions}
         if not wanted:
             return {}
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                return self._list_once(wanted, committed)
-            except BusError as error:  # leaders move, and come back after a broker was away
-                if not error.retryable or time.monotonic() > deadline:
-                    raise
-                time.sleep(_RETRY_SECONDS)
-                # librdkafka asks with the leader epoch it knows, and would not learn the new one from a refusal
-                with contextlib.suppress(BusError):
-                    self._metadata()
+        return self._again(lambda: self._list_once(wanted, committed))
 
     def _list_once(self, wanted: dict[TopicPartition, Any], committed: bool) -> dict[tuple[str, int], int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         found = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
-        return {(a.topic, a.partition): self._wait(f, "cannot ask for offsets", a.topic, a.partition).offset for a, f in found.items()}
+        try:
+            return {(a.topic, a.partition): self._wait(f, "cannot ask for offsets", a.topic, a.partition).offset for a, f in found.items()}
+        except BusError:
+            # librdkafka asks with the leader epoch it knows, and would not learn the new one from a refusal
+            with contextlib.suppress(BusError):
+                self._topics()
+            raise
 
     def _wait(self, future: Future[Any], message: str, topic: str, partition: int = -1, allow: tuple[int, ...] = ()) -> Any:
         try:

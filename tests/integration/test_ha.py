@@ -22,7 +22,7 @@ def test_three_brokers_and_redis_with_sentinels(tmp_path: Path) -> None:
     with running_stack(tmp_path / "ha", env_files=["deploy/compose/ha.env"]) as stack, stack.connect() as client:
         with Load(client, name, partitions=3) as load:
             load.wait(lambda: load.newest > 2)
-            described = Admin(stack.kafka_bootstrap)._metadata()[names.ingest_topic(name)].partitions.values()
+            described = Admin(stack.kafka_bootstrap)._topics()[names.ingest_topic(name)].partitions.values()
             assert all(len(p.replicas) == 3 and len(p.isrs) == 3 for p in described)
             for room in ("kafka-2", "redis"):
                 stack.container(room).kill()  # stays down: somebody else has to do it
