@@ -9,15 +9,14 @@ of its cost.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from penstock.codec import schema_ids
-from spark_jobs import pipe
+from spark_jobs.handed import Columns, Handed
 
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
@@ -26,8 +25,10 @@ _OFFSET = (1 << OFFSET_BITS) - 1
 _GATHER = 0.01
 #: of that time a lull may take this part: while a long unit is at work Spark stands still behind a full socket, and has to wake up first
 _LULL = 1 / 8
-#: records of a batch, from which on it is of a backlog
-_LARGE = 16
+#: records of a batch that are taken out of it one by one
+_FEW = 16
+
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,10 @@ class Records:
 
     topic: str
     partition: int
-    offsets: npt.NDArray[np.int64]
-    timestamps: npt.NDArray[np.int64]
+    offsets: Numbers
+    timestamps: Numbers
     values: list[bytes | None]
-    ids: npt.NDArray[np.int64]
+    ids: Numbers
 
     def __len__(self) -> int:
         return len(self.values)
@@ -62,16 +63,9 @@ def joined(parts: Sequence[Records]) -> Records:
 class Inbox:
     """Everything a task is given, in order."""
 
-    def __init__(
-        self, topic: str, batches: Iterator[pa.RecordBatch], *, max_records: int, max_bytes: int,
-        waits: Callable[[float | None], bool] = pipe.waits,
-    ) -> None:  # fmt: skip
-        """
-        Arguments that need a word:
-            batches: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place.
-            waits: whether there is one, or their end, within so many seconds.
-        """
-        self._topic, self._batches, self._waits = topic, batches, waits
+    def __init__(self, topic: str, handed: Handed, *, max_records: int, max_bytes: int) -> None:
+        """*handed*: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place."""
+        self._topic, self._handed = topic, handed
         self._max_records, self._max_bytes = max_records, max_bytes
         self._ended = False
         self._left = time.monotonic()
@@ -82,49 +76,64 @@ class Inbox:
         Raises:
             BaseException: whatever ended the input early; what was there before it is lost to this task.
         """
-        taken: list[pa.RecordBatch] = []
-        records = size = 0
+        taken = _Taken(self._topic)
         worked = time.monotonic() - self._left
         behind = worked > _GATHER
         begun, gather, lull = 0.0, worked if behind else _GATHER, worked * _LULL if behind else 0.0
-        while not self._ended and records < self._max_records and size < self._max_bytes:
-            if taken and time.monotonic() > begun + gather or not self._waits(lull if taken else timeout):
+        while not self._ended and taken.records < self._max_records and taken.size < self._max_bytes:
+            if taken.records and time.monotonic() > begun + gather or not self._handed.waits(lull if taken.records else timeout):
                 break
-            batch = next(self._batches, None)
-            if batch is None:
+            columns = self._handed.take()
+            if columns is None:
                 self._ended = True
-            elif len(batch := _without_fillers(batch)):
-                begun = begun or time.monotonic()
-                # of a slice what it keeps alive, and a fifth of the time that `nbytes` takes
-                records, size = records + batch.num_rows, size + batch.get_total_buffer_size()
-                taken.append(batch)
+            else:
+                taken.add(columns)
+                begun = begun or (time.monotonic() if taken.records else 0.0)
         self._left = time.monotonic()
-        return None if self._ended and not taken else _records(self._topic, taken)
+        return None if self._ended and not taken.records else taken.all()
 
 
 _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.empty(0, np.int64))
 
 
-def _without_fillers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    place = batch.column(0)
-    if not place.null_count:
-        return batch
-    if batch.num_rows == 2 and place.null_count == 1:  # one of each: what comes a record at a time
-        return batch.slice(0, 1) if place[0].is_valid else batch.slice(1)
-    return batch.filter(place.is_valid())
+class _Taken:
+    """Records of one unit as they come: a few at a time as Python's values, which Arrow would take longer for; many as they are."""
 
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self.records = self.size = 0
+        self._few: list[tuple[int, int, bytes | None]] = []
+        self._parts: list[Records] = []
 
-def _records(topic: str, batches: list[pa.RecordBatch]) -> Records:
-    if not batches:
-        return _EMPTY
-    # those of a record each are cheaper together; large ones would only be copied
-    parts = batches if len(batches) == 1 or batches[0].num_rows >= _LARGE else [pa.concat_batches(batches)]
-    found = [_part(topic, part) for part in parts]
-    return found[0] if len(found) == 1 else joined(found)
+    def add(self, columns: Columns) -> None:
+        if len(columns[0]) <= _FEW:
+            found = [r for r in zip(*(c.to_pylist() for c in columns), strict=True) if r[0] is not None]
+            self._few += found
+            self.records += len(found)
+            self.size += sum(len(value) for *_, value in found if value is not None)
+            return
+        self._close()
+        if columns[0].null_count:
+            columns = [c.filter(columns[0].is_valid()) for c in columns]
+        places, times = (c.to_numpy(zero_copy_only=False) for c in columns[:2])
+        values = columns[2].to_pylist()
+        self._part(places, times, values, schema_ids(values, columns[2]))
+        self.records += len(places)
+        # what a slice keeps alive, and a fifth of the time that `nbytes` takes
+        self.size += sum(c.get_total_buffer_size() for c in columns)
 
+    def all(self) -> Records:
+        """All that was added."""
+        self._close()
+        if not self._parts:
+            return _EMPTY
+        return self._parts[0] if len(self._parts) == 1 else joined(self._parts)
 
-def _part(topic: str, batch: pa.RecordBatch) -> Records:
-    places, times = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(2))
-    column = batch.column(2)
-    values = column.to_pylist()
-    return Records(topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values, schema_ids(values, column))
+    def _close(self) -> None:
+        if self._few:
+            places, times, values = (list(column) for column in zip(*self._few, strict=True))
+            self._few = []
+            self._part(np.array(places, np.int64), np.array(times, np.int64), values, schema_ids(values))
+
+    def _part(self, places: Numbers, times: Numbers, values: list[bytes | None], ids: Numbers) -> None:
+        self._parts.append(Records(self._topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values, ids))

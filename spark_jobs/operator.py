@@ -21,6 +21,7 @@ from pyspark import TaskContext
 from penstock import log, names
 from penstock.errors import StateError
 from spark_jobs import pipe
+from spark_jobs.handed import Handed
 from spark_jobs.input import Inbox
 from spark_jobs.lanes.exchange import ExchangeLane
 from spark_jobs.lanes.partition import Lane
@@ -47,11 +48,13 @@ class Operator:
         yield
 
     def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
-        if TaskContext.get() is not None and not pipe.connected():
+        source = pipe.current()
+        if TaskContext.get() is not None and source is None:
             raise StateError("this worker cannot tell whether records wait", hint="spark.python.daemon.module must be spark_jobs.daemon")
         worker = worker_of(self._settings, self._token)
         self._report_start(worker)
-        inbox = Inbox(self._topic, batches, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
+        handed = Handed(batches, source)
+        inbox = Inbox(self._topic, handed, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
         lane: Lane | None = None
         while True:
             records = inbox.take(lane.due if lane is not None else None)

@@ -71,6 +71,16 @@ class Pipe(io.BufferedIOBase):
             return True
         return bool(self._poll.poll(None if timeout is None else max(timeout, 0.0) * 1000))
 
+    def peek(self) -> memoryview:
+        """What was read ahead, or else what one reading of the source gives; nothing at its end."""
+        if self._at == len(self._chunk):
+            self._chunk, self._at = self._raw.read(_CHUNK) or b"", 0
+        return memoryview(self._chunk)[self._at :]
+
+    def skip(self, size: int) -> None:
+        """Have read *size* bytes of what `peek` gave."""
+        self._at += size
+
     def _ahead(self) -> bytes:
         """All that was read ahead, which then is no more."""
         found = self._chunk[self._at :]
@@ -96,11 +106,6 @@ def through_a_pipe(main: _Main) -> _Main:
     return piped
 
 
-def connected() -> bool:
-    """Whether a task of this process reads through a pipe."""
-    return _current is not None
-
-
-def waits(timeout: float | None) -> bool:
-    """`Pipe.waits` of this process's task. Outside of Spark's workers only reading tells, so it is always true."""
-    return _current is None or _current.waits(timeout)
+def current() -> Pipe | None:
+    """The pipe that this process's task reads through; None outside of Spark's workers."""
+    return _current

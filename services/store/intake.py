@@ -47,7 +47,7 @@ LATEST_SECONDS = 0.5
 _READER = "store"
 #: after a read of fewer records than this it rests for that many times what they took, so that others gather: taken one by one, a
 #: thousand records a second cost a core; unless a query waits for a record
-_FEW, _REST, _LONGEST_REST = 1000, 4, 0.1
+_FEW, _REST, _LONGEST_REST = 1000, 15, 0.2
 
 
 Ids = npt.NDArray[np.int64]

@@ -15,6 +15,8 @@ from penstock import names
 from penstock.catalog.model import Table
 
 _CHUNK = 5_000
+#: so many rows of a table are gathered, and twice as many as it has children, before each child's latest is looked for among them
+_GATHERED = 10_000
 
 
 @dataclass
@@ -25,21 +27,44 @@ class _Known:
     loaded: bool = False
 
 
+@dataclass
+class _Pending:
+    """Rows of a table of which the latest of each child are to be written."""
+
+    table: Table
+    frames: list[pl.DataFrame] = field(default_factory=list)
+    rows: int = 0
+    most: int = _GATHERED
+
+    def add(self, rows: pl.DataFrame) -> None:
+        self.frames.append(rows)
+        self.rows += rows.height
+        if self.rows > self.most:
+            self.frames = [self.newest()]
+            self.rows = self.frames[0].height
+            self.most = 2 * self.rows + _GATHERED
+
+    def newest(self) -> pl.DataFrame:
+        """The latest row of each child."""
+        rows = pl.concat(self.frames, how="diagonal_relaxed")
+        return rows.group_by("tbname", maintain_order=False).agg(pl.all().sort_by(self.table.time_column, maintain_order=True).last())
+
+
 class Latest:
     """Collects what changed (`note`) and writes it when asked (`write`). One thread."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._known: dict[int, _Known] = {}
-        self._pending: dict[int, tuple[Table, list[pl.DataFrame]]] = {}
+        self._pending: dict[int, _Pending] = {}
 
     def note(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows in log order (input layout). Only each child's latest is kept until the next `write`."""
-        newest = rows.filter(pl.col("_op") != 1)
-        if newest.is_empty():
+        """Rows in log order (input layout). Of many only each child's latest are kept until the next `write`."""
+        if (rows.get_column("_op") == 1).any():
+            rows = rows.filter(pl.col("_op") != 1)
+        if rows.is_empty():
             return
-        newest = newest.group_by("tbname", maintain_order=False).agg(pl.all().sort_by(table.time_column).last())
-        self._pending.setdefault(table.id, (table, []))[1].append(newest)
+        self._pending.setdefault(table.id, _Pending(table)).add(rows)
 
     def replace(self, table: Table, children: list[str], rows: pl.DataFrame, *, dropped: bool = False) -> None:
         """After a delete: `rows` are the latest rows that are left of *children*; those without one lose theirs.
@@ -49,8 +74,8 @@ class Latest:
         """
         known = self._load(table)
         if table.id in self._pending:
-            waiting = [f.filter(~pl.col("tbname").is_in(children)) for f in self._pending[table.id][1]]
-            self._pending[table.id] = (table, waiting)
+            pending = self._pending[table.id]
+            pending.frames = [f.filter(~pl.col("tbname").is_in(children)) for f in pending.frames]
         if dropped:
             known.children.difference_update(children)
         known.last = known.last.filter(~pl.col("tbname").is_in(children))
@@ -65,10 +90,10 @@ class Latest:
         Raises:
             redis.RedisError: try again later.
         """
-        for table_id, (table, frames) in list(self._pending.items()):
+        for table_id, pending in list(self._pending.items()):
+            table, rows = pending.table, pending.newest()
             known = self._load(table)
             time = table.time_column
-            rows = pl.concat(frames, how="diagonal_relaxed").group_by("tbname").agg(pl.all().sort_by(time).last())
             newer = rows.join(known.last, on="tbname", how="left").filter(pl.col("_last").is_null() | (pl.col(time) >= pl.col("_last")))
             self._write_rows(table, newer)
             self._write_children(table, known, rows)

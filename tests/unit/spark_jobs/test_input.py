@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
+from spark_jobs.handed import Handed
 from spark_jobs.input import OFFSET_BITS, Inbox
 
 NAMES = ["place", "time", "value"]
+
+
+class Waiting(Handed):
+    """Batches of which somebody says whether one waits."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], waits: Callable[[float | None], bool]) -> None:
+        super().__init__(batches)
+        self._says = waits
+
+    def waits(self, timeout: float | None) -> bool:
+        return self._says(timeout)
 
 
 def batch(*offsets: int | None) -> pa.RecordBatch:
@@ -24,7 +36,7 @@ def batch(*offsets: int | None) -> pa.RecordBatch:
 
 
 def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
-    inbox = Inbox("in.x", iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)]), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)])), max_records=100, max_bytes=1 << 20)
     records = inbox.take(None)
     assert records is not None
     assert (records.topic, records.partition) == ("in.x", 3)
@@ -35,7 +47,7 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
 
 
 def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
-    inbox = Inbox("in.x", iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)]), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)])), max_records=100, max_bytes=1 << 20)
     records = inbox.take(None)
     assert records is not None
     assert records.offsets.tolist() == [0, 1, 2]
@@ -46,7 +58,7 @@ def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
 def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...]) -> None:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     batches = [batch(*range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-    records = Inbox("in.x", iter(batches), max_records=1000, max_bytes=1 << 30).take(None)
+    records = Inbox("in.x", Handed(iter(batches)), max_records=1000, max_bytes=1 << 30).take(None)
     assert records is not None
     assert records.partition == 3
     assert records.offsets.tolist() == list(range(100))
@@ -56,7 +68,7 @@ def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...])
 
 
 def test_limits_cut() -> None:
-    inbox = Inbox("in.x", iter([batch(i) for i in range(10)]), max_records=4, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(iter([batch(i) for i in range(10)])), max_records=4, max_bytes=1 << 20)
     sizes = []
     while (records := inbox.take(None)) is not None:
         sizes.append(len(records))
@@ -72,7 +84,7 @@ def test_what_does_not_fit_is_left_where_it_is() -> None:
             given.append(i)
             yield batch(i)
 
-    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(source()), max_records=5, max_bytes=1 << 20)
     taken = 0
     while (records := inbox.take(None)) is not None:
         taken += len(records)
@@ -90,7 +102,7 @@ def test_only_what_waits_is_taken() -> None:
             there -= 1
             yield found
 
-    inbox = Inbox("in.x", source(), max_records=5, max_bytes=1 << 20, waits=lambda timeout: timeout is None or there > 0)
+    inbox = Inbox("in.x", Waiting(source(), lambda timeout: timeout is None or there > 0), max_records=5, max_bytes=1 << 20)
     assert [r.offsets.tolist() for r in (inbox.take(0.0), inbox.take(0.0)) if r is not None] == [[0], []]
     there = 2
     records = inbox.take(None)
@@ -102,7 +114,7 @@ def test_only_what_waits_is_taken() -> None:
 def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: next(ticks) * 0.004)
-    inbox = Inbox("in.x", iter([batch(i) for i in range(10)]), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(iter([batch(i) for i in range(10)])), max_records=100, max_bytes=1 << 20)
     sizes = []
     while (records := inbox.take(None)) is not None:
         sizes.append(len(records))
@@ -125,7 +137,7 @@ def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(monkeypatch
             yield batch(i)
 
     monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: now)
-    inbox = Inbox("in.x", source(), max_records=1000, max_bytes=1 << 20, waits=waits)
+    inbox = Inbox("in.x", Waiting(source(), waits), max_records=1000, max_bytes=1 << 20)
     assert len(inbox.take(None) or ()) == 1, "nothing else is there at once"
     now += 0.2
     asked.clear()
@@ -146,7 +158,7 @@ def test_no_input_for_a_while() -> None:
         asked.append(timeout)
         return timeout is None
 
-    inbox = Inbox("in.x", iter([batch(1)]), max_records=5, max_bytes=1 << 20, waits=waits)
+    inbox = Inbox("in.x", Waiting(iter([batch(1)]), waits), max_records=5, max_bytes=1 << 20)
     nothing = inbox.take(0.01)
     assert nothing is not None
     assert len(nothing) == 0
@@ -161,7 +173,7 @@ def test_what_ends_the_input_early_is_raised() -> None:
         yield batch(1)
         raise OSError("gone")
 
-    inbox = Inbox("in.x", source(), max_records=1, max_bytes=1 << 20)
+    inbox = Inbox("in.x", Handed(source()), max_records=1, max_bytes=1 << 20)
     assert inbox.take(None) is not None
     with pytest.raises(OSError, match="gone"):
         inbox.take(None)

@@ -100,6 +100,22 @@ def test_what_was_sent_and_not_read_waits_wherever_it_is(sent: int, reads: list[
     mine.close()
 
 
+def test_what_is_peeked_at_is_read_once_it_is_skipped(ends: tuple[Pipe, socket.socket]) -> None:
+    mine, spark = ends
+    spark.send(b"abcdef")
+    assert bytes(mine.peek()) == b"abcdef"
+    mine.skip(2)
+    assert bytes(mine.peek()) == b"cdef"
+    assert mine.read(1) == b"c"
+    mine.skip(3)
+    assert not mine.waits(0.0)
+    spark.send(b"gh")
+    assert bytes(mine.peek()) == b"gh"
+    spark.close()
+    assert mine.read() == b"gh"
+    assert not mine.peek()
+
+
 def test_arrow_batches_come_one_by_one_without_waiting_for_the_next(ends: tuple[Pipe, socket.socket]) -> None:
     mine, spark = ends
     out = spark.makefile("wb")
@@ -130,14 +146,12 @@ def test_a_workers_task_is_asked_through_its_pipe(ends: tuple[Pipe, socket.socke
 
     def main(given: Any, out: Any) -> str:
         assert out is outfile
-        assert not pipe.waits(0.0)
+        assert pipe.current() is given
         far.send(b"ok")
-        assert pipe.waits(1.0)
         return str(given.read(2))
 
-    assert not pipe.connected()
+    assert pipe.current() is None
     assert through_a_pipe(main)(infile, outfile) == "b'ok'"
-    assert not pipe.connected()
-    assert pipe.waits(0.0)
+    assert pipe.current() is None
     for end in (infile, outfile, near, far):
         end.close()
