@@ -30,6 +30,7 @@ import pyruhvro
 from penstock.catalog.model import Table, TableVersion
 from penstock.cutting import ID, MAGIC, MAX_RECORD_BYTES, META, Head, cut_into_records
 from penstock.errors import SchemaError
+from penstock.few import Few
 from penstock.fewrows import MAX_FRAME, FewRows
 from penstock.names import MAX_NAME_BYTES
 from penstock.partition import partition, partition_of
@@ -68,13 +69,19 @@ class Decoded:
     bad     : (index, reason) of each record that cannot be used
     stamps  : (index, producer, offset, ordinal) of each good record that has a producer
     traced  : whether a record has a trace id
+    few     : the rows as values, where they came like that
     """
 
-    rows: pl.DataFrame
+    _rows: Callable[[], pl.DataFrame]
     bad: list[tuple[int, str]]
     stamps: list[tuple[int, str, int, int]]
     traced: bool
     _records: Callable[[], pl.DataFrame]
+    few: Few | None = None
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        return self._rows()
 
     @cached_property
     def records(self) -> pl.DataFrame:
@@ -195,7 +202,7 @@ class TableCodec:
             values = values.to_pylist()
         items = values if isinstance(values, list) else list(values)
         if self._few is not None and not alike and (few := self._few.decode(items)) is not None:
-            return Decoded(few.rows, [], few.stamps, few.traced, few.frame)
+            return Decoded(lambda: few.rows.frame, [], few.stamps, few.traced, few.frame, few.rows)
         bad: list[tuple[int, str]] = []
         batches: list[tuple[int, pa.RecordBatch]] = []
         self._read(items, 0, [self.schema_id, *alike], batches, bad)
@@ -214,7 +221,8 @@ class TableCodec:
         # few ask for the records themselves
         records = cache(lambda: good([_records(batch, start) for start, batch in batches]))
         stamps = _stamps(batches, {index for index, _ in bad}) if _any(batches, "producer") else []
-        return Decoded(good(frames), bad, stamps, _any(batches, "trace"), records)
+        rows = good(frames)
+        return Decoded(lambda: rows, bad, stamps, _any(batches, "trace"), records)
 
     def _read(
         self, items: list[bytes | None], start: int, ids: Sequence[int], out: list[tuple[int, pa.RecordBatch]], bad: list[tuple[int, str]]
@@ -323,12 +331,26 @@ class TableCodec:
             return None
         return (*(None if c is None else c.dtype for c in self.in_order(rows)), *(field.type for field in self._rows_type))
 
-    def encode_few(self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str) -> bytes | None:
-        """One record of a few rows, whose values fit their columns (no VARBINARY, DECIMAL or BIGINT UNSIGNED); None: `encode` has to."""
+    def encode_few(
+        self, columns: Mapping[str, Sequence[Any]], *, producer: str, from_offset: int, offset: int, trace: str | None
+    ) -> bytes | None:
+        """One record of a few rows, whose values fit their columns; None: `encode` has to, as with VARBINARY and DECIMAL."""
         if self._few is None or (bodies := self._few.bodies_of(columns)) is None:
             return None
         stamp = {"producer": producer, "from_offset": from_offset, "offset": offset, "ordinal": 0, "last": True, "trace": trace}
         return self._few.encode({"rows": bodies, "writes": [], **stamp})
+
+    def encode_few_partitioned(
+        self, rows: Few, partitions: int, hashes: Sequence[int], *, producer: str, from_offset: int, offset: int
+    ) -> list[tuple[int, bytes]]:
+        """`encode_partitioned` of a few rows; *hashes* as there."""
+        places = [h % partitions for h in hashes]
+        if len(set(places)) == 1:
+            value = self.encode_few(rows.columns, producer=producer, from_offset=from_offset, offset=offset, trace=None)
+            if value is not None:
+                return [(places[0], value)]
+        known = pl.Series(hashes, dtype=pl.UInt32)
+        return self.encode_partitioned(rows.frame, partitions, producer=producer, from_offset=from_offset, offset=offset, hashes=known)
 
     def empty(self, *, producer: str, from_offset: int, offset: int, trace: str | None = None) -> bytes:
         """A record without rows: its position alone says something to readers."""

@@ -15,6 +15,7 @@ from typing import Any
 import fastavro
 import polars as pl
 
+from penstock.few import Few
 from penstock.names import MAX_NAME_BYTES
 from penstock.sql.plan import Column
 
@@ -34,10 +35,10 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 @dataclass(frozen=True)
-class Few:
+class Read:
     """What `Decoded` is made from: its rows, and the records without their frames."""
 
-    rows: pl.DataFrame
+    rows: Few
     records: list[dict[str, Any]]
 
     @property
@@ -96,7 +97,7 @@ class FewRows:
 
     # ---------------------------------------------------------------- decode
 
-    def decode(self, values: Sequence[bytes | None]) -> Few | None:
+    def decode(self, values: Sequence[bytes | None]) -> Read | None:
         """The rows of *values*; None: the long way has to look at them."""
         if len(values) > MAX_RECORDS:
             return None
@@ -109,7 +110,7 @@ class FewRows:
                 return None
             records.append(record)
         rows = self._rows(records)
-        return None if rows is None else Few(rows, records)
+        return None if rows is None else Read(rows, records)
 
     def _read(self, value: bytes) -> dict[str, Any] | None:
         """The record in *value*, if these are the very bytes that its content is written as."""
@@ -123,7 +124,7 @@ class FewRows:
             return None
         return record if again.getvalue() == value[5:] else None
 
-    def _rows(self, records: list[dict[str, Any]]) -> pl.DataFrame | None:
+    def _rows(self, records: list[dict[str, Any]]) -> Few | None:
         owners: list[Any] = []
         writes: list[Any] = []
         rows: list[dict[str, Any]] = []
@@ -140,16 +141,15 @@ class FewRows:
         tables, ops = [r["tbname"] for r in rows], [r["op"] for r in rows]
         if any(not 0 <= op <= 2 for op in ops) or any(not t or len(t.encode()) > MAX_NAME_BYTES for t in tables):
             return None
-        columns = [owners, writes, ops, tables]
+        columns = {"_record": owners, "_write": writes, "_op": ops, "tbname": tables}
         for field in self._fields:
             found: list[Any] = [None] * len(rows) if field.wire is None else [r[field.wire] for r in rows]
             if field.column.type.kind == "BIGINT UNSIGNED":
                 found = [None if v is None else v & 0xFFFF_FFFF_FFFF_FFFF for v in found]
             if not field.fits(found):
                 return None
-            columns.append(found)
-        # by rows: polars makes a few of them in a third of the time that as many columns take
-        return pl.DataFrame(list(zip(*columns, strict=True)), self._layout, orient="row")
+            columns[field.column.name] = found
+        return Few(columns, self._layout)
 
     # ---------------------------------------------------------------- encode
 
@@ -171,7 +171,7 @@ class FewRows:
             if column.dtype == pl.String:
                 size += sum(len(v) for v in values if v is not None)
             elif column.dtype == pl.UInt64:
-                values = [v if v is None or v < 1 << 63 else v - (1 << 64) for v in values]
+                values = _signed(values)
             fields.append((wire, values))
         if size > _MAX_TEXT or any(v is None for _, values in fields[:3] for v in values):
             return None
@@ -184,7 +184,10 @@ class FewRows:
         size = sum(len(v) for values in columns.values() for v in values if isinstance(v, str))
         if count > MAX_ROWS or size > _MAX_TEXT:
             return None
-        fields = [(wire, known.get(name, [0 if name == "_op" else None] * count)) for wire, name, _ in self._written]
+        fields = []
+        for wire, name, dtype in self._written:
+            values = known.get(name, [0 if name == "_op" else None] * count)
+            fields.append((wire, _signed(values) if dtype == pl.UInt64 else values))
         return [{wire: values[i] for wire, values in fields} for i in range(count)]
 
     def encode(self, record: dict[str, Any]) -> bytes:
@@ -193,3 +196,8 @@ class FewRows:
         buffer.write(self._frame)
         fastavro.schemaless_writer(buffer, self._reference, record)
         return buffer.getvalue()
+
+
+def _signed(values: Sequence[Any]) -> list[Any]:
+    """BIGINT UNSIGNED as the wire has it, in two's complement."""
+    return [v if v is None or v < 1 << 63 else v - (1 << 64) for v in values]

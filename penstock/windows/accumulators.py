@@ -13,7 +13,7 @@ slots are reset when they are used again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -46,7 +46,7 @@ class Number:
     """One machine number per slot."""
 
     def __init__(self, part: Part) -> None:
-        self._part = part
+        self.part = part
         self._name = part.columns[0]
         dtype = pl.Series([], dtype=part.dtype).to_numpy().dtype
         self._nothing: float | int = 0
@@ -64,21 +64,38 @@ class Number:
         self._values[slots] = self._nothing
 
     def add(self, slots: Numbers, call: Call) -> None:
-        number = self._part.argument
+        number = self.part.argument
         held = self._values.take(slots)
-        if self._part.kind == "n":
+        if self.part.kind == "n":
             self._values[slots] = held + call.counts(number)
-        elif self._part.kind == "sum":
+        elif self.part.kind == "sum":
             self._values[slots] = call.summed(number, lambda: self._argument(call), held)
         else:
-            self._values[slots] = self._into(held, call.once((self._part.kind, number), lambda: self._extremes(call)))
+            self._values[slots] = self._into(held, call.once((self.part.kind, number), lambda: self._extremes(call)))
+
+    def add_one(self, slot: int, value: Any) -> None:
+        """Add a row whose argument is *value*, which is not NULL and within the type also when it is added."""
+        held = self._values.item(slot)
+        if self.part.kind == "n":
+            value = held + 1
+        elif self.part.kind == "sum":
+            value = held + value
+        elif self.part.kind == "min":
+            value = held if held < value else value
+        else:
+            value = held if held > value else value
+        self._values[slot] = value
+
+    def held(self, slot: int) -> Any:
+        """What a slot has."""
+        return self._values.item(slot)
 
     def _argument(self, call: Call) -> Array:
-        x = call.argument(self._part.argument)
-        if x.dtype != self._part.dtype:
-            x = x.cast(self._part.dtype)
+        x = call.argument(self.part.argument)
+        if x.dtype != self.part.dtype:
+            x = x.cast(self.part.dtype)
         if x.null_count():
-            x = x.fill_null(pl.lit(self._nothing, dtype=self._part.dtype))
+            x = x.fill_null(pl.lit(self._nothing, dtype=self.part.dtype))
         return x.to_numpy()
 
     def _extremes(self, call: Call) -> Array:

@@ -189,6 +189,10 @@ class Aggregates:
             return variance if function.startswith("var") else variance.sqrt(), None
         raise ValueError(f"unknown aggregate {function}")
 
+    def held(self, kind: PartKind, item: Aggregate) -> Part:
+        """The part of a kind that the value of *item* is made from; there is one."""
+        return self._parts[kind, -1 if item.sql is None else self._sql.index(item.sql), "", ""]
+
     def _has_companions(self, item: Aggregate) -> bool:
         return any(a.of == item.name for a in self.items)
 

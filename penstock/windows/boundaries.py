@@ -72,6 +72,18 @@ class Grid:
         index = np.where(self.start(index) > times, index - 1, index)
         return np.where(self.start(index + 1) <= times, index + 1, index)
 
+    def place(self, time: int) -> int:
+        """`last` of one time, in a grid whose windows are equally long."""
+        return (time - self._offset_ticks) // self._step_ticks
+
+    def begins(self, index: int) -> int:
+        """`start` of one window of such a grid."""
+        return index * self._step_ticks + self._offset_ticks
+
+    def ends(self, index: int) -> int:
+        """Last tick of one window of such a grid."""
+        return self.begins(index) + self.length - 1
+
     def start(self, index: Ticks) -> Ticks:
         """First tick of each window."""
         return self._add(self._point(index), None)

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from penstock.few import Few
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import TABLES, Groups, OneChild
 from penstock.windows.kernel import DELETE, EARLIEST, LATEST, UPSERT, Control, Delta, Emission, History
 from penstock.windows.merge import complete
@@ -47,6 +49,8 @@ class FilterKernel:
         #: whether an update can remove a result, so that it matters which rows may be updates
         self._retracts = self._replaces and (plan.where is not None or not self._stable)
         self._tables = TableClock()
+        self._picked = Picked(source.child, where if plan.where else None)
+        self._few = self._results.few if self._groups.common and not self._retracts else None
 
     def apply(self, rows: pl.DataFrame) -> Emission:
         if self._child is not None:
@@ -75,6 +79,22 @@ class FilterKernel:
         old, more = self._old(rows.filter(behind))
         put = put if old is None else pl.concat([old.select(put.columns), put])
         return self._publish(put, more if failed is None else failed if more is None else pl.concat([failed, more]))
+
+    def few(self, rows: Few) -> FewResults | None:
+        """See `TakesFew`."""
+        layout = self._few
+        chosen = None if layout is None else self._picked.of(rows)
+        if layout is None or chosen is None:
+            return None
+        if not chosen:
+            return layout.none
+        groups = [self._groups.of_table(rows.columns["tbname"][i]) for i in chosen]
+        if min(groups) < 0:
+            return None
+        read = {name: [rows.columns[name][i] for i in chosen] for name in self._results.reads}
+        made = layout.upserts(read, [self._groups.target(group) for group in groups])
+        keys = set(zip(*(made.rows.columns[name] for name in self._target_identity), strict=True))
+        return made if len(keys) == len(chosen) and None not in made.rows.columns[self._results.time] else None
 
     def _behind(self, rows: pl.DataFrame) -> pl.Series:
         """Rows that may have to remove a result: deletes, and updates where those retract."""

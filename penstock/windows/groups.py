@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +148,10 @@ class TableNames:
         self._met.update(zip(wanted, numbers.tolist(), strict=True))
         return numbers
 
+    def met(self, name: str) -> int:
+        """The table's number, if it was among the few rows of some call; else -1."""
+        return self._met.get(name, -1)
+
     def names(self, numbers: Numbers) -> pl.Series:
         """`tbname` of each number."""
         return self._index.keys.get_column("tbname").gather(numbers)
@@ -204,6 +208,7 @@ class Groups:
         fixed = {"tbname": pl.String, "_hash": pl.UInt32, "_group": pl.UInt64}
         self._about = pl.DataFrame(schema={**fixed, **{t.name: t.type.polars() for t in plan.target.tags}})
         self._lines: Numbers = np.empty(0, np.int64)  # group → its line there
+        self._met: dict[int, tuple[str, int, tuple[Any, ...]]] = {}  # of those, some as values
         self._started = False  # without keys there is just group 0, which exists from the first row on
         self._saved = 0
         self._none: pl.DataFrame | None = None
@@ -221,6 +226,11 @@ class Groups:
         if self._by_table:
             return self._of_tables(TABLES.numbers(rows) if tables is None else tables)
         return self._index.numbers(pl.DataFrame([rows.get_column(c) for c in self.columns]))
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a group is a whole table, whose name tells which."""
+        return self.whole and self.common
 
     @property
     def common(self) -> bool:
@@ -242,6 +252,13 @@ class Groups:
         if len(TABLES) > len(self._own) or self._own.take(keys).min() < 0:
             self._of_tables(appeared())
         return self._own.take(keys)
+
+    def of_table(self, name: str) -> int:
+        """Group number of the rows of a table; -1: there is none yet, or it does not follow from the table's name."""
+        if not self.columns:
+            return 0 if self._started else -1
+        number = TABLES.met(name) if self._by_table else -1
+        return self._own.item(number) if 0 <= number < len(self._own) else -1
 
     def _of_tables(self, tables: Numbers) -> Numbers:
         if len(TABLES) > len(self._own):
@@ -289,6 +306,16 @@ class Groups:
             self._lines[fresh] = np.arange(base, base + len(fresh))
             found = self._lines.take(numbers)
         return columnwise.picked(self._about, found)
+
+    def target(self, number: int) -> tuple[str, int, tuple[Any, ...]]:
+        """`targets` of one group as values: child table, its hash, tags."""
+        known = self._met.get(number)
+        if known is None:
+            if len(self._met) >= _FEW_KEPT:
+                self._met.clear()
+            child, place, _, *tags = self.targets(np.array([number])).row(0)
+            known = self._met[number] = (child, place, tuple(tags))
+        return known
 
     def about(self) -> pl.DataFrame:
         """`targets` of all groups in order of number."""

@@ -21,11 +21,14 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock.errors import StateError
+from penstock.few import Few
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import SHARED, Call
+from penstock.windows.fewrows import FewResults, Picked
+from penstock.windows.fewwindows import few_windows
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
 from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.projection import Projection
@@ -85,6 +88,8 @@ class IntervalKernel:
         self._tables = TableClock()
         self._now = 0
         self._earliest = LATEST  # of all rows
+        picked = Picked(plan.source.child, scope.over_rows(plan.where).expr if plan.where else None)
+        self._few = few_windows(scope, picked, self._grid, self._aggregates, self._groups, self._results, self._slots, self._clock)
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -96,6 +101,16 @@ class IntervalKernel:
             return self._count(rows)
         emission = self._count(columnwise.kept(rows, ~removed))
         return self._combine(emission, self._remove(columnwise.kept(rows, removed), rows))
+
+    def few(self, rows: Few) -> FewResults | None:
+        """See `TakesFew`."""
+        made = None if self._few is None else self._few.count(rows)
+        if made is None:
+            return None
+        results, earliest, came = made
+        if came >= 0:
+            self._now, self._earliest = came, min(self._earliest, earliest)
+        return results
 
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""

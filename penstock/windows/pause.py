@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from penstock.few import Few
+from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel, Rewindable
 
 _STATE = "pause"
@@ -43,6 +45,10 @@ class PausableKernel:
             self._keep(rows)
             self._changed = True
         return Emission()
+
+    def few(self, rows: Few) -> FewResults | None:
+        """See `TakesFew`."""
+        return self.inner.few(rows) if isinstance(self.inner, TakesFew) and not self._holds else None
 
     @property
     def _holds(self) -> bool:

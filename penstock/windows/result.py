@@ -8,13 +8,17 @@ to decide when a window is published.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from penstock.sql.compile import Compiled
+from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows.cast import cast_expression
+from penstock.windows.fewrows import FewLayout
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import DELETE, UPSERT
 from penstock.windows.projection import Projection, Quick, cast_to, taken
@@ -63,13 +67,31 @@ class Results:
             plain.append(cast_to(column.type.polars(), taken(value.meta.root_names()[0])) if value.meta.is_column() else None)
             if given.kind != column.type.kind and not column.type.sized:
                 self._checked.append(column.name)
+        taken_as_is = self._taken_as_is(plan, compiled)
+        #: for a few rows, where every column is one of what results are made from
+        self.few = None if taken_as_is is None else FewLayout(taken_as_is, [t.name for t in plan.target.tags], self.empty().schema)
         self._raw, self._cast, self._direct = Projection(raw), Projection(cast), Projection(direct, plain)
         self.columns = [c.name for c in plan.target.columns]
         self.tags = [t.name for t in plan.target.tags]
         self.time = self.columns[0]
         self._types = scope.after if windowed else {}
-        self._reads = {name for e in raw for name in e.meta.root_names()}
-        self._reads_keys = any(name.startswith("_k") for name in self._reads)
+        self.reads = {name for e in raw for name in e.meta.root_names()}
+        self._reads_keys = any(name.startswith("_k") for name in self.reads)
+
+    @staticmethod
+    def _taken_as_is(plan: StreamPlan, compiled: Mapping[str, Compiled]) -> dict[str, str | None] | None:
+        """Of each of the target's columns the column that it is, None where it has no values; None: some are worked out or cast."""
+        found: dict[str, str | None] = {}
+        for column, origin in zip(plan.target.columns, plan.target.column_of, strict=True):
+            if origin is None:
+                found[column.name] = None
+                continue
+            given = compiled[origin]
+            value = cast_expression(given.expr, given.type, column.type, plan.source.precision, plan.target.precision)
+            if not value.meta.is_column() or given.type.polars() != column.type.polars():
+                return None
+            found[column.name] = value.meta.root_names()[0]
+        return found
 
     def upserts(self, windows: pl.DataFrame) -> Made:
         """Rows that put *windows*, in their order."""
@@ -95,9 +117,9 @@ class Results:
             return Made(self.empty())
         known = set(windows.columns)
         more: list[pl.Series] = []
-        if "_now" not in known and "_now" in self._reads:
+        if "_now" not in known and "_now" in self.reads:
             more.append(pl.repeat(None, windows.height, dtype=pl.Int64, eager=True).alias("_now"))
-        if "_wduration" not in known and "_wduration" in self._reads:
+        if "_wduration" not in known and "_wduration" in self.reads:
             more.append((windows.get_column("_wend") - windows.get_column("_wstart")).alias("_wduration"))
         if more:
             windows = windows.hstack(more)

@@ -8,6 +8,8 @@ matter. Refuses to know time: when a window ends is told by the caller.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -54,7 +56,7 @@ class Slots:
         self._unhashed: list[Array] = []
         self._unhashed_count = 0
         self._gone: list[pl.DataFrame] = []
-        self._accumulators = accumulators(aggregates)
+        self.accumulators = accumulators(aggregates)
         self._added = 0
 
     def __len__(self) -> int:
@@ -87,6 +89,17 @@ class Slots:
             slots[missed] = self._create(groups[missed], indexes[missed], stops[missed])
         return slots
 
+    def open_one(self, group: int, index: int) -> int:
+        """Slot of one window, if it is open; else -1."""
+        slot: int = self._head.item(group)
+        while slot >= 0 and (found := self.index.item(slot)) != index:
+            slot = self._older.item(slot) if found > index else -1
+        return slot
+
+    def is_new(self, group: int, index: int) -> bool:
+        """Whether the window is later than all that its group had."""
+        return index > self._latest.item(group)
+
     def find(self, groups: Numbers, indexes: Numbers) -> Numbers:
         """Slot of each (group, window), -1 where there is none."""
         if not self._used:
@@ -116,7 +129,7 @@ class Slots:
         self._live[slots] = True
         self._saved[slots] = False
         self._place[slots] = _EMPTY
-        for accumulator in self._accumulators:
+        for accumulator in self.accumulators:
             accumulator.reset(slots)
         self._count += n
         self._postpone(slots)
@@ -140,7 +153,7 @@ class Slots:
             self._used += n
             for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_waits"):
                 setattr(self, name, grown(getattr(self, name), self._used, 0))
-            for accumulator in self._accumulators:
+            for accumulator in self.accumulators:
                 accumulator.grow(self._used)
         return np.concatenate(taken).astype(np.int64)
 
@@ -254,20 +267,26 @@ class Slots:
         if not len(slots):
             return
         self._changed[slots] = True
-        for accumulator in self._accumulators:
+        for accumulator in self.accumulators:
             accumulator.add(slots, call)
+        self._tidy(len(slots))
+
+    def touch(self, slots: Sequence[int]) -> None:
+        """Rows were added to windows, by `add_one` of their accumulators."""
+        for slot in slots:
+            self._changed[slot] = True
         self._tidy(len(slots))
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         """Replace the values of distinct *slots* by *partials*, line by line."""
         self._changed[slots] = True
-        for accumulator in self._accumulators:
+        for accumulator in self.accumulators:
             accumulator.put(slots, partials)
         self._tidy(len(slots))
 
     def partials(self, slots: Numbers) -> pl.DataFrame:
         """Partial aggregates of *slots*."""
-        return pl.DataFrame([series for accumulator in self._accumulators for series in accumulator.read(slots)])
+        return pl.DataFrame([series for accumulator in self.accumulators for series in accumulator.read(slots)])
 
     def _tidy(self, added: int) -> None:
         """Let dead lines go once as many were added as live ones can be."""
@@ -275,7 +294,7 @@ class Slots:
         if self._added > self._count + 4096:
             self._added = 0
             live = self.live()
-            for accumulator in self._accumulators:
+            for accumulator in self.accumulators:
                 accumulator.compact(live)
 
     # -- state ---------------------------------------------------------------------------------------------------

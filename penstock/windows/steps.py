@@ -126,7 +126,7 @@ class GroupClock:
         self.released: Ticks = np.full(64, NEVER, np.int64)
         self.releases = False  # whether any group has such windows
         self._moved: Mask = np.zeros(64, np.bool_)
-        self._raised = False  # whether any floor is set
+        self.raised = False  # whether any floor is set
         self._count = 0
 
     def reserve(self, groups: int) -> None:
@@ -146,10 +146,15 @@ class GroupClock:
         if heard is not None:
             np.maximum.at(self._heard, groups, heard)
 
+    def advance_one(self, group: int, time: int) -> None:
+        """Rows of a group have come, the latest of *time*; nobody asks when it was heard of."""
+        self.highest[group] = max(time, self.highest.item(group))
+        self._moved[group] = True
+
     def raise_floor(self, groups: Numbers, floors: Ticks) -> None:
         """T of *groups* is at least *floors* from now on."""
         if len(groups):
-            self._raised = True
+            self.raised = True
             np.maximum.at(self._floor, groups, floors)
             self._moved[groups] = True
 
@@ -177,7 +182,11 @@ class GroupClock:
         """T of each group if its highest time is *highest*."""
         if self._watermark:
             highest = highest - self._watermark
-        return np.maximum(highest, self._floor.take(groups)) if self._raised else highest
+        return np.maximum(highest, self._floor.take(groups)) if self.raised else highest
+
+    def reaches(self, highest: int) -> int:
+        """`t_of` for one group without a floor."""
+        return highest - self._watermark
 
     def reached(self, groups: Numbers) -> Ticks:
         """T of each group by its rows alone: what ends before it can get no row that is in order."""
@@ -197,5 +206,5 @@ class GroupClock:
             array[groups] = moved.get_column(name).to_numpy()
         if "released" in moved.columns:  # states of earlier versions have released nothing
             self.released[groups] = moved.get_column("released").to_numpy()
-        self._raised, self.releases = bool((self._floor != NEVER).any()), bool((self.released != NEVER).any())
+        self.raised, self.releases = bool((self._floor != NEVER).any()), bool((self.released != NEVER).any())
         self._moved[:] = False

@@ -58,7 +58,7 @@ class Sender:
         """
         mine = [t for t in taken if t.table_id in stream.plan.source.table_ids]
         if stream.child is not None:
-            mine = [t._replace(rows=t.rows.filter(pl.col("tbname").str.to_lowercase() == stream.child)) for t in mine]
+            mine = [t.of_child(stream.child) for t in mine]
         mine = [t for t in mine if t.rows.height]
         if mine:
             stream.guard(lambda: self._send(stream, mine, first, last), first, last)

@@ -8,12 +8,14 @@ sources are renamed here and joined behind the exchange. Refuses to send: that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from penstock import names
+from penstock.few import Few
 from penstock.sql.plan import Event, State, StreamPlan
 from penstock.windows.groups import TABLES
 from penstock.windows.kernel import DELETE, MERGE, Delta, History
@@ -28,13 +30,27 @@ _META = ("_step", "_offset", "_now", "_op", "tbname")
 _CLOCK = "route.tables"
 
 
-class Taken(NamedTuple):
+@dataclass(frozen=True)
+class Taken:
     """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit, id) of the newest traced record."""
 
     table_id: int
     time: str
-    rows: pl.DataFrame
+    _given: pl.DataFrame | Few
     trace: tuple[int, str] | None = None
+
+    @property
+    def few(self) -> Few | None:
+        """The rows as values, where they came like that."""
+        return self._given if isinstance(self._given, Few) else None
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        return self._given.frame if isinstance(self._given, Few) else self._given
+
+    def of_child(self, name: str) -> Taken:
+        """The rows of one child table, its *name* in lower case."""
+        return Taken(self.table_id, self.time, self.rows.filter(pl.col("tbname").str.to_lowercase() == name), self.trace)
 
 
 def newest(taken: Iterable[Taken]) -> str | None:
@@ -113,7 +129,7 @@ class Route:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            ((_, _, rows, _),) = taken
+            rows = taken[0].rows
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()

@@ -17,6 +17,8 @@ from penstock import names, traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
 from penstock.errors import StateError
+from penstock.few import Few
+from penstock.fewrows import MAX_ROWS
 from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter
@@ -141,7 +143,8 @@ class ScanLane(Lane):
                 owners = tables[np.searchsorted(ids, records.ids[of_record])]
                 earliest = int(records.timestamps[chosen].min())
                 table = codecs[0].table
-                if self._misplaced(decoded.rows, owners, table) is not None or self._ahead(decoded.rows, table, earliest):
+                latest: int = decoded.rows.get_column(table.time_column).max()  # type: ignore[assignment]
+                if self._misplaced(decoded.rows, owners, table) is not None or self._ahead(latest, table, earliest):
                     return False
             stamps += [(int(chosen[i]), *stamp) for i, *stamp in decoded.stamps]  # type: ignore[misc]
         for _, producer, offset, ordinal in sorted(stamps):
@@ -171,10 +174,39 @@ class ScanLane(Lane):
             parts.setdefault(codec.table.id, []).append(_Part(index, decoded))
         taken = []
         for table_id, found in parts.items():
-            rows = self._rows(tables[table_id], records, found)
-            if rows.height:
-                taken.append(Taken(table_id, tables[table_id].time_column, rows, _newest_trace(found)))
+            table = tables[table_id]
+            few = self._few(table, records, found[0]) if len(found) == 1 else None
+            rows = self._rows(table, records, found) if few is None else few
+            if len(rows):
+                taken.append(Taken(table_id, table.time_column, rows, _newest_trace(found)))
         self._to_streams(taken, first, last)
+
+    def _few(self, table: Table, records: Records, part: _Part) -> Few | None:
+        """`_rows` as values; None: they are not few, or something about them has to be looked into."""
+        few = part.decoded.few
+        if few is None or len(few) > MAX_ROWS or CLOSED in self._waiting or part.decoded.stamps or part.decoded.traced:
+            return None
+        owners, *_ = columns = list(few.columns.values())
+        if not owners:
+            return None
+        tables, times = few.columns["tbname"], few.columns[table.time_column]
+        if table.partitions > 1 and not all(self._is_home(name, table.id) for name in set(tables)):
+            return None
+        factor = TICKS_PER_SECOND[table.precision] // 1000
+        places = [part.index[owner] for owner in owners]
+        came = [records.timestamps.item(i) * factor for i in places]
+        if self._ahead(max(times), table, came[0] // factor):
+            return None
+        steps, *others = columns[1:]
+        stamps = {"_step": steps, "_offset": [records.offsets.item(i) for i in places], "_now": came}
+        names_of, types = list(few.layout)[2:], list(few.layout.values())[2:]
+        layout = {"_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, **dict(zip(names_of, types, strict=True))}
+        return Few({**stamps, **dict(zip(names_of, others, strict=True))}, layout)
+
+    def _is_home(self, name: str, table_id: int) -> bool:
+        """Whether a child table is known to be one of *table_id* that belongs here."""
+        number = TABLES.met(name)
+        return 0 <= number < len(self._home) and self._home.item(number) == table_id
 
     def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
         """The unit's rows of one table in the kernels' input layout."""
@@ -245,20 +277,22 @@ class ScanLane(Lane):
 
     def _in_bounds(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that are not too far in the future; others are dead letters."""
-        if not rows.height or not (ahead := self._ahead(rows, table, rows.item(0, "_now") * 1000 // TICKS_PER_SECOND[table.precision])):
+        if not rows.height:
+            return rows
+        latest: int = rows.get_column(table.time_column).max()  # type: ignore[assignment]
+        if not (ahead := self._ahead(latest, table, rows.item(0, "_now") * 1000 // TICKS_PER_SECOND[table.precision])):
             return rows
         far = rows[table.time_column] > rows["_now"] + ahead.ticks(table.precision)
         self._bury_rows(table, rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {ahead} ahead of its arrival")
         return rows.filter(~far)
 
-    def _ahead(self, rows: pl.DataFrame, table: Table, earliest: int) -> Duration | None:
-        """How far ahead of its arrival a row may be, if one of those that came from *earliest* (ms) on may be further; None: none is."""
+    def _ahead(self, latest: int | None, table: Table, earliest: int) -> Duration | None:
+        """How far ahead of its arrival a row may be, if the *latest* of those that came from *earliest* (ms) on may be further."""
         database = self.worker.catalog.catalog.database(table.database)
-        latest = rows.get_column(table.time_column).max()
         if database is None or latest is None:
             return None
         bound = earliest * TICKS_PER_SECOND[table.precision] // 1000 + database.max_ahead.ticks(table.precision)
-        return database.max_ahead if latest > bound else None  # type: ignore[operator]
+        return database.max_ahead if latest > bound else None
 
     def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
@@ -271,9 +305,12 @@ class ScanLane(Lane):
         streams = [s for s in self.streams.values() if s.status != "failed"]
         leaving = Leaving()
         for part in taken:
-            with SHARED.among(part.rows):
-                for stream in streams:
-                    if stream.plan.path == "scan" and stream.plan.source.table_id == part.table_id:
+            reading = [s for s in streams if s.plan.path == "scan" and s.plan.source.table_id == part.table_id]
+            if (few := part.few) is not None:
+                reading = [s for s in reading if not s.take(few, first, last)]
+            if reading:
+                with SHARED.among(part.rows):
+                    for stream in reading:
                         stream.apply(part.rows, first, last, leaving, newest([part]))
         leaving.go()
         for stream in streams:

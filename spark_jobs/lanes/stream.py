@@ -15,11 +15,13 @@ import polars as pl
 
 from penstock import log, names, traces
 from penstock.bus import Delivery
-from penstock.codec import Outgoing
+from penstock.codec import Outgoing, TableCodec
 from penstock.errors import PenstockError, SchemaError
+from penstock.few import Few
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import TICKS_PER_SECOND, needs_ticks
 from penstock.windows import make_kernel
+from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
 from spark_jobs.lanes.leaving import Leaving
@@ -73,6 +75,32 @@ class LiveStream:
         if (kernel := self._kernel) is not None:
             self.count(rows)
             self.guard(lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows), first, last)
+
+    def take(self, rows: Few, first: int, last: int) -> bool:
+        """Do with a few rows what `apply` does; False: nothing was done, and it has to."""
+        kernel = self._kernel
+        if kernel is None:
+            return True
+        if not isinstance(kernel, TakesFew):
+            return False
+        results: list[FewResults | None] = []
+        self.guard(lambda: results.append(self._send_few(kernel.few(rows), rows, first, last)), first, last)
+        return not results or results[0] is not None
+
+    def _send_few(self, results: FewResults | None, rows: Few, first: int, last: int) -> FewResults | None:
+        """Publish what came of *rows*, if anything did."""
+        if results is None:
+            return None
+        self.stats.rows_in += len(rows) if self.child is None else sum(t.lower() == self.child for t in rows.columns["tbname"])
+        if not len(results.rows):
+            return results
+        codec = self._target()
+        self.stats.rows_out += len(results.rows)
+        values = codec.encode_few_partitioned(
+            results.rows, codec.table.partitions, results.hashes, producer=self.producer, from_offset=first, offset=last
+        )
+        self._send(codec.table.topic, last, values, self._timed(rows.columns["_now"][0]))
+        return results
 
     def count(self, rows: pl.DataFrame) -> None:
         """Rows of the source have come; behind the exchange they were counted before it."""
@@ -171,15 +199,14 @@ class LiveStream:
     ) -> None:
         """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
-            codec = self._worker.target(self.plan.target.table_id)
-            if codec is None:
-                raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
+            codec = self._target()
             table = codec.table
             self.stats.rows_out += emission.rows.height
             part = Outgoing(
                 codec, emission.rows, table.partitions, self.producer, first, last, trace=traces.stamp(trace), hashes=emission.hashes
             )
-            there = nobody_waits if made_of is None else self._timed(made_of)
+            # the broker's append times never go back within a partition
+            there = nobody_waits if made_of is None else self._timed(int(made_of.item(0, "_now")))
             leaving.add(self, part, lambda values: self._send(table.topic, last, values, there))
         if emission.events:
             self._events(emission.events, first, last, trace)
@@ -199,10 +226,15 @@ class LiveStream:
             self._outbox.send(self.producer, topic, partition, offset, ordinals[partition], value, there)
             ordinals[partition] += 1
 
-    def _timed(self, rows: pl.DataFrame) -> Callable[[Delivery], None]:
-        """Notes how long after the oldest of *rows* a result is in the log, by the broker's clock for both."""
-        # the broker's append times never go back within a partition
-        stats, came = self.stats, self._milliseconds(int(rows.item(0, "_now")))
+    def _target(self) -> TableCodec:
+        codec = self._worker.target(self.plan.target.table_id)
+        if codec is None:
+            raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
+        return codec
+
+    def _timed(self, oldest: int) -> Callable[[Delivery], None]:
+        """Notes how long after the oldest of its rows, which came at *oldest* (ticks), a result is in the log, by the broker's clock."""
+        stats, came = self.stats, self._milliseconds(oldest)
         return lambda result: stats.follow(max(result.timestamp - came, 0) / 1000)
 
     def _milliseconds(self, ticks: int) -> int:
