@@ -272,9 +272,13 @@ class TableCodec:
         writes, step, wrong = _write_numbers(batch.column("writes"), counts, step)
         bad += [(start + int(i), "writes does not add up to the number of rows") for i in wrong]
         failed: _Failed = []
-        tbname, op = children[0], _narrow(children[2], pa.int8(), "op", failed)
+        tbname, op = children[0], children[2]
         _check_length(tbname, pc.binary_length(tbname), 1, MAX_NAME_BYTES, "tbname", failed)
-        _check_length(op, op, 0, 2, "op", failed)
+        if op.to_numpy().any():
+            op = _narrow(op, pa.int8(), "op", failed)
+            _check_length(op, op, 0, 2, "op", failed)
+        else:  # upserts, as nearly always
+            op = pa.array(np.zeros(len(op), np.int8))
         names, columns = ["_record", "_write", "_op", "tbname"], [pa.array(record), pa.array(writes), op, tbname]
         for column, source, target in self._sources:
             names.append(column.name)
@@ -317,6 +321,9 @@ class TableCodec:
             place = partition(rows.item(0, "tbname"), partitions)
             return [(place, value) for value in self._encode(rows, _ONE, writes, head, max_bytes)[0]]
         numbers = _places(rows, partitions, hashes)
+        if (numbers == numbers[0]).all():
+            place = int(numbers[0])
+            return [(place, value) for value in self._encode(rows, np.array([0, rows.height]), writes, head, max_bytes)[0]]
         order, ends = _in_stretches(numbers, partitions)
         if writes is not None:
             of_row = np.repeat(np.arange(len(writes)), writes)[order]
@@ -633,6 +640,9 @@ def _check_length(array: pa.Array, length: pa.Array, low: int, high: int, name: 
 
 
 def _to_wire(series: pl.Series, kind: pa.DataType) -> pa.Array:
+    if kind == pa.int64() and series.dtype.is_integer() and not series.null_count():
+        numbers = series.to_numpy()  # a fourth of the time that two calls of Arrow take for a hundred values
+        return pa.array(numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers.astype(np.int64, copy=False))
     array = series.to_arrow(compat_level=pl.CompatLevel.oldest())
     if array.type == pa.uint64():
         array = array.view(pa.int64())

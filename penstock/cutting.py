@@ -7,8 +7,10 @@ where that can be. The same rows and limit are always cut the same way, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,7 @@ META = ("producer", "from_offset", "offset", "ordinal", "last", "trace")
 _BESIDE = 96
 
 _Ints = npt.NDArray[np.int64]
+_NO_WRITES = pa.array([], pa.int64())
 
 
 @dataclass(frozen=True)
@@ -73,17 +76,36 @@ def cut_into_records(
     about = [heads[i] for i in owner]
     arrays = [
         pa.array(np.zeros(len(cuts), dtype=bool)),
-        pa.array(np.array([h.schema_id for h in about], dtype=">u4").view("<f4")),
+        _of_all([h.schema_id for h in about], _ids),
         pa.ListArray.from_arrays(pa.array(bounds), rows),
         _writes_array(bounds, write_ends),
-        pa.array([h.producer for h in about], pa.string()),
-        pa.array([h.from_offset for h in about], pa.int64()),
-        pa.array([h.offset for h in about], pa.int64()),
-        pa.array(ordinals, pa.int64()),
-        pa.array(last, pa.bool_()),
-        pa.array([h.trace for h in about], pa.string()),
+        _of_all([h.producer for h in about], _texts),
+        pa.array(np.array([h.from_offset for h in about], np.int64)),
+        pa.array(np.array([h.offset for h in about], np.int64)),
+        pa.array(np.array(ordinals, np.int64)),
+        pa.array(np.array(last, np.bool_)),
+        _of_all([h.trace for h in about], _texts),
     ]
     return pa.RecordBatch.from_arrays(arrays, [MAGIC, ID, "rows", "writes", *META]), owner
+
+
+def _of_all(values: Sequence[Any], make: Callable[[tuple[Any, ...]], pa.Array]) -> pa.Array:
+    """What *make* gives for *values*; mostly it is one value, and one that it has had before."""
+    return _made(values[0], make) if len(values) == 1 else make(tuple(values))
+
+
+@lru_cache(maxsize=1024)
+def _made(value: Any, make: Callable[[tuple[Any, ...]], pa.Array]) -> pa.Array:
+    return make((value,))
+
+
+def _ids(ids: tuple[int, ...]) -> pa.Array:
+    """Schema ids as the four bytes of a float."""
+    return pa.array(np.array(ids, dtype=">u4").view("<f4"))
+
+
+def _texts(texts: tuple[str | None, ...]) -> pa.Array:
+    return pa.array(texts, pa.string())
 
 
 def _row_sizes(fixed: int, texts: Sequence[pa.Array]) -> _Ints:
@@ -114,7 +136,7 @@ def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) 
 def _writes_array(bounds: npt.NDArray[np.int32], write_ends: _Ints | None) -> pa.ListArray:
     """Row counts of the writes in each record; a write that was cut counts in each part."""
     if write_ends is None:
-        return pa.ListArray.from_arrays(pa.array(np.zeros(len(bounds), dtype=np.int32)), pa.array([], pa.int64()))
+        return pa.ListArray.from_arrays(pa.array(np.zeros(len(bounds), dtype=np.int32)), _NO_WRITES)
     ends = np.unique(np.concatenate([write_ends, bounds[1:]]))
     ends = ends[ends > 0]
     offsets = np.searchsorted(ends, bounds, side="right").astype(np.int32)

@@ -24,7 +24,7 @@ import polars as pl
 
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
-from penstock.windows import sketches
+from penstock.windows import columnwise, sketches
 from penstock.windows.projection import Projection, Quick, cast_to, taken, where_above_0, without_nan
 from penstock.windows.scope import USER, Scope
 
@@ -297,7 +297,7 @@ class Aggregates:
 
     def finalise(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         """Final values: *by* and `_a0…`."""
-        return pl.DataFrame([*(partials.get_column(n) for n in by), *self._finals.columns(partials)])
+        return columnwise.beside([*(partials.get_column(n) for n in by), *self._finals.columns(partials)])
 
     def compute(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = True) -> pl.DataFrame:
         """Final values of rows labelled with *by*; rows of one key must be in time order unless *ordered* is False."""

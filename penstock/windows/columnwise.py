@@ -1,20 +1,29 @@
-"""Lines of a frame picked column by column.
+"""Frames column by column.
 
 Owns one optimisation, the twin of `projection`'s: `DataFrame.filter` and indexing plan a query or go to polars' threads, which takes
-0.15 ms for a hundred lines; of a column the same takes a few microseconds. Refuses to evaluate anything.
+0.15 ms for a hundred lines; of a column the same takes a few microseconds. And `DataFrame(…)` first finds out what it was given, which
+takes four times as long as putting columns side by side. Refuses to evaluate anything.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 
+def beside(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    """A frame of these columns, at least one, of distinct names and one length."""
+    first, *others = columns
+    return first.to_frame().hstack(others)
+
+
 def kept(rows: pl.DataFrame, mask: pl.Series | npt.NDArray[np.bool_]) -> pl.DataFrame:
     """The lines where *mask* is true; NULL is not."""
     wanted = mask if isinstance(mask, pl.Series) else pl.Series(mask)
-    return pl.DataFrame([column.filter(wanted) for column in rows.get_columns()])
+    return beside([column.filter(wanted) for column in rows.get_columns()])
 
 
 def picked(rows: pl.DataFrame, numbers: npt.NDArray[np.integer]) -> pl.DataFrame:
@@ -22,7 +31,7 @@ def picked(rows: pl.DataFrame, numbers: npt.NDArray[np.integer]) -> pl.DataFrame
     if len(numbers) == 1:
         return rows.slice(int(numbers[0]), 1)
     wanted = pl.Series(numbers.astype(np.uint32))
-    return pl.DataFrame([column[wanted] for column in rows.get_columns()])
+    return beside([column[wanted] for column in rows.get_columns()])
 
 
 def repeats(rows: pl.DataFrame, names: list[str]) -> bool:

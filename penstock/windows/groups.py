@@ -225,7 +225,7 @@ class Groups:
             return np.zeros(rows.height, np.int64)
         if self._by_table:
             return self._of_tables(TABLES.numbers(rows) if tables is None else tables)
-        return self._index.numbers(pl.DataFrame([rows.get_column(c) for c in self.columns]))
+        return self._index.numbers(columnwise.beside([rows.get_column(c) for c in self.columns]))
 
     @property
     def by_name(self) -> bool:

@@ -17,6 +17,7 @@ import polars as pl
 from penstock.sql.compile import Compiled
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
+from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
 from penstock.windows.fewrows import FewLayout
 from penstock.windows.groups import Groups
@@ -138,7 +139,7 @@ class Results:
         about = self._groups.targets(windows.get_column("_g").to_numpy())
         ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
         columns = [about.get_column("tbname"), ops, *made, *(about.get_column(t) for t in self.tags)]
-        return self._check(windows, pl.DataFrame(columns), about.get_column("_hash"), failed)
+        return self._check(windows, columnwise.beside(columns), about.get_column("_hash"), failed)
 
     def _evaluate(self, windows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """`_r…` of the lines that have them, and the lines that fail with their reason."""

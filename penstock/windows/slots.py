@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock.windows import columnwise
 from penstock.windows.accumulators import accumulators
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.calls import Array, Call
@@ -286,7 +287,7 @@ class Slots:
 
     def partials(self, slots: Numbers) -> pl.DataFrame:
         """Partial aggregates of *slots*."""
-        return pl.DataFrame([series for accumulator in self.accumulators for series in accumulator.read(slots)])
+        return columnwise.beside([series for accumulator in self.accumulators for series in accumulator.read(slots)])
 
     def _tidy(self, added: int) -> None:
         """Let dead lines go once as many were added as live ones can be."""
@@ -314,7 +315,7 @@ class Slots:
         if len(slots):
             about = {"_g": self.group, "_i": self.index, "_stop": self.stop, "_closed": self.closed}
             made = [pl.Series(name, array[slots]) for name, array in about.items()]
-            frames["windows"] = pl.DataFrame([*made, *self.partials(slots).get_columns()])
+            frames["windows"] = columnwise.beside([*made, *self.partials(slots).get_columns()])
         if gone and not full:
             frames["windows.gone"] = pl.concat(gone)
         return frames

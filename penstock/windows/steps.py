@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock.windows import columnwise
 from penstock.windows.groups import TABLES, Numbers
 
 #: before every time; far enough from the end of Int64 for sums with durations
@@ -198,7 +199,7 @@ class GroupClock:
         moved = np.arange(self._count) if full else np.flatnonzero(self._moved[: self._count])
         self._moved[:] = False
         arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard, "released": self.released}
-        return pl.DataFrame([pl.Series("_g", moved), *(pl.Series(name, array[moved]) for name, array in arrays.items())])
+        return columnwise.beside([pl.Series("_g", moved), *(pl.Series(name, array[moved]) for name, array in arrays.items())])
 
     def restore(self, moved: pl.DataFrame) -> None:
         groups = moved.get_column("_g").to_numpy()

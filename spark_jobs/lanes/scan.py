@@ -241,7 +241,7 @@ class ScanLane(Lane):
         # put together from columns: a query engine's plan would cost a single record more than all the rest of this
         came = pl.Series("_now", records.timestamps[place] * factor)
         stamps = [numbers.alias("_step"), pl.Series("_offset", records.offsets[place]), came]
-        rows = pl.DataFrame([*stamps, *columns])
+        rows = columnwise.beside([*stamps, *columns])
         return self._in_bounds(table, self._in_place(table, rows))
 
     def _in_place(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
