@@ -87,9 +87,10 @@ def memory(stage: Stage, profile: Profile, record: Recorder) -> None:
     stage.client.execute(f"CREATE STABLE memory.m0 {load.COLUMNS}")
     stage.client.execute(_LIVE.format(db="memory", n=0))
     seconds = min(max(profile.latency_seconds, 5), 20)
-    made = load.make(100_000, seconds, stage.table("memory", "m0"), batched=True)
+    table = stage.table("memory", "m0")
+    made = load.make(100_000, seconds, table, batched=True, partitions=table.partitions)
     topic = names.ingest_topic("memory")
-    worker = threading.Thread(target=load.run, args=(stage.mesh.kafka_bootstrap, topic, topic, 4, made), daemon=True)
+    worker = threading.Thread(target=load.run, args=(stage.mesh.kafka_bootstrap, topic, topic, table.partitions, made), daemon=True)
     worker.start()
     samples = []
     while worker.is_alive():

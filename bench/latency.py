@@ -21,6 +21,7 @@ from bench.load import Load, Outcome
 from bench.profile import Profile
 from bench.report import Line, Recorder, median_line, number
 from bench.stage import Stage
+from gateway.settings import partitions_here
 from penstock import names
 from penstock.codec import TableCodec, schema_ids
 
@@ -86,7 +87,7 @@ def _stream(stage: Stage, profile: Profile, kind: str, label: str, record: Recor
     stream, topic = f"{_DATABASE}.s_{suffix}", names.ingest_topic(_DATABASE)
     stage.client.execute(f"CREATE STREAM {stream} {_STREAMS[kind].format(n=suffix)}")
     source, target = stage.table(_DATABASE, "meters"), stage.table(_DATABASE, f"out_{suffix}")
-    made = load.make(rate, _seconds(profile), source, batched=batched)
+    made = load.make(rate, _seconds(profile), source, batched=batched, partitions=source.partitions)
     outcome = load.run(stage.mesh.kafka_bootstrap, topic, topic, source.partitions, made)
     results = _results(outcome, TableCodec(target))
     stage.client.execute(f"DROP STREAM {stream}")
@@ -143,27 +144,29 @@ def _baseline(stage: Stage, profile: Profile, label: str) -> Latencies:
     """Spark's real-time mode over the same rows in plain Avro."""
     rate, batched = _RATES[label]
     topic, sink = f"bench.latency.{label}", f"bench.latency.{label}.out"
-    stage.admin.ensure_topics({topic: 4, sink: 4}, replication=1)
+    partitions = partitions_here()
+    stage.admin.ensure_topics({topic: partitions, sink: partitions}, replication=1)
     schema = load.PLAIN_BATCH if batched else load.PLAIN_SINGLE
     arguments = ["latency", "--bootstrap", stage.mesh.kafka_bootstrap, "--topic", topic, "--sink", sink, "--schema", json.dumps(schema)]
     with stage.held(), baseline.process(*arguments, *(["--batched"] if batched else [])) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        _until_alive(stage, topic, sink, batched)
-        made = load.make(rate, _seconds(profile), None, batched=batched)
-        outcome = load.run(stage.mesh.kafka_bootstrap, topic, sink, 4, made)
+        _until_alive(stage, topic, sink, partitions, batched)
+        made = load.make(rate, _seconds(profile), None, batched=batched, partitions=partitions)
+        outcome = load.run(stage.mesh.kafka_bootstrap, topic, sink, partitions, made)
     stage.admin.delete_topics([topic, sink])
     rows = pl.DataFrame(pyruhvro.deserialize_array(outcome.values, json.dumps(load.PLAIN_SINGLE)))
     return _rows(rows.with_columns(read_at=pl.Series(outcome.read_at)), made, outcome, every=False)
 
 
-def _until_alive(stage: Stage, topic: str, sink: str, batched: bool) -> None:
+def _until_alive(stage: Stage, topic: str, sink: str, partitions: int, batched: bool) -> None:
     """Send a row now and then until the query passes one on."""
     deadline = time.monotonic() + 120
     while sum(stage.ends(sink).values()) == 0:
         if time.monotonic() > deadline:
             raise RuntimeError(f"nothing comes out of the baseline query over {topic}")
-        load.run(stage.mesh.kafka_bootstrap, topic, sink, 4, load.make(400, 0.1, None, batched=batched))
+        made = load.make(400, 0.1, None, batched=batched, partitions=partitions)
+        load.run(stage.mesh.kafka_bootstrap, topic, sink, partitions, made)
 
 
 def _idle(stage: Stage, profile: Profile, record: Recorder) -> None:
@@ -172,7 +175,7 @@ def _idle(stage: Stage, profile: Profile, record: Recorder) -> None:
     topic = names.ingest_topic(_DATABASE)
     stage.client.execute(f"CREATE STREAM {_DATABASE}.s_{suffix} {_STREAMS['filter'].format(n=suffix)}".replace(str(load.PASSES), "0"))
     source, target = stage.table(_DATABASE, "meters"), stage.table(_DATABASE, f"out_{suffix}")
-    made = load.make(1, profile.idle_records + 2, source, batched=False)
+    made = load.make(1, profile.idle_records + 2, source, batched=False, partitions=source.partitions)
     outcome = load.run(stage.mesh.kafka_bootstrap, topic, topic, source.partitions, made)
     found = _rows(_results(outcome, TableCodec(target)), made, outcome, every=False).filter(pl.col("due") >= 2)
     stage.client.execute(f"DROP STREAM {_DATABASE}.s_{suffix}")

@@ -60,7 +60,7 @@ class Outcome:
     behind: float = 0.0
 
 
-def make(rate: int, seconds: float, table: Table | None, *, batched: bool, partitions: int = 4) -> Load:
+def make(rate: int, seconds: float, table: Table | None, *, batched: bool, partitions: int) -> Load:
     """*rate* rows/s for *seconds*: single records, or as the gateway would coalesce them; *table* None: plain Avro."""
     count = int(rate * seconds)
     seq = np.arange(count)

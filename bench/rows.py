@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyruhvro
 
+from gateway.settings import partitions_here
 from penstock.catalog.model import Table
 from penstock.codec import avro_schema, frame_of
 from penstock.partition import partition_of
@@ -38,7 +39,7 @@ class Fleet:
     """Tables spread over partitions by their names, as every publisher has to."""
 
     tables: int = 10_000
-    partitions: int = 4
+    partitions: int = field(default_factory=partitions_here)
 
     def names(self, partition: int) -> pl.Series:
         every = pl.Series("tbname", [f"d{k:06d}" for k in range(self.tables)])

@@ -150,7 +150,7 @@ class _Gateway:
         self._definer.settle = self._mover.finish
         definitions = Definitions(
             self._definer, streams, self._federation, principals, self._stream_tables, self._mover, clock,
-            allow_functions=settings.allow_functions,
+            partitions=settings.partitions, allow_functions=settings.allow_functions,
         )  # fmt: skip
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(

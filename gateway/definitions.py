@@ -38,9 +38,10 @@ class Definitions:
 
     def __init__(
         self, definer: Definer, streams: Streams, federation: Federation, principals: Principals, stream_tables: StreamTables,
-        mover: Mover, clock: Clock, *, allow_functions: bool = False,
+        mover: Mover, clock: Clock, *, partitions: int, allow_functions: bool = False,
     ) -> None:  # fmt: skip
-        self._mover = mover
+        """*partitions*: of a database whose statement says nothing of them."""
+        self._mover, self._partitions = mover, partitions
         self._definer, self._streams, self._federation, self._clock = definer, streams, federation, clock
         self._principals, self._stream_tables, self._allow_functions = principals, stream_tables, allow_functions
 
@@ -108,7 +109,7 @@ class Definitions:
         o = statement.options
         change = self._definer.decide(
             lambda c, i: changes.create_database(
-                c, i, statement.name, precision=o.precision or "ms", keep=o.keep, partitions=o.partitions or 4,
+                c, i, statement.name, precision=o.precision or "ms", keep=o.keep, partitions=o.partitions or self._partitions,
                 max_ahead=o.max_ahead or Duration(1, "d"), replica=o.replica or 1, if_not_exists=statement.if_not_exists,
             )
         )  # fmt: skip

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import ClassVar
 
 from pydantic import Field
 
 from penstock.settings import Port, Settings
+
+
+def partitions_here() -> int:
+    """One for each core of this machine, two to four.
+
+    Each is a process that works on it, most of whose cost is the same however much there is to do: of more than there are cores each has
+    less to do at a time, and waits for its turn.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(cores, 2), 4)
 
 
 class GatewaySettings(Settings):
@@ -34,6 +45,8 @@ class GatewaySettings(Settings):
     live_timeout: float = Field(30.0, gt=0)
     #: wait at CREATE DATABASE and CREATE STREAM for spark_jobs; False where it is not running
     wait_for_jobs: bool = True
+    #: partitions of a database whose CREATE says nothing of them: one for each core, two to four
+    partitions: int = Field(default_factory=partitions_here, ge=1)
     #: requests a second of one user, with twice that at once; 0: as many as come
     max_requests_per_second: float = Field(0, ge=0)
     #: requests and WebSockets that one address may have open; 0: as many as come
