@@ -28,6 +28,7 @@ class PausableKernel:
 
     def __init__(self, inner: Kernel, identity: list[str], history: History | None = None) -> None:
         self.inner = inner
+        self._few = inner.few if isinstance(inner, TakesFew) else None
         self._identity = identity
         self._history = history if isinstance(history, Rewindable) else None
         self._paused = self._filling = False
@@ -48,7 +49,7 @@ class PausableKernel:
 
     def few(self, rows: Few) -> FewResults | None:
         """See `TakesFew`."""
-        return self.inner.few(rows) if isinstance(self.inner, TakesFew) and not self._holds else None
+        return None if self._few is None or self._holds else self._few(rows)
 
     @property
     def _holds(self) -> bool:

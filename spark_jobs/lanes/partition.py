@@ -151,7 +151,7 @@ class Lane(ABC):
             return
         if self.next < 0:
             self.next = self._beginning(int(records.offsets[0]))
-        skip = int(np.searchsorted(records.offsets, self.next))
+        skip = int(records.offsets.searchsorted(self.next))
         if skip:
             records = records.slice(skip, len(records))
         if not len(records):
@@ -178,7 +178,7 @@ class Lane(ABC):
         last = self._replay.limit(first, int(records.offsets[stop - 1]))
         bound = self._replay.published_within(first, last)
         last = first if self._poison.alone(first, bound=bound) else self._poison.limit(first, last, bound=bound)
-        end = max(int(np.searchsorted(records.offsets, last, side="right")), start + 1)
+        end = max(int(records.offsets.searchsorted(last, side="right")), start + 1)
         unit, last = records.slice(start, end), int(records.offsets[end - 1])
         is_control = bool(unit.ids[0] == names.CONTROL_SCHEMA_ID)
         if self._poison.given_up(first):
@@ -247,7 +247,7 @@ class Lane(ABC):
                 batches = reader.read(self.settings.unit_records, 1.0)
                 silent = 0 if batches else silent + 1
                 for batch in batches:
-                    stop = int(np.searchsorted(batch.offsets, until))
+                    stop = int(batch.offsets.searchsorted(until))
                     if stop:
                         # what the log has no record for (a transaction's marker) is no gap
                         self.next = int(batch.offsets[0])

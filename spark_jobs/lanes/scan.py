@@ -439,4 +439,4 @@ def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
 
 def _distinct(ids: npt.NDArray[np.int64]) -> list[int]:
     """Those that there are, in order of first appearance."""
-    return [int(ids[0])] if (ids == ids[0]).all() else list(dict.fromkeys(ids.tolist()))
+    return [int(ids[0])] if len(ids) == 1 or (ids == ids[0]).all() else list(dict.fromkeys(ids.tolist()))

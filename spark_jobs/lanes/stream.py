@@ -55,6 +55,8 @@ class LiveStream:
         #: what the kernel reads again
         self.history: StoredHistory | None = None
         self._kernel: Kernel | None = None
+        #: the kernel's way for a few rows, if it has one
+        self._few: Callable[[Few], FewResults | None] | None = None
         #: where the stream's rows go, when this lane passes them on
         self.route: Route | None = None
         self.stats = Stats()
@@ -67,8 +69,9 @@ class LiveStream:
             self.route.restore(saved)
             return
         self.history = history
-        self._kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
-        self._kernel.restore(saved)
+        self._kernel = kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
+        kernel.restore(saved)
+        self._few = kernel.few if isinstance(kernel, TakesFew) else None
 
     def apply(self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None) -> None:
         """Feed the rows of the unit first..last and publish what comes of them, under the trace of the newest that has one."""
@@ -78,13 +81,13 @@ class LiveStream:
 
     def take(self, rows: Few, first: int, last: int) -> bool:
         """Do with a few rows what `apply` does; False: nothing was done, and it has to."""
-        kernel = self._kernel
-        if kernel is None:
+        if self._kernel is None:
             return True
-        if not isinstance(kernel, TakesFew):
+        few = self._few
+        if few is None:
             return False
         results: list[FewResults | None] = []
-        self.guard(lambda: results.append(self._send_few(kernel.few(rows), rows, first, last)), first, last)
+        self.guard(lambda: results.append(self._send_few(few(rows), rows, first, last)), first, last)
         return not results or results[0] is not None
 
     def _send_few(self, results: FewResults | None, rows: Few, first: int, last: int) -> FewResults | None:

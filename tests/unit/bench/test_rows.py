@@ -61,7 +61,7 @@ def test_expected_windows_of_two_rounds_are_those_of_both() -> None:
 
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_load_has_each_row_once_in_the_record_it_names(batched: bool) -> None:
-    made = load.make(2000, 0.5, LOAD, batched=batched)
+    made = load.make(2000, 0.5, LOAD, batched=batched, partitions=3)
     decoded = TableCodec(LOAD).decode(made.values).rows
     assert sorted(decoded["seq"].to_list()) == list(range(1000))
     by_seq = decoded.sort("seq")
@@ -72,7 +72,7 @@ def test_a_load_has_each_row_once_in_the_record_it_names(batched: bool) -> None:
 
 
 def test_plain_loads_hold_the_same_rows() -> None:
-    made = load.make(2000, 0.5, None, batched=True)
+    made = load.make(2000, 0.5, None, batched=True, partitions=3)
     found = pl.DataFrame(pyruhvro.deserialize_array(made.values, json.dumps(load.PLAIN_BATCH))).explode("rows").unnest("rows")
     assert sorted(found["seq"].to_list()) == list(range(1000))
 
