@@ -17,8 +17,9 @@ from penstock.bus import Reader
 #: records at once when nothing is known of their size
 CAUTIOUS = 500
 _FEWEST = 16
-#: bytes that may cross at once: Spark holds so many in memory for each partition
-HAND_OVER_BYTES = 4 << 20
+#: bytes that may cross at once: Spark holds so many in memory for each partition. A tenth less than 16 MiB, for its buffer has a power of two,
+#: all of which it clears twice for each hand-over
+HAND_OVER_BYTES = int(14.4 * (1 << 20))
 #: places of a partition's backlog that are looked at, records in each, and how long all of it may take
 _PLACES, _LOOK, _PATIENCE = 16, 25, 2.0
 

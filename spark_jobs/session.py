@@ -56,8 +56,8 @@ _KEPT_CONSUMERS = {
     for name, value in (("timeout", "15s"), ("evictorThreadRunInterval", "5s"))
 }
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
-#: records of a poll; of four times as many the garbage collector keeps more than the fewer questions save (decision 40)
-_POLL = 16_384
+#: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer questions save (decisions 40 and 43)
+_POLLS = 4
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
     "realtime": {
@@ -178,7 +178,7 @@ class SparkSessions:
             options |= {
                 "kafka.fetch.max.wait.ms": "5",
                 # after every poll Spark asks the broker twice; what it returned is held for as long as what crosses
-                "kafka.max.poll.records": str(min(at_once, _POLL)),
+                "kafka.max.poll.records": str(max(at_once // _POLLS, 1)),
                 "maxOffsetsPerTrigger": "8000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()
