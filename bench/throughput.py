@@ -28,7 +28,7 @@ _STREAM = (
     "FROM {db}.meters PARTITION BY tbname AS meter INTERVAL(10s)"
 )
 _TOPIC = "bench.plain"
-_WARM_ROWS = 4_000_000
+_WARM_ROWS = 8_000_000
 
 
 def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:

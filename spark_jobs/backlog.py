@@ -17,9 +17,9 @@ from penstock.bus import Reader
 #: records at once when nothing is known of their size
 CAUTIOUS = 500
 _FEWEST = 16
-#: bytes that may cross at once: Spark holds so many in memory for each partition. A tenth less than 16 MiB, for its buffer has a power of two,
-#: all of which it clears twice for each hand-over
-HAND_OVER_BYTES = int(14.4 * (1 << 20))
+#: bytes that may cross at once: Spark holds so many in memory for each partition. A tenth less than 16 MiB, because its buffer has a power
+#: of two of which it clears all, twice for each hand-over (decision 43)
+HAND_OVER_BYTES = (16 << 20) * 9 // 10
 #: places of a partition's backlog that are looked at, records in each, and how long all of it may take
 _PLACES, _LOOK, _PATIENCE = 16, 25, 2.0
 
