@@ -22,5 +22,6 @@ def test_case(case: Case) -> None:
 @pytest.mark.parametrize("seed", range(drawn(2)))
 def test_cut_at_random(seed: int) -> None:
     backend = KernelBackend(split=seed)
-    faults = {case.id: judge(case, backend.run(case)) for case in CASES}
+    every = max(len(CASES) // drawn(len(CASES)), 1)
+    faults = {case.id: judge(case, backend.run(case)) for case in CASES[::every]}
     assert {name: fault for name, fault in faults.items() if fault} == {}

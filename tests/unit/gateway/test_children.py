@@ -4,7 +4,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-import redis
 
 from gateway import children, rows
 from gateway.children import Children
@@ -14,6 +13,7 @@ from penstock.catalog.view import Catalog
 from penstock.errors import BusError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from tests.unit.gateway.nowhere import NOWHERE
 from tests.unit.gateway.test_rows import METERS, NOW
 
 TABLE = Table(1, "db", "meters", "stable", "in.db", 4, "ms", (TableVersion(100, METERS.columns, METERS.tags),))
@@ -22,8 +22,6 @@ PLAIN = replace(TABLE, id=3, name="plain", kind="plain", versions=(TableVersion(
 CATALOG = Catalog(
     [Database(9, "db"), TABLE, OTHER, PLAIN, Child(4, "db", 1, "D1", ("berlin",)), Child(5, "db", 2, "o1", ("x",)), Child(6, "db", 1, "d2")]
 )
-#: nobody listens there
-NOWHERE = redis.Redis(port=1, socket_connect_timeout=0.2)
 
 
 def test_the_tables_own_spelling_and_tags_win() -> None:

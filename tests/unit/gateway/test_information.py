@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import redis
 
 from gateway.describing import describe, show_create
 from gateway.information import Information
@@ -17,6 +16,7 @@ from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.statements import Describe, Query, Show, ShowCreate
 from penstock.types import ColumnType
+from tests.unit.gateway.nowhere import NOWHERE
 from tests.unit.sql.memory_view import MemoryView, plan
 
 COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("k", ColumnType("INT")))
@@ -25,8 +25,7 @@ PLAIN = replace(
     STABLE, id=102, name="p", kind="plain", versions=(TableVersion(103, COLUMNS),), key_column="v", topic="in.db.p", partitions=2
 )
 CATALOG = Catalog([Database(99, "Db"), STABLE, PLAIN, Child(104, "Db", 100, "c1", ("x",))])
-#: nobody listens there: what needs Redis says so
-INFORMATION = Information(lambda: CATALOG, redis.Redis(port=1, socket_connect_timeout=0.2), "1.0", Access(lambda: CATALOG, "root"), "root")
+INFORMATION = Information(lambda: CATALOG, NOWHERE, "1.0", Access(lambda: CATALOG, "root"), "root")
 
 
 def ask(text: str, database: str | None = "db") -> list[tuple[Any, ...]]:
@@ -113,7 +112,7 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 4, "store", "E_MALFORMED", "not Avro", 7, None, b"secret"),
     ]
-    everyone = Information(lambda: catalog, redis.Redis(port=1), "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
+    everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
 
     def seen(user: str, columns: str, table: str) -> list[tuple[Any, ...]]:
         statement = parse_one(f"SELECT {columns} FROM information_schema.{table}")
