@@ -21,7 +21,8 @@ from penstock.client.connection import connect
 
 _FRAME = 500
 _SOCKETS = 2
-_WANTED_HTTP = 3_000
+#: more than the 3,000 that are promised: rates count the time until the last ack, so they stay a little below
+_WANTED_HTTP = 3_200
 _CONNECTIONS = 64
 
 
