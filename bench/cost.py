@@ -44,7 +44,8 @@ def _costs(stage: Stage, profile: Profile, database: str, steps: list[list[str]]
     """Core seconds for a million rows of *database* after the statements of each step, warm."""
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
-    fleet, topic, table = Fleet(1000), names.ingest_topic(database), stage.table(database, "meters")
+    topic, table = names.ingest_topic(database), stage.table(database, "meters")
+    fleet = Fleet(1000, table.partitions)
     sweeps, done, costs = fleet.sweeps(profile.many_rows), 0, []
     for statements in steps:
         for statement in statements:

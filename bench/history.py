@@ -35,11 +35,13 @@ class _Behind(Exception):
 
 def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     """One line."""
-    database, fleet = "benchpast", Fleet()
+    database = "benchpast"
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
+    table = stage.table(database, "meters")
+    fleet = Fleet(partitions=table.partitions)
     topic, sweeps = names.ingest_topic(database), fleet.sweeps(profile.history_rows)
-    fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, sweeps, stage.table(database, "meters"), 250)
+    fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, sweeps, table, 250)
     stage.caught_up(topic, stage.ends(topic), {})
     total = sweeps * fleet.tables
     _stored(stage, f"SELECT count(*) FROM {database}.meters", total)

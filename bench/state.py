@@ -39,7 +39,7 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
 
     def put(tables: int, sweep: int) -> dict[str, int]:
         """A row of each of the first *tables*; sizes of the state files there are then."""
-        fill(stage.mesh.kafka_bootstrap, topic, Fleet(tables), sweep, 1, table, _WRITE)
+        fill(stage.mesh.kafka_bootstrap, topic, Fleet(tables, table.partitions), sweep, 1, table, _WRITE)
         stage.caught_up(topic, stage.ends(topic), {})
         return _state_files(stage, topic)
 

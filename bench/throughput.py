@@ -62,13 +62,14 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
 def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: float) -> None:
     """Rows/s from records of *size* rows, and whether every window is right."""
     name, total = ("throughput_single", profile.single_rows) if size == 1 else (f"throughput_batch{size}", profile.batch_rows)
-    database, fleet = f"bench{size}", Fleet()
+    database = f"bench{size}"
     topic = names.ingest_topic(database)
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
     stage.client.execute(_STREAM.format(db=database))
     table = stage.table(database, "meters")
-    # as many rows of the same kind as the baseline's first micro-batches have, which do not count either
+    fleet = Fleet(partitions=table.partitions)
+    # of the same kind, and at most as many rows as the baseline's first micro-batches have, which do not count either
     warm = fleet.sweeps(min(_WARM_ROWS, total // 2))
     with stage.held():
         fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, warm, table, size)

@@ -54,8 +54,6 @@ _PLAIN = {"BOOL": "boolean", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "s
 _SIZE = {"boolean": 2, "float": 5, "double": 9, "long": 11, "int": 11}
 
 _Ints = npt.NDArray[np.int64]
-#: a single row is all of its stretch
-_ONE: _Ints = np.array([0, 1])
 #: what did not fit: name, and which rows
 _Failed = list[tuple[str, npt.NDArray[np.bool_]]]
 
@@ -317,9 +315,6 @@ class TableCodec:
         if not rows.height:
             return []
         head = Head(self.schema_id, producer, from_offset, offset, trace)
-        if rows.height == 1:
-            place = partition(rows.item(0, "tbname"), partitions)
-            return [(place, value) for value in self._encode(rows, _ONE, writes, head, max_bytes)[0]]
         numbers = _places(rows, partitions, hashes)
         if (numbers == numbers[0]).all():
             place = int(numbers[0])
@@ -536,6 +531,8 @@ def _in_stretches(numbers: _Ints, count: int) -> tuple[_Ints, _Ints]:
 
 def _places(rows: pl.DataFrame, partitions: int, hashes: pl.Series | None) -> _Ints:
     """Partition of each row."""
+    if rows.height == 1:  # a column of one costs many times as much
+        return np.array([partition(rows.item(0, "tbname"), partitions)])
     places = partition_of(rows.get_column("tbname"), partitions) if hashes is None else hashes % partitions
     return places.to_numpy().astype(np.int64)
 
