@@ -12,15 +12,16 @@ BACKEND ?= kernel
 QUICK ?=
 SCENARIO ?=
 RECORD ?=
+SEED ?=
 MINUTES ?=
-# tests of a file share one; a second mesh works while the tests of the first wait for leases, epochs and restarts
+# most tests share one; a second works while those wait for leases, epochs and restarts
 MESHES ?= 2
 LONG ?=
 
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-faults stack integration test-containers demo demo-stack demo-federation bench conformance
+.PHONY: help setup check format lint types unit test test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -52,7 +53,7 @@ format: setup  ## format and sort imports in place
 test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
 
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
-	@$(BIN)/pytest -q -n $(MESHES) --dist loadfile $(if $(LONG),,-m "not long") tests/stack
+	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
@@ -65,6 +66,9 @@ test-containers: setup  ## the whole stack in containers, and what else needs Do
 
 test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
 	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
+
+test-security: setup  ## attacks on a mesh: without a key, with few rights, from another account, from a hostile peer [LONG=1: what takes minutes, too]
+	@$(BIN)/pytest -q $(if $(LONG),,-m "not long") tests/security
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
@@ -80,6 +84,10 @@ bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in benc
 
 conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N] [EVERY=N] [WITHOUT=TEXT]
 	@$(PY) -m tests.conformance $(CASES) --backend $(BACKEND) $(if $(OUT),--out $(OUT)) $(if $(SPLIT),--split $(SPLIT)) $(if $(KILL),--kill $(KILL)) $(if $(EVERY),--every $(EVERY)) $(if $(WITHOUT),--without $(WITHOUT))
+
+# a seed names a run for good; without one it is the date
+fuzz: setup  ## random streams on the kernels against a slow calculator, 2,000 cases; failing ones are shrunk to a case file [SEED=TEXT] [CASES=N] [OUT=FILE]
+	@POLARS_MAX_THREADS=1 $(PY) -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(filter command line environment,$(origin CASES)),--cases $(CASES)) $(if $(OUT),--out $(OUT))
 
 up: images  ## the stack in containers, until all is healthy [HA=1] [SCALE="gateway=2 spark-worker=3"]
 	@HA=$(HA) deploy/stack up $(foreach s,$(SCALE),--scale $(s))
@@ -108,6 +116,8 @@ mesh-status: setup  ## health, ports, memory and restarts of each room of the em
 
 nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
+	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
+	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done

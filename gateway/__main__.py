@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+# before whatever loads it
+import penstock.without_pandas  # noqa: F401
 from gateway.app import run
 from gateway.settings import GatewaySettings
 

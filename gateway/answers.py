@@ -49,7 +49,7 @@ def table_of(columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Sequence[
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def to_tdengine(answer: Answer, *, tz: str = "UTC", objects: bool = False, timing: int | None = None) -> bytes:
+def to_tdengine(answer: Answer, *, tz: str = "UTC", objects: bool = False, timing: int | None = None, notices: Sequence[str] = ()) -> bytes:
     """The body of a good `/rest/sql` answer; *objects* is its `row_with_meta`, *timing* nanoseconds to report."""
     if isinstance(answer, Affected):
         meta: list[list[Any]] = [["affected_rows", "INT", 4]]
@@ -65,6 +65,8 @@ def to_tdengine(answer: Answer, *, tz: str = "UTC", objects: bool = False, timin
     body: dict[str, Any] = {"code": 0, "column_meta": meta, "data": data, "rows": len(data)}
     if timing is not None:
         body["timing"] = timing
+    if notices:
+        body["notices"] = list(notices)
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -22,7 +22,8 @@ from prometheus_client import Gauge, Histogram
 
 from gateway.children import Children
 from gateway.console import Console
-from gateway.ddl import Definer, Elsewhere
+from gateway.cookies import CookieSessions
+from gateway.ddl import Definer
 from gateway.definitions import Definitions
 from gateway.door import Door
 from gateway.drain import Drain
@@ -48,7 +49,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream_tables import StreamTables
 from gateway.streams import Streams
 from gateway.websocket import Socket
-from penstock import audit, bus, log, names, redis_link, tls
+from penstock import audit, bus, log, names, redis_link, tls, vital
 from penstock.access import Access
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
@@ -57,12 +58,15 @@ from penstock.catalog.reader import CatalogReader, Changed
 from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
 from penstock.clock import SystemClock
+from penstock.connections import GuardedSite, prepare
 from penstock.errors import BusError, PenstockError
 from penstock.gate import Gate, Halts
 from penstock.health import SECONDS, Health
-from penstock.limits import Open, Rate
+from penstock.limits import Open, Rate, Turns
 from penstock.login import Login
 from penstock.nodes import Presence
+from penstock.pulse import Pulse
+from penstock.reach import Outbound
 
 _log = log.get("gateway")
 _PROBE_S = 1.0
@@ -75,7 +79,7 @@ _FOR_EVER_S = 1e7
 def run(settings: GatewaySettings) -> int:
     """Serve until told to stop."""
     log.configure("gateway", settings.log_level)
-    audit.open_trail(settings.audit_log, "gateway")
+    audit.open_trail(settings.audit_log, "gateway", settings.audit_log_bytes, settings.audit_log_files)
     bus.secure(settings.kafka_options)
     # the event loop must not wait five milliseconds for the thread that encodes rows
     sys.setswitchinterval(_SWITCH_S)
@@ -105,7 +109,7 @@ class _Gateway:
         clock, name, password = SystemClock(), secrets.token_hex(6), settings.root_password
         self._redis = redis_link.connect(settings, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S, health_check_interval=10)
         bootstrap = settings.kafka_bootstrap
-        self._reader = CatalogReader(bootstrap, client_id=f"gateway-{name}")
+        self._reader = CatalogReader(bootstrap, client_id=f"gateway-{name}", registry=health.registry)
         self._admin = Admin(bootstrap, client_id=f"gateway-{name}-admin", timeout=_PATIENCE_S)
         self._bus = Bus(bootstrap, client_id=f"gateway-{name}", timeout=settings.ack_timeout)
         self._controls = Bus(bootstrap, client_id=f"gateway-{name}-controls", timeout=settings.ack_timeout)
@@ -136,10 +140,11 @@ class _Gateway:
             live_timeout=settings.live_timeout,
             wait_for_jobs=settings.wait_for_jobs,
         )
-        streams = Streams(self._definer, self._redis, clock, wait_for_jobs=settings.wait_for_jobs)
-        self._topics = ForeignTopics(self._definer, clock, settings.data_dir, settings.external_allow, settings.ack_timeout)
-        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, settings.external_allow, self._topics)
         access = Access(self._catalog, settings.user)
+        outbound, notified = Outbound(settings, access), Outbound(settings, access, settings.notify_allow)
+        streams = Streams(self._definer, self._redis, clock, notified, wait_for_jobs=settings.wait_for_jobs)
+        self._topics = ForeignTopics(self._definer, self._admin, clock, settings.data_dir, outbound, settings.ack_timeout)
+        self._federation = Federation(self._definer, self._admin, clock, settings.data_dir, outbound, self._topics)
         self._stream_tables = StreamTables(
             settings.raft_groups, self._redis, self._catalog, clock, loop, access=access, user=settings.user, password=password,
             timeout=settings.live_timeout, context=tls.client(settings.tls_ca),
@@ -154,8 +159,8 @@ class _Gateway:
         )  # fmt: skip
         intake = Intake(self._publisher, ddl_children, self._ledger, self._catalog, access, self._stream_tables.write, self._topics.write)
         self._store = Store(
-            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, timeout=settings.query_timeout,
-            ca=settings.tls_ca,
+            settings.store_url, settings.user, password, max_rows=settings.max_result_rows, max_bytes=settings.max_result_bytes,
+            timeout=settings.query_timeout, turns=Turns(settings.max_queries_per_user, settings.max_waiting_queries), ca=settings.tls_ca,
         )  # fmt: skip
         information = Information(
             self._catalog, self._redis, _version(), access, letters=Letters(self._admin, bootstrap, f"gateway-{name}-letters").read
@@ -165,10 +170,13 @@ class _Gateway:
             self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder,
             self._federation, access, clock,
         )  # fmt: skip
-        login = Login(self._catalog, settings.user, password, clock)
-        door = Door(login, settings.allowed_origins, Rate(settings.max_requests_per_second, clock), Open(settings.max_open_per_address))
+        login = Login(self._catalog, settings.user, password, clock, settings.signing_key)
+        cookies = CookieSessions(self._redis, login, clock)
+        door = Door(
+            login, cookies, settings.allowed_origins, Rate(settings.max_requests_per_second, clock), Open(settings.max_open_per_address)
+        )
         self._socket = Socket(intake, settings.window, settings.max_body)
-        app = web.Application(client_max_size=settings.max_body)
+        app = prepare(web.Application(client_max_size=settings.max_body))
         for part in (
             Rest(
                 self._executor,
@@ -176,14 +184,14 @@ class _Gateway:
                 clock,
                 {"version": _version(), "notifier_url": settings.notifier_url, "federation_url": settings.federation_url},
             ),
-            Ingest(intake),
+            Ingest(intake, settings.max_body),
             self._stream_tables,
             Latest(intake, self._redis),
             self._socket,
             Influx(intake, self._definer, self._forwarder, access, clock),
             Registry(self._catalog, access),
             drain,
-            Sessions(login, self._executor, self._redis, secure=settings.tls_cert is not None),
+            Sessions(login, cookies, self._executor, self._redis, secure=settings.tls_cert is not None),
             Console(),
         ):
             app.router.add_routes(part.routes(door))
@@ -193,6 +201,9 @@ class _Gateway:
         self._reader.listen(self._forget_topics)
         self._reader.listen(lambda _: self._publisher.look_again())
         self._presence = Presence(settings)
+        health.watch("event loop", Pulse(loop).late)
+        health.watch("writer of rows", self._publisher.ended)
+        health.watch("rows", self._publisher.busy, vital=False)
         self._metrics()
 
     def _catalog(self) -> Catalog:
@@ -215,15 +226,18 @@ class _Gateway:
 
     async def start(self) -> None:
         await self._runner.setup()
-        await web.TCPSite(
-            self._runner, self._settings.host, self._settings.port, backlog=1024, ssl_context=tls.server(self._settings)
-        ).start()
+        await GuardedSite(self._runner, self._settings, tls.server(self._settings)).start()
         self._health.ready("http")
         self._presence.start()
         self._halts.start()
         _log.info("listening", host=self._settings.host, port=self._settings.port)
-        loops = (self._follow_catalog(), self._probe(), self._finish_moves(), self._clear_topics())
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
+        loops = {
+            "catalog": self._follow_catalog(),
+            "probe": self._probe(),
+            "moves": self._finish_moves(),
+            "topics": self._clear_topics(),
+        }
+        self._tasks = [vital.task(loop, name) for name, loop in loops.items()]
 
     async def close(self) -> None:
         await self._socket.close()
@@ -260,7 +274,7 @@ class _Gateway:
             loop.call_soon_threadsafe(read.set)
 
         # a thread that may wait for Kafka as long as it likes, and holds up nobody's end
-        threading.Thread(target=start, name="catalog-start", daemon=True).start()
+        threading.Thread(target=vital.run(start), name="catalog-start", daemon=True).start()
         await read.wait()
         self._health.ready("catalog")
         with contextlib.suppress(PenstockError):
@@ -293,8 +307,8 @@ class _Gateway:
             if self._writer.leading and wanted():
                 try:
                     await self._definer.run(action)
-                except (PenstockError, Elsewhere) as error:
-                    _log.warning(complaint, reason=str(error))
+                except vital.FAULTS as error:
+                    _log.warning(complaint, reason=f"{type(error).__name__}: {error}")
 
     async def _probe(self) -> None:
         """Ask Kafka and Redis whether they are there, and say that we are."""

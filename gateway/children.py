@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
 import redis
 
 from gateway.rows import TBNAME, Layout, RowError
-from penstock import names
+from penstock import names, redis_link
+from penstock.catalog.stored import present
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
+from penstock.sql.plan import Column
 
 #: child tables remembered in this process; beyond that the oldest are asked for again
 _LIMIT = 500_000
@@ -29,19 +32,39 @@ def text(value: bytes | str) -> str:
 
 
 def to_json(tags: Sequence[Any], layout: Layout) -> str:
-    """The form that `names.children` holds: an object by tag name, bytes as hex, decimals as text."""
+    """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as text."""
     plain = [v.hex() if isinstance(v, bytes) else v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for v in tags]
-    return json.dumps(dict(zip((t.name for t in layout.tags), plain, strict=True)), separators=(",", ":"), ensure_ascii=False)
+    keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
+    return json.dumps(dict(zip(keys, plain, strict=True)), separators=(",", ":"), ensure_ascii=False)
 
 
 def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
     """Tags in the table's order; one that was added later is None."""
-    held = json.loads(held_text)
+    held = present(layout.stored, json.loads(held_text))
     values = []
     for tag in layout.tags:
         value = held.get(tag.name)
         values.append(bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value)
     return tuple(values)
+
+
+def child_names(client: redis.Redis, table_id: int) -> list[str]:
+    """Names of the child tables that were first seen in rows.
+
+    Raises:
+        BusError: Redis does not answer.
+    """
+    return redis_link.ask(lambda: [text(name) for name, _ in redis_link.hash_items(client, names.children(table_id))])
+
+
+def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
+    """Count the names of *wanted* that were seen in rows, too.
+
+    Raises:
+        BusError: Redis does not answer.
+    """
+    key = names.children(table_id)
+    return redis_link.ask(lambda: sum(v is not None for some in redis_link.chunks(wanted) for v in client.hmget(key, list(some))))
 
 
 class Children:
@@ -50,8 +73,8 @@ class Children:
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
-        #: supertable → `Catalog.children_gone` of the moment since which its child tables are remembered
-        self._since: dict[int, int] = {}
+        #: supertable → `Catalog.children_gone` and the tags of the moment since which its child tables are remembered
+        self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
     def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
         """*frame* with each child's own spelling and tags. New children are registered.
@@ -104,9 +127,10 @@ class Children:
             del self._seen[key]
 
     def _known(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
-        if self._since.setdefault(layout.table_id, gone := catalog.children_gone(layout.table_id)) != gone:
-            self.forget(layout.table_id)  # another process may have dropped the child
-            self._since[layout.table_id] = gone
+        now = (catalog.children_gone(layout.table_id), layout.tags)
+        if self._since.setdefault(layout.table_id, now) != now:
+            self.forget(layout.table_id)  # another process may have dropped the child, or changed the tags
+            self._since[layout.table_id] = now
         child = catalog.child(layout.database, name)
         if child is not None:
             if child.stable_id != layout.table_id:
@@ -126,16 +150,17 @@ class Children:
         offered = {row[0]: row[1:] for row in first.select(TBNAME, *columns).iter_rows()}
         key = names.children(layout.table_id)
 
-        def ask() -> list[Any]:
+        def ask(some: Sequence[str]) -> list[Any]:
             pipe = self._redis.pipeline(transaction=False)
-            for name in fresh:
+            for name in some:
                 pipe.hsetnx(key, name, to_json(offered[name], layout))
-            pipe.hmget(key, fresh)
+            pipe.hmget(key, list(some))
             return list(pipe.execute()[-1])
 
         made = {}
-        for name, held in zip(fresh, self._ask(ask), strict=True):
-            made[name] = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
+        for some in redis_link.chunks(fresh):
+            for name, held in zip(some, self._ask(partial(ask, some)), strict=True):
+                made[name] = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
         while len(self._seen) > _LIMIT:
             del self._seen[next(iter(self._seen))]
         return made

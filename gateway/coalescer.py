@@ -43,6 +43,10 @@ class Write:
     digest: str = ""
     #: id under which its rows are followed
     trace: str | None = None
+    #: its client hears of notices
+    told: bool = False
+    #: notices that are known already
+    notices: tuple[str, ...] = ()
 
 
 @dataclass

@@ -75,6 +75,7 @@ STREAMS: Columns = (
     ("last_error", LONG),
     ("max_results", BIG),
     ("max_state", BIG),
+    ("events_waiting", BIG),
 )
 LATE: Columns = (
     ("stream_name", TEXT), ("db_name", TEXT), ("arrived", TIME), ("table_name", TEXT), ("ticks", BIG), ("row", LONG),

@@ -71,6 +71,11 @@ class Definer:
     def catalog(self) -> Catalog:
         return self._reader.catalog
 
+    @property
+    def user(self) -> str:
+        """The user for whom the DDL thread works at the moment."""
+        return self._user
+
     def close(self) -> None:
         self._thread.shutdown()
 
@@ -398,7 +403,7 @@ class Definer:
     def _forget(self, table: Table) -> None:
         self._children.forget(table.id)
         try:
-            self._redis.delete(names.children(table.id), names.last_row(table.database, table.name))
+            self._redis.unlink(names.children(table.id), names.last_row(table.database, table.name))
         except redis.RedisError as down:
             _log.warning("what Redis held of a dropped table stays", table=table.name, reason=str(down))
 

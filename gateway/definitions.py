@@ -110,7 +110,8 @@ class Definitions:
         change = self._definer.decide(
             lambda c, i: changes.create_database(
                 c, i, statement.name, precision=o.precision or "ms", keep=o.keep, partitions=o.partitions or self._partitions,
-                max_ahead=o.max_ahead or Duration(1, "d"), replica=o.replica or 1, if_not_exists=statement.if_not_exists,
+                max_ahead=o.max_ahead or Duration(1, "d"), replica=o.replica or 1, dot_to_underscore=bool(o.dot_to_underscore),
+                if_not_exists=statement.if_not_exists,
             )
         )  # fmt: skip
         return self._read(change)
@@ -123,7 +124,11 @@ class Definitions:
         if o.precision is not None:
             hint = "make a new database, and a materialized view that passes the rows on from the first: docs/scaling.md shows it"
             raise statement.error("the precision of a database is for ever", code="E_BAD_OPTION", hint=hint)
-        self._definer.decide(lambda c, _: changes.alter_database(c, statement.name, keep=o.keep, max_ahead=o.max_ahead))
+        self._definer.decide(
+            lambda c, _: changes.alter_database(
+                c, statement.name, keep=o.keep, max_ahead=o.max_ahead, dot_to_underscore=o.dot_to_underscore
+            )
+        )  # fmt: skip
         if o.partitions is None:
             return None
         self._mover.move(statement.name, o.partitions)

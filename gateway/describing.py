@@ -16,7 +16,9 @@ from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.sql.render import value as sql_value
+from penstock.sql.secret import hidden
 from penstock.sql.statements import ShowCreate
+from penstock.sql.words import in_backticks
 from penstock.types import ColumnType
 
 _TEXT, _LONG = ColumnType("VARCHAR", 192), ColumnType("VARCHAR", 65_535)
@@ -38,9 +40,10 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         found = catalog.database(name.name)
         if found is None:
             raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
-        text = f"CREATE DATABASE {_quote(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
+        text = f"CREATE DATABASE {in_backticks(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
         text += f" KEEP {found.keep}" if found.keep else ""
         text += f" REPLICA {found.replica}" if found.replica > 1 else ""
+        text += " DOT_TO_UNDERSCORE 1" if found.dot_to_underscore else ""
         return _answer("Database", found.name, f"{text} MAX_AHEAD {found.max_ahead}")
     if home is None:
         raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
@@ -58,13 +61,13 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         if view is None:
             raise statement.error(f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW")
         into = "" if view.owns_target else f" INTO {name_of(catalog, view.target_id)}"
-        text = f"CREATE MATERIALIZED VIEW {_quote(view.name)}{into} AS {view.sql}"
+        text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into} AS {view.sql}"
         return _answer("Materialized View", view.name, text, "View")
     if statement.kind == "stream":
         stream = catalog.stream(home, name.name)
         if stream is None:
             raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
-        return _answer("Stream", stream.name, stream.plan.sql)
+        return _answer("Stream", stream.name, hidden(stream.plan.sql))
     table, child = catalog.table(home, name.name), catalog.child(home, name.name)
     if table is not None:
         return _answer("Table", table.name, _create_table(table))
@@ -73,28 +76,24 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
     tags = ", ".join(sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'" for v in child.tags)  # type: ignore[arg-type]
     word = "VTABLE" if stable.kind == "virtual" else "TABLE"
-    origins = ", ".join(f"{_quote(o.column)} {_from(o)}" for o in child.origins)
+    origins = ", ".join(f"{in_backticks(o.column)} {_from(o)}" for o in child.origins)
     origins = f" ({origins})" if origins else ""
-    text = f"CREATE {word} {_quote(child.name)}{origins} USING {_quote(stable.name)} TAGS ({tags})"
+    text = f"CREATE {word} {in_backticks(child.name)}{origins} USING {in_backticks(stable.name)} TAGS ({tags})"
     return _answer("Table", child.name, text)
 
 
 def name_of(catalog: Catalog, entry_id: int) -> str:
     """`database`.`name` of a table or external stream; "?" when it is gone."""
     entry = catalog.by_id(entry_id)
-    return f"{_quote(entry.database)}.{_quote(entry.name)}" if isinstance(entry, Table | External) else "?"
+    return f"{in_backticks(entry.database)}.{in_backticks(entry.name)}" if isinstance(entry, Table | External) else "?"
 
 
 def _answer(what: str, name: str, text: str, shown: str = "") -> pa.Table:
     return table_of(((shown or what, _TEXT), (f"Create {what}", _LONG)), [(name, text)])
 
 
-def _quote(name: str) -> str:
-    return f"`{name}`"
-
-
 def _from(origin: VirtualColumn) -> str:
-    return f"FROM {_quote(origin.database)}.{_quote(origin.table)}.{_quote(origin.source)}"
+    return f"FROM {in_backticks(origin.database)}.{in_backticks(origin.table)}.{in_backticks(origin.source)}"
 
 
 def _create_table(table: Table) -> str:
@@ -104,14 +103,14 @@ def _create_table(table: Table) -> str:
 
     def listed(columns: Sequence[Column]) -> str:
         return ", ".join(
-            f"{_quote(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") + origins.get(c.name, "")
+            f"{in_backticks(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") + origins.get(c.name, "")
             for c in columns
         )
 
     word = "STABLE" if table.tags else "TABLE"
     if table.kind == "virtual":
         word = "VIRTUAL STABLE" if table.tags else "VTABLE"
-    text = f"CREATE {word} {_quote(table.name)} ({listed(table.columns)})"
+    text = f"CREATE {word} {in_backticks(table.name)} ({listed(table.columns)})"
     if table.tags:
         text += f" TAGS ({listed(table.tags)})"
     if names.has_own(table.topic):

@@ -16,15 +16,17 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from gateway import http
+from gateway.cookies import CookieSessions
 from penstock import audit, log, traces
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.limits import Open, Rate
-from penstock.login import Login, query_credentials
+from penstock.login import Login, is_token, query_credentials
 
 _log = log.get("gateway.door")
 _USER = "penstock.user"
+_SESSION_ENDS = "penstock.session_ends"
 _UNTRACED = contextlib.nullcontext()
-#: holds a token, for the console
+#: holds the secret of the console's session
 COOKIE = "penstock_session"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,6 +36,7 @@ class Door:
     """Wraps handlers. `origins` are the pages, besides our own, that a browser may call from."""
 
     login: Login
+    cookies: CookieSessions
     origins: tuple[str, ...]
     rate: Rate
     open: Open
@@ -67,18 +70,17 @@ class Door:
     async def admit(self, request: web.Request) -> str:
         """The user of a request. Raises AuthError."""
         self._same_origin(request)
-        header = request.headers.get("Authorization") or query_credentials(request.query) or self._session(request)
-        # a new password costs its tens of milliseconds in a thread of its own
-        known = self.login.known(header)
-        return known if known is not None else await asyncio.to_thread(self.login.check, header, where=request.remote or "")
+        header = request.headers.get("Authorization") or query_credentials(request.query)
+        if header is None and (cookie := cookie_of(request)) is not None:
+            user, request[_SESSION_ENDS] = await asyncio.to_thread(self.cookies.user_of, cookie)
+            return user
+        return await self.login.admit(header, where=request.remote or "")
 
-    @staticmethod
-    def _session(request: web.Request) -> str | None:
-        """The console's cookie as a header. A browser that says the request comes from another site's page is not believed to mean it."""
-        token = request.cookies.get(COOKIE)
-        if not token or request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            return None
-        return f"Bearer {token}"
+    def ends(self, request: web.Request) -> int | None:
+        """Return when the token or session of *request* ends, in seconds since 1970; None: it came with a password."""
+        if _SESSION_ENDS in request:
+            return int(request[_SESSION_ENDS])
+        return self.login.expiry(request.headers.get("Authorization"))
 
     def _same_origin(self, request: web.Request) -> None:
         origin = request.headers.get("Origin")
@@ -102,6 +104,18 @@ def _parting(request: web.Request, response: web.Response) -> web.Response:
 def user_of(request: web.Request) -> str:
     """Who sent a request that came through the door."""
     return str(request[_USER])
+
+
+def with_password(request: web.Request) -> bool:
+    """Tell a request that came with a password from one with a token or a session."""
+    return _SESSION_ENDS not in request and not is_token(request.headers.get("Authorization", ""))
+
+
+def cookie_of(request: web.Request) -> str | None:
+    """Return the console's cookie. A browser that says the request comes from another site's page is not believed to mean it."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return None
+    return request.cookies.get(COOKIE) or None
 
 
 async def body(request: web.Request) -> bytes:

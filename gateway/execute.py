@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ from penstock.catalog.model import Database, External, Table
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
-from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
+from penstock.errors import AuthError, CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
 from penstock.link import pushdown
 from penstock.sql import parse
 from penstock.sql import render as sql_text
@@ -60,7 +60,9 @@ _DDL = (
 
 @dataclass(frozen=True)
 class Session:
-    """What a request says beside its text. `forwarded`: another gateway sent it, so it is not sent on. Nobody ("") may do nothing."""
+    """What a request says beside its text. `forwarded`: another gateway sent it, so it is not sent on. Nobody ("") may do nothing.
+    `with_password`: its user proved to know the password, which a token or a session does not.
+    """
 
     database: str | None = None
     timezone: str = "UTC"
@@ -68,6 +70,9 @@ class Session:
     key: str | None = None
     remote: str = ""
     forwarded: bool = False
+    with_password: bool = False
+    #: what its statements have to tell beside their answers, in order
+    notices: list[str] = field(default_factory=list)
 
 
 class Executor:
@@ -126,8 +131,11 @@ class Executor:
         """Raises AuthError unless the user may do what *statement* says."""
         if session.user == self._access.root:
             return
+        if isinstance(statement, st.AlterUser):
+            _require_password(statement, session)
         catalog = self._catalog()
-        for need in needs(statement, Asked(session.user, session.database, catalog)):
+        asked = Asked(session.user, session.database, catalog, lambda target: self._access.sees(session.user, target))
+        for need in needs(statement, asked):
             await self._ask(need, session.user, catalog)
 
     async def _ask(self, need: Need, user: str, catalog: Catalog) -> None:
@@ -143,7 +151,7 @@ class Executor:
         elif need.kind == "database":
             access.require_named(user, need.right, need.database)
         elif (found := _plain(catalog, need)) is not None:
-            access.require(user, need.right, found)
+            access.require(user, need.right, found, f"{need.database}.{need.name}")
         elif need.kind in ("stream", "view"):
             access.require_named(user, need.right, need.database, need.name)
         elif not (home is not None and access.may(user, need.right, home)):
@@ -186,7 +194,7 @@ class Executor:
 
         after = {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
         after |= await asyncio.to_thread(self._written_elsewhere, [(t.db or session.database or "", t.name) for t in tables])
-        return await asyncio.to_thread(self._store.select, statement.text, session.database, session.timezone, revision, after)
+        return await self._store.selected(session.user, statement.text, session.database, session.timezone, revision, after)
 
     def _written_elsewhere(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Newest records of stream tables: their leaders write them, so what this gateway has acked says nothing."""
@@ -261,12 +269,19 @@ class Executor:
             raise statement.error("an idempotency key is for tables of this deployment", code="E_UNSUPPORTED_STATEMENT")
         written = [await asyncio.to_thread(self._federation.write, e, b.frame) for e, b in abroad]
         futures = []
-        for i, part_rows in enumerate(bound):
-            key = f"{session.key}#{i}" if session.key is not None and len(bound) > 1 else session.key
+        writes = insert.together(bound)
+        for i, part_rows in enumerate(writes):
+            key = f"{session.key}#{i}" if session.key is not None and len(writes) > 1 else session.key
             digest = hashlib.sha256(statement.text.encode()).hexdigest() if key else ""
             size = int(part_rows.frame.estimated_size())
-            futures.append(await self._intake.submit_to(part_rows.layout, part_rows.frame, size=size, key=key, digest=digest))
-        return Affected(sum([(await f).rows for f in futures]) + sum(written))
+            told = part_rows.notices
+            futures.append(
+                await self._intake.submit_to(part_rows.layout, part_rows.frame, size=size, key=key, digest=digest, told=True, notices=told)
+            )
+        receipts = [await f for f in futures]
+        for receipt in receipts:
+            session.notices.extend(receipt.notices)
+        return Affected(sum(r.rows for r in receipts) + sum(written))
 
     async def _insert_selected(self, statement: st.InsertSelect, session: Session) -> Affected:
         """Rows of a SELECT as they are now; what follows rows that are still to come is a materialized view."""
@@ -289,8 +304,9 @@ class Executor:
             return Affected(await asyncio.to_thread(self._federation.write, entry, bound.frame))
         written = 0
         for piece in bound.frame.iter_slices(_PIECE_ROWS):
-            future = await self._intake.submit_to(layout, piece, size=int(piece.estimated_size()))
-            written += (await future).rows
+            receipt = await (await self._intake.submit_to(layout, piece, size=int(piece.estimated_size()), told=True))
+            session.notices.extend(receipt.notices)
+            written += receipt.rows
         return Affected(written)
 
     async def _delete(self, statement: st.Delete, session: Session) -> Affected:
@@ -354,6 +370,18 @@ class Executor:
             return action()
         except CatalogError as error:
             raise statement.error(error.message, name, code=error.code, hint=error.hint) from error
+
+
+def _require_password(statement: st.AlterUser, session: Session) -> None:
+    """Refuse a new password for oneself to who came with a token: whoever finds one does not get the account.
+
+    Raises:
+        AuthError: E_FORBIDDEN.
+    """
+    own = statement.password is not None and statement.name.lower() == session.user.lower()
+    if own and not session.with_password and not session.forwarded:
+        hint = "send user and password; a token or a session does not do"
+        raise AuthError("changing one's own password takes the password", code="E_FORBIDDEN", hint=hint)
 
 
 def _plain(catalog: Catalog, need: Need) -> Object | None:

@@ -33,11 +33,11 @@ from penstock.link.client import LinkLost, Links, connect_any
 from penstock.link.description import Description, require_log
 from penstock.link.selection import Selection, check, compile_selection
 from penstock.partition import partition_of
+from penstock.reach import Outbound, Reach
 from penstock.sql import statements as st
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column
 from penstock.sql.statements import CreateStream
-from penstock.targets import check_hosts
 from penstock.types import ColumnType
 
 _CONNECT_S = 5.0
@@ -47,12 +47,10 @@ _TIME_NAMES = ("_tp_time", "_rowts", "_c0")
 class Federation:
     """Runs in the DDL thread, except `write`, which blocks and runs in a worker thread."""
 
-    def __init__(
-        self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, allowed: tuple[str, ...], topics: ForeignTopics
-    ) -> None:
-        """*allowed*: hosts that external streams may be on."""
+    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, outbound: Outbound, topics: ForeignTopics) -> None:
+        """*outbound*: where external streams may be."""
         self._definer, self._admin, self._clock, self._data_dir, self._topics = definer, admin, clock, data_dir, topics
-        self._allowed = allowed
+        self._outbound = outbound
         self._links = Links(timeout=_CONNECT_S)
         self._producers = Producers(self._links)
 
@@ -70,15 +68,15 @@ class Federation:
             self._topics.create(statement, database)
             return
         settings = external.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts([a.host for replicas in settings.addresses() for a in replicas], self._allowed)
-        described = self._describe(settings, statement.columns)
+        maker = self._definer.user
+        described = self._describe(settings, self._outbound.reach(maker, link=True), statement.columns)
         first = described[0]
         entry_id = self._definer.new_id()
         home = self._definer.catalog.database(database)
         entry = External(
             entry_id, home.name if home is not None else database, name, settings.type, settings.shards, first.database,
             first.child or first.name, first.columns, first.tags, first.precision, first.key_column, settings.user, settings.secure,
-            settings.ca_file, first.partitions, tuple(d.id for d in described), milliseconds(self._clock), first.numbered,
+            settings.ca_file, first.partitions, tuple(d.id for d in described), milliseconds(self._clock), first.numbered, maker,
         )  # fmt: skip
         changes.create_external(self._definer.catalog, entry)
         external.keep_secret(self._data_dir, entry_id, settings.password)
@@ -88,10 +86,13 @@ class Federation:
             external.forget_secret(self._data_dir, entry_id)
             raise
 
-    def _describe(self, settings: external.Settings, given: Sequence[st.ColumnDef] | None) -> list[Description]:
+    def _describe(self, settings: external.Settings, reach: Reach, given: Sequence[st.ColumnDef] | None) -> list[Description]:
         """The table at each shard, all of one shape. With columns given a deployment that is down is taken at the statement's word."""
         described: list[Description] = []
-        for replicas in settings.addresses():
+        shards = settings.addresses(reach)
+        for address in (a for replicas in shards for a in replicas):
+            reach.addresses(address.host, address.port)
+        for replicas in shards:
             try:
                 with connect_any(replicas, timeout=_CONNECT_S) as link:
                     described.append(link.describe(settings.stream, settings.db))
@@ -144,7 +145,7 @@ class Federation:
 
     def write(self, entry: External, frame: pl.DataFrame) -> int:
         """Append rows over there; rows of one child table (or time) always go to the same shard. Raises PenstockError."""
-        shards = external.addresses(entry, self._data_dir, self._allowed)
+        shards = external.addresses(entry, self._data_dir, self._outbound.reach(entry.maker, link=True))
         by = frame["tbname"] if entry.tags else frame[entry.time_column].cast(pl.String)
         numbers = partition_of(by, len(shards))
         written = 0
@@ -234,7 +235,7 @@ class Federation:
         if earliest:
             return ("earliest",) * len(source.shards)
         found = []
-        for replicas in external.addresses(source, self._data_dir, self._allowed):
+        for replicas in external.addresses(source, self._data_dir, self._outbound.reach(source.maker, link=True)):
             with connect_any(replicas, timeout=_CONNECT_S) as link:
                 channel = link.subscribe(f"SELECT * FROM {_quoted(source.remote_name)}", source.remote_database, start="latest")
                 found.append(str(channel.expect("subscribed", _CONNECT_S * 2).header["token"]))

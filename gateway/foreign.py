@@ -6,7 +6,9 @@ table that bears the stream's name; nothing is written into that table from here
 
 from __future__ import annotations
 
+import dataclasses
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -22,26 +24,33 @@ from penstock.catalog import changes
 from penstock.catalog.model import Table
 from penstock.clock import Clock
 from penstock.errors import BusError, CatalogError
-from penstock.foreign import MESSAGE_ID, Messages, Registry, Topic
+from penstock.foreign import MESSAGE_ID, Brokers, Messages, Registry, Topic
 from penstock.link import external
+from penstock.reach import Outbound, Reach
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND, Column
-from penstock.targets import check_hosts
 from penstock.types import ColumnType
 
 _CONNECT_S = 5.0
+#: how old an answer of the other Kafka may be to who it is
+_CHECK_S = 2.0
 
 
 class ForeignTopics:
     """`create` runs in the DDL thread; `write` blocks and runs in any."""
 
-    def __init__(self, definer: Definer, clock: Clock, data_dir: Path, allowed: tuple[str, ...], timeout: float) -> None:
+    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, outbound: Outbound, timeout: float) -> None:
         """
         Args:
-            allowed: hosts that topics may be at.
+            definer: runs DDL.
+            admin: of the mesh's own Kafka, which no topic may be at.
+            clock: of the mesh.
+            data_dir: of the deployment.
+            outbound: where topics may be.
             timeout: seconds after which a message that is not acknowledged has failed.
         """
-        self._definer, self._clock, self._data_dir, self._allowed, self._timeout = definer, clock, data_dir, allowed, timeout
+        self._definer, self._clock, self._data_dir, self._outbound, self._timeout = definer, clock, data_dir, outbound, timeout
+        self._home = foreign.Home(admin.cluster)
         self._lock = threading.Lock()
         self._writers: dict[int, _Writer] = {}
 
@@ -55,8 +64,9 @@ class ForeignTopics:
             hint = f"CREATE EXTERNAL STREAM {name} (ts TIMESTAMP, …) SETTINGS …"
             raise statement.error("a topic has no columns: name those that are wanted", statement.stream, code="E_BAD_OPTION", hint=hint)
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
-        check_hosts(topic.hosts, self._allowed)
-        option = foreign.at(topic, _begin(topic, password, start)).option()
+        topic = dataclasses.replace(topic, maker=self._definer.user)
+        brokers = self._reached(topic, password)
+        option = foreign.at(topic, _begin(topic, brokers, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
         change = changes.create_foreign(catalog, self._definer.new_id, database, name, columns, key, option)
@@ -90,15 +100,22 @@ class ForeignTopics:
             if writer is None or writer.schema_id != table.schema_id:
                 if writer is not None:
                     writer.close()
-                check_hosts(topic.hosts, self._allowed)
-                writer = self._writers[table.id] = _Writer(table, topic, external.secret(self._data_dir, table.id), self._timeout)
+                password = external.secret(self._data_dir, table.id)
+                reach = self._outbound.reach(topic.maker)
+                writer = self._writers[table.id] = _Writer(table, topic, password, self._reached(topic, password), reach, self._timeout)
         sent = writer.send(frame)
         for future in sent:
             try:
-                future.result(self._timeout + 1)
+                with foreign.quiet(topic):
+                    future.result(self._timeout + 1)
             except TimeoutError:
                 raise BusError("the other Kafka does not confirm messages", topic=topic.topic, retryable=True) from None
         return len(sent)
+
+    def _reached(self, topic: Topic, password: str) -> Brokers:
+        """Raises CatalogError, BusError."""
+        reach = self._outbound.reach(topic.maker)
+        return foreign.reached(topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S)
 
     def close(self) -> None:
         with self._lock:
@@ -110,15 +127,19 @@ class ForeignTopics:
 class _Writer:
     """The producer of one topic."""
 
-    def __init__(self, table: Table, topic: Topic, password: str, timeout: float) -> None:
+    def __init__(self, table: Table, topic: Topic, password: str, brokers: Brokers, reach: Reach, timeout: float) -> None:
         self.schema_id, self._topic, self._lock = table.schema_id, topic, threading.Lock()
-        self._registry = Registry(topic.registry) if topic.registry else None
+        self._brokers, self._checked = brokers, time.monotonic()
+        self._registry = Registry(topic.registry, reach) if topic.registry else None
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
         self._messages = Messages(topic.format, columns, table.precision, self._registry)
-        self._bus = Publisher(topic.brokers, client_id="penstock", timeout=timeout, options=topic.options(password))
+        self._bus = Publisher(brokers.bootstrap, client_id="penstock", timeout=timeout, options=topic.options(password))
 
     def send(self, frame: pl.DataFrame) -> list[Future[Delivery]]:
         with self._lock:
+            if time.monotonic() - self._checked > _CHECK_S:
+                self._brokers.check()
+                self._checked = time.monotonic()
             values = self._messages.encode(frame, f"{self._topic.topic}-value")
         return [self._bus.publish(self._topic.topic, value) for value in values]
 
@@ -128,12 +149,12 @@ class _Writer:
             self._registry.close()
 
 
-def _begin(topic: Topic, password: str, start: str) -> dict[int, int]:
+def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:
     """Where each partition begins to count. Raises CatalogError when there is no such topic, BusError when nobody answers."""
-    admin = Admin(topic.brokers, client_id="penstock", timeout=_CONNECT_S, options=topic.options(password))
-    partitions = admin.topics().get(topic.topic)
-    if partitions is None:
-        raise CatalogError(f"there is no topic {topic.topic} at {topic.brokers}", code="E_NO_TOPIC")
-    if start == "earliest":
-        return {}
-    return {p: offset for (_, p), offset in admin.end_offsets((topic.topic, p) for p in range(partitions)).items()}
+    with foreign.quiet(topic):
+        partitions = brokers.admin.topics().get(topic.topic)
+        if partitions is None:
+            raise CatalogError(f"there is no topic {topic.topic} at {topic.brokers}", code="E_NO_TOPIC")
+        if start == "earliest":
+            return {}
+        return {p: offset for (_, p), offset in brokers.admin.end_offsets((topic.topic, p) for p in range(partitions)).items()}

@@ -99,5 +99,5 @@ def _description(error: PenstockError) -> str:
 
 def json_response(body: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """A compact JSON answer."""
-    data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
     return web.Response(body=data, status=status, headers=headers, content_type="application/json", charset="utf-8")

@@ -35,6 +35,8 @@ class Receipt:
     """Kafka has the rows on all replicas."""
 
     rows: int
+    #: see `gateway.notices`
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Ledger:
         if held["digest"] != digest:
             raise SchemaError("the idempotency key was used for another request", code="E_KEY_REUSED", hint="use a new key for new rows")
         if held["state"] == "acked":
-            return Receipt(held["rows"])
+            return Receipt(held["rows"], tuple(held.get("notices", ())))
         if held["gateway"] != self._gateway and self._redis.exists(names.gateway_heartbeat(held["gateway"])):
             raise CatalogError("another gateway is writing under this idempotency key", code="E_IN_PROGRESS", hint="wait and try again")
         there, partitions = self._scan(key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec), len(held["offsets"])
@@ -119,7 +121,7 @@ class Ledger:
 
     def finish(self, claim: Claim, digest: str, receipt: Receipt) -> None:
         """The rows are in the log. Happens in the background: if it is never written, a retry finds the records themselves."""
-        body = json.dumps({"state": "acked", "digest": digest, "rows": receipt.rows})
+        body = json.dumps({"state": "acked", "digest": digest, "rows": receipt.rows, "notices": receipt.notices})
         self._background.submit(self._quietly, lambda: self._redis.set(names.idempotency(claim.key), body, ex=KEEP_S))
 
     def release(self, claim: Claim) -> None:

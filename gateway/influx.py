@@ -1,24 +1,28 @@
 """InfluxDB's ways to write: POST /influxdb/v1/write, /write (1.x) and /api/v2/write, all with line protocol.
 
 Owns what a point becomes: the measurement is a supertable (made or widened when needed), tags are its tags, and each set of tag
-values is a child table with a name made from them. Fields with other types than the table's columns are refused with their line.
+values is a child table with a name made from them. Lines that do not fit (another type than the table's column, say) are refused by their
+numbers; the others are written.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
-from gateway import http
+from gateway import http, notices
 from gateway.ddl import Definer, Elsewhere
 from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
-from gateway.intake import Intake, database_of
+from gateway.idempotency import Receipt
+from gateway.intake import Intake, database_of, layout_of, refuse_virtual
 from gateway.lines import LineError, Point, Unsigned, parse
-from gateway.rows import TBNAME, RowError
+from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, told
+from gateway.rows import TBNAME, Layout, RowError
 from penstock import names
 from penstock.access import Access
 from penstock.clock import Clock
@@ -42,7 +46,7 @@ class Influx:
         self._intake, self._definer, self._forwarder, self._access, self._clock = intake, definer, forwarder, access, clock
 
     def routes(self, door: Door) -> list[web.RouteDef]:
-        first, second = door.guard(self._write_v1, _error), door.guard(self._write_v2, _error)
+        first, second = door.guard(self._write_v1, _error_v1), door.guard(self._write_v2, _error_v2)
         return [
             web.post("/influxdb/v1/write", first),
             web.post("/write", first),
@@ -68,31 +72,93 @@ class Influx:
             text = data.decode()
         except UnicodeDecodeError as wrong:
             raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-        points = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        points, refused = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
         by_table: dict[str, list[Point]] = {}
-        for point in points:
+        for point in self._named(database, points):
             by_table.setdefault(point.measurement, []).append(point)
         user = user_of(request)
+        ready = {}
         for table, some in by_table.items():
-            await self._ensure(user, database, table, *_needs(some))
-        futures = [await self._submit(database, table, some, precision, len(data)) for table, some in by_table.items()]
-        for future, some in zip(futures, by_table.values(), strict=True):
+            ready[table], bad = await self._prepared(user, database, table, some)
+            refused += bad
+        writes = [
+            (some, await self._submit(database, table, some, precision, len(data))) for table, some in ready.items() if some
+        ]  # fmt: skip
+        written = 0
+        said: list[str] = []
+        for some, (layout, rows, future) in writes:
             try:
-                await future
+                receipt: Receipt = await future
             except RowError as error:
-                if error.row < 0:
-                    raise
-                raise LineError(error.message.partition(": ")[2] or error.message, some[error.row].line) from error
-        return web.Response(status=204)
+                receipt, bad = await self._rest(error, layout, some, rows, len(data))
+                refused += bad
+            written += receipt.rows
+            said += receipt.notices
+        if refused:
+            raise PartialWrite(refused, written, said)
+        return web.Response(status=204, headers=notices.headers(said))
 
-    async def _ensure(self, user: str, database: str, table: str, columns: list[Column], tags: list[Column]) -> None:
-        """Make the table, or give it what these points need and it lacks; who may do neither may still write what fits."""
+    def _named(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
+        """The points under the names that their tables have."""
+        home = self._definer.catalog.database(database)
+        if home is None or not home.dot_to_underscore:
+            return points
+        return [replace(p, measurement=p.measurement.replace(".", "_")) if "." in p.measurement else p for p in points]
+
+    async def _prepared(self, user: str, database: str, table: str, points: Sequence[Point]) -> tuple[list[Point], list[LineError]]:
+        """The points that *table*, made or widened for them, has columns for, and the lines of the others."""
+        self._admit(user, database, table)
+        good, refused = agreeing(points, self._definer.catalog.table(database, table))
+        if not good:
+            return good, refused
+        try:
+            await self._ensure(user, database, table, *_needs(good))
+            return good, refused
+        except PenstockError as error:
+            if not _of_the_line(error):
+                raise
+        kept: list[Point] = []
+        for alike in shapes(good):
+            try:
+                await self._ensure(user, database, table, *_needs(alike))
+                kept += alike
+            except PenstockError as error:
+                if not _of_the_line(error):
+                    raise
+                refused += [LineError(error.message + (f"; {error.hint}" if error.hint else ""), p.line) for p in alike]
+        return sorted(kept, key=lambda p: p.line), refused
+
+    async def _rest(
+        self, error: RowError, layout: Layout, points: Sequence[Point], rows: Sequence[Row], size: int
+    ) -> tuple[Receipt, list[LineError]]:
+        """Write the rows of a refused write that are not to blame; what was written, and the lines of the others."""
+        receipt = Receipt(0)
+        if error.row < 0:
+            return receipt, [LineError(told(error), p.line) for p in points]
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        kept, reasons = await asyncio.to_thread(fitting, layout, rows, now)
+        refused = [LineError(why, points[place].line) for place, why in reasons.items()]
+        if kept:
+            try:
+                receipt = await (await self._intake.submit_to(layout, [rows[place] for place in kept], size=size, told=True))
+            except RowError as again:  # the table changed meanwhile
+                refused += [LineError(told(again), points[place].line) for place in kept]
+        return receipt, refused
+
+    def _admit(self, user: str, database: str, table: str) -> None:
+        """Raise AuthError where *user* may neither write nor make the table, and CatalogError when there is no such database."""
         known = self._definer.catalog.table(database, table)
         if known is None:
             self._access.require_named(user, "CREATE", database, table)
         else:
             self._access.require(user, "WRITE", known)
         database_of(self._definer.catalog, database)
+
+    async def _ensure(self, user: str, database: str, table: str, columns: list[Column], tags: list[Column]) -> None:
+        """Make the table, or give it what these points need and it lacks; who may do neither may still write what fits."""
+        known = self._definer.catalog.table(database, table)
+        if known is not None and known.kind == "virtual":
+            refuse_virtual(layout_of(database_of(self._definer.catalog, database), known))
         if not self._definer.missing(database, table, columns, tags):
             return
         if known is not None:
@@ -103,7 +169,10 @@ class Influx:
         except Elsewhere as elsewhere:
             await self._forwarder.widen(elsewhere.address, user, database, table, time, columns, tags)
 
-    async def _submit(self, database: str, table: str, points: list[Point], precision: str, size: int) -> asyncio.Future[Any]:
+    async def _submit(
+        self, database: str, table: str, points: list[Point], precision: str, size: int
+    ) -> tuple[Layout, list[Row], asyncio.Future[Any]]:
+        """Points on their way as rows of their table."""
         found = self._intake.find(database, table)
         assert found is not None, "ensure() made the table"
         layout = found[0]
@@ -117,7 +186,7 @@ class Influx:
             row[layout.time] = (now if point.time is None else point.time * unit) // tick
             row[TBNAME] = names.line_child(point.measurement, point.tags)
             rows.append(row)
-        return await self._intake.submit_to(layout, rows, size=size)
+        return layout, rows, await self._intake.submit_to(layout, rows, size=size, told=True)
 
 
 class ColumnDefaults:
@@ -148,10 +217,6 @@ def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
                 columns[name] = kind
         for name, text in point.tags:
             tags[name] = max(tags.get(name, 0), len(text.encode()))
-    both = {c.lower() for c in columns} & {t.lower() for t in tags}
-    if both:
-        line = next(p.line for p in points if {f.lower() for f in p.fields} & both or {t.lower() for t, _ in p.tags} & both)
-        raise LineError(f'"{min(both)}" is a tag and a field', line)
     if not tags:
         tags = {"_tag": 0}
     return [Column(n, k) for n, k in columns.items()], [Column(n, ColumnDefaults.text(s)) for n, s in tags.items()]
@@ -169,12 +234,33 @@ def _type(value: Any) -> ColumnType:
     return ColumnDefaults.text(len(value.encode()))
 
 
-def _error(error: PenstockError) -> web.Response:
-    """InfluxDB's form of an error, with ours inside."""
+def _of_the_line(error: PenstockError) -> bool:
+    """Whether it is the fault of names that a line has, and not of who writes, where or when."""
+    return http.status_of(error) in (400, 409)
+
+
+def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
+    """Those of *response* that are not about its body, and notices of what was written."""
+    kept = {k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")}
+    return kept | notices.headers(error.notices) if isinstance(error, PartialWrite) else kept
+
+
+def _error_v1(error: PenstockError) -> web.Response:
+    """InfluxDB 1's form of an error: a text."""
+    response = http.error_response(error)
+    text = error.message + (f" ({error.hint})" if error.hint else "")
+    headers = _headers(error, response)
+    return http.json_response({"error": text}, status=response.status, headers=headers)
+
+
+def _error_v2(error: PenstockError) -> web.Response:
+    """InfluxDB 2's form of an error, with ours inside."""
     response = http.error_response(error)
     words = {400: "invalid", 401: "unauthorized", 404: "not found", 413: "request too large", 429: "too many requests", 503: "unavailable"}
-    body_ = {"code": words.get(response.status, "internal error"), "message": error.message, "error": error.to_dict()}
-    headers = {k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")}
+    body_: dict[str, Any] = {"code": words.get(response.status, "internal error"), "message": error.message, "error": error.to_dict()}
+    if isinstance(error, PartialWrite):
+        body_["line"] = error.lines[0].line
+    headers = _headers(error, response)
     return http.json_response(body_, status=response.status, headers=headers)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,20 +19,26 @@ from sqlglot import exp
 
 from gateway import columns
 from gateway.answers import table_of
-from gateway.children import text
+from gateway.children import child_names, count_held, text
 from gateway.describing import name_of
 from penstock import foreign, names, nodes
 from penstock.access import Access, visible
 from penstock.catalog.model import Child, Database, Principal, StreamEntry, Table, User
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
+from penstock.duck import Bounds, Engine, printed, refused
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.redis_link import ask
 from penstock.sql.plan import Duration
+from penstock.sql.secret import hidden
 from penstock.sql.statements import Show
 
 SCHEMA = "information_schema"
+#: what a query over lists may take; it opens no file
+_BOUNDS = Bounds(memory="256MB", threads=1, seconds=30.0)
+#: what a notifier says of its targets holds for so long
+_TOLD_SECONDS = 15.0
 #: what lanes count, in the order of the columns that show it
 _COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
 
@@ -114,23 +119,26 @@ class Information:
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         """The answer to a query over *tables*, and nothing else."""
-        connection = duckdb.connect(":memory:", config={"threads": 1})
+        text = printed(tree, tables.keys())
+        engine = Engine(_BOUNDS)
         try:
-            connection.execute("SET TimeZone='UTC'")
+            engine.confine()
             for name, table in tables.items():
-                connection.register(name, table)
-            return connection.sql(tree.sql(dialect="duckdb")).to_arrow_table()
+                engine.con.register(name, table)
+            with engine.in_time():
+                return engine.answer(text)
         except duckdb.Error as wrong:
-            raise SqlSemanticError("the query cannot be answered", detail=str(wrong).splitlines()[0][:300]) from None
+            raise SqlSemanticError("the query cannot be answered", detail=refused(wrong).message) from None
         finally:
-            connection.close()
+            engine.close()
 
     def show(self, statement: Show, database: str | None) -> pa.Table:
         """SHOW … [LIKE …]."""
         what = statement.what.upper()
         home = statement.database or database
         if what == "DATABASES":
-            answer = self._databases().select(["name"])
+            listed = [(d.name,) for d in self.catalog.databases()]
+            answer = table_of((("name", columns.TEXT),), [*listed, (SCHEMA,)])
         elif what == "FUNCTIONS":
             answer = self._functions()
         elif what == "STREAMS":
@@ -157,8 +165,8 @@ class Information:
             raise statement.error(f"SHOW {what} is not available", code="E_UNSUPPORTED_STATEMENT")
         if statement.like is None:
             return answer
-        pattern = re.compile(_like(statement.like), re.IGNORECASE | re.DOTALL)
-        return answer.filter(pa.array([bool(pattern.fullmatch(str(v or ""))) for v in answer.column(0).to_pylist()], pa.bool_()))
+        pattern = statement.like
+        return answer.filter(pa.array([likes(pattern, str(v or "")) for v in answer.column(0).to_pylist()], pa.bool_()))
 
     # ---------------------------------------------------------------- lists
 
@@ -166,7 +174,7 @@ class Information:
         catalog = self.catalog
         rows: list[tuple[Any, ...]] = []
         for d in catalog.databases():
-            count = sum(len(self._children(t)) if t.tags else 1 for t in catalog.tables(d.name))
+            count = sum(self._count(t) if t.tags else 1 for t in catalog.tables(d.name))
             rows.append(
                 (
                     d.name,
@@ -232,7 +240,7 @@ class Information:
                     s.name,
                     s.created,
                     s.id,
-                    p.sql,
+                    hidden(p.sql),
                     status,
                     p.source.database,
                     p.source.child or p.source.table,
@@ -245,6 +253,7 @@ class Information:
                     *self._figures(s),
                     p.max_results or None,
                     p.max_state or None,
+                    self._targets(s)[1] if p.notify is not None and p.notify.urls else None,
                 )
             )
         return table_of(columns.STREAMS, rows)
@@ -347,11 +356,15 @@ class Information:
         return table_of(columns.VIEWS, rows)
 
     def _functions(self) -> pa.Table:
+        """All functions; what they are made of for who has ADMIN."""
         catalog = self.catalog
         rows = []
+        shown = self._access.may(self._user, "ADMIN", None)
         for f in catalog.functions():
             users = sum(any(used.id == f.id for used in s.plan.functions) for s in catalog.streams())
-            rows.append((f.name, f.aggregate, ", ".join(map(str, f.parameters)), str(f.returns), "Python", users, f.code))
+            rows.append(
+                (f.name, f.aggregate, ", ".join(map(str, f.parameters)), str(f.returns), "Python", users, f.code if shown else None)
+            )
         return table_of(columns.FUNCTIONS, rows)
 
     def _tasks(self) -> pa.Table:
@@ -454,7 +467,16 @@ class Information:
             return "init", f"history {min(filling)} %"
         wanted = expected_fields(self._all(), stream)
         live = len(wanted & progress.keys())
-        return ("ready", "") if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
+        return ("ready", self._targets(stream)[0]) if live >= len(wanted) else ("init", f"live in {live} of {len(wanted)} partitions")
+
+    def _targets(self, stream: StreamEntry) -> tuple[str, int]:
+        """Which targets of NOTIFY are down and why, and how many events wait for targets."""
+        said = [json.loads(v) for f, v in sorted(self._progress(stream).items()) if f.startswith(names.TARGETS)]
+        now = time.time()
+        said = [s for s in said if now - s["at"] < _TOLD_SECONDS]
+        waiting = sum(s["waiting"] for s in said)
+        down = list(dict.fromkeys(why for s in said for why in s["down"]))
+        return "; ".join([*down, f"{waiting} events wait"] if down else []), waiting
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:
         held = ask(lambda: self._redis.hgetall(names.stream_status(stream.id)))
@@ -462,9 +484,14 @@ class Information:
 
     def _children(self, table: Table) -> dict[str, int]:
         """Child tables from the catalog and from rows: name → id (0 where there is none)."""
-        held = ask(lambda: self._redis.hkeys(names.children(table.id)))
         made: list[Child] = self.catalog.children(table.id)
-        return {**{text(k): 0 for k in held}, **{c.name: c.id for c in made}}
+        return {**dict.fromkeys(child_names(self._redis, table.id), 0), **{c.name: c.id for c in made}}
+
+    def _count(self, table: Table) -> int:
+        """Number of child tables; Redis is asked for names of the catalog's only, some at a time."""
+        made = [c.name for c in self.catalog.children(table.id)]
+        held = ask(lambda: self._redis.hlen(names.children(table.id)))
+        return len(made) + held - (count_held(self._redis, table.id, made) if held else 0)
 
 
 def expected_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:
@@ -483,6 +510,26 @@ def _or(value: Duration | None, otherwise: str) -> str:
     return otherwise if value is None else str(value)
 
 
-def _like(pattern: str) -> str:
-    """SQL's LIKE as a regular expression."""
-    return "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+def likes(pattern: str, text: str) -> bool:
+    """Whether *text* is LIKE *pattern*, in any case of letters: each part between `%` is taken where it first fits."""
+    first, *rest = pattern.lower().split("%")
+    text = text.lower()
+    if not rest:
+        return len(first) == len(text) and _fits(first, text, 0)
+    *middle, last = rest
+    at = len(first)
+    if len(text) < at + len(last) or not _fits(first, text, 0) or not _fits(last, text, len(text) - len(last)):
+        return False
+    end = len(text) - len(last)
+    for part in filter(None, middle):
+        while at + len(part) <= end and not _fits(part, text, at):
+            at += 1
+        at += len(part)
+        if at > end:
+            return False
+    return True
+
+
+def _fits(part: str, text: str, at: int) -> bool:
+    """Whether *text* has *part* at a position; `_` is any character."""
+    return all(p in ("_", c) for p, c in zip(part, text[at : at + len(part)], strict=True))

@@ -5,18 +5,22 @@ Owns the media types. Answers when Kafka has the rows on all replicas; an `Idemp
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
 from aiohttp import web
 
-from gateway import http, times
+from gateway import http, notices, times
 from gateway.door import Door, body, user_of
 from gateway.intake import Intake
 from gateway.rest import ARROW
+from penstock import arrow_reader
+from penstock.arrow_reader import Limits
 from penstock.errors import SchemaError
 
 Rows = list[Mapping[str, Any]]
@@ -28,14 +32,22 @@ def _no_constant(text: str) -> NoReturn:
 
 #: NaN and Infinity are not JSON, though Python's reader takes them
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_SURROGATE = re.compile(r"\\u[dD]")
 
 
 def parse_json(data: bytes | str) -> Any:
     """JSON, strictly. Raises SchemaError."""
     try:
-        return _DECODER.decode(data if isinstance(data, str) else data.decode())
+        text = data if isinstance(data, str) else data.decode()
+        value = _DECODER.decode(text)
+        if _SURROGATE.search(text):
+            # half of a pair is no character; only escapes can spell one
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise SchemaError("the body is not JSON", code="E_BODY", detail="half of a surrogate pair") from None
     except (ValueError, RecursionError) as wrong:
-        raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)) from None
+        raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)[:200]) from None
+    return value
 
 
 def from_json(data: bytes | str) -> Rows:
@@ -57,22 +69,26 @@ def from_ndjson(data: bytes) -> Rows:
     return list(rows)
 
 
-def from_arrow(data: bytes) -> pa.Table:
-    """An Arrow IPC stream."""
-    try:
-        return pa.ipc.open_stream(data).read_all()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as wrong:
-        raise SchemaError("the body is not an Arrow IPC stream", code="E_BODY", detail=str(wrong)[:200]) from None
+async def from_arrow(data: bytes, limits: Limits = arrow_reader.DEFAULT) -> pa.Table:
+    """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises SchemaError."""
+    if len(data) <= arrow_reader.INLINE_BYTES:
+        return arrow_reader.read(data, limits)
+    return await asyncio.to_thread(arrow_reader.read, data, limits)
 
 
-def parse_body(content_type: str, data: bytes) -> Rows | pa.Table:
+def weight(rows: Rows | pa.Table, size: int) -> int:
+    """Bytes that rows take while they wait, sent as *size* bytes: Arrow's may have been compressed."""
+    return max(size, rows.nbytes) if isinstance(rows, pa.Table) else size
+
+
+async def parse_body(content_type: str, data: bytes, limits: Limits = arrow_reader.DEFAULT) -> Rows | pa.Table:
     """Rows of a body by its media type. Raises SchemaError."""
     if content_type in ("application/json", "text/json"):
         return from_json(data)
     if content_type in ("application/x-ndjson", "application/ndjson", "application/jsonl"):
         return from_ndjson(data)
     if content_type == ARROW:
-        return from_arrow(data)
+        return await from_arrow(data, limits)
     raise SchemaError(
         f"rows cannot be read from {content_type}", code="E_MEDIA_TYPE", hint=f"send application/json, application/x-ndjson or {ARROW}"
     )
@@ -81,20 +97,24 @@ def parse_body(content_type: str, data: bytes) -> Rows | pa.Table:
 class Ingest:
     """The handler of row requests."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, max_body: int) -> None:
         self._intake = intake
+        self._limits = arrow_reader.for_body(max_body)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.post("/v1/tables/{db}/{table}/rows", door.guard(self._rows))]
 
     async def _rows(self, request: web.Request) -> web.Response:
         data = await body(request)
-        rows = parse_body(request.content_type, data)
         key = request.headers.get("Idempotency-Key")
         digest = hashlib.sha256(request.path.encode() + b"\0" + data).hexdigest() if key else ""
         tz = times.zone(request.query.get("tz", "UTC"))
         names = request.match_info
-        receipt = await self._intake.write(
-            names["db"], names["table"], rows, user=user_of(request), size=len(data), key=key, digest=digest, tz=tz
-        )
-        return http.json_response({"rows": receipt.rows})
+        # who may not write is told so before anything is made of the body
+        layout, child = await self._intake.locate_for(user_of(request), "WRITE", names["db"], names["table"])
+        rows = await parse_body(request.content_type, data, self._limits)
+        size = weight(rows, len(data))
+        written = await self._intake.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz, told=True)
+        receipt = await written
+        told = {"notices": receipt.notices} if receipt.notices else {}
+        return http.json_response({"rows": receipt.rows, **told}, headers=notices.headers(receipt.notices))

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from gateway import literals, rows
+from gateway import literals, notices, rows
 from gateway.rows import TBNAME, Layout, RowError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Insert, InsertPart, InsertSelect, Value
@@ -26,6 +26,8 @@ class Bound:
 
     layout: Layout
     frame: pl.DataFrame
+    #: see `gateway.notices`
+    notices: tuple[str, ...] = ()
 
 
 def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None, tz: tzinfo, now: int) -> Bound:
@@ -37,7 +39,8 @@ def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None,
         if len(row) != width:
             raise statement.error(f"row {i} has {len(row)} values for {width} columns", part.row_offsets[i], code="E_ROW")
     given: dict[str, Sequence[Any]] = {}
-    for column, values in zip(columns, zip(*part.rows, strict=True), strict=True):
+    given_as = list(zip(columns, zip(*part.rows, strict=True), strict=True))
+    for column, values in given_as:
         given[column.name] = _values(statement, part, column, values, layout.precision, tz, at)
     if part.stable is not None:
         for tag, value in _tags(statement, part, layout, tz, at):
@@ -48,7 +51,21 @@ def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None,
     except RowError as error:
         offset = part.row_offsets[error.row] if error.row >= 0 else part.table.offset
         raise statement.error(error.message, offset, code="E_ROW", hint=error.hint) from error
-    return Bound(layout, frame)
+    times = next((values for column, values in given_as if column.name == layout.time), ())
+    return Bound(layout, frame, tuple(notices.of_numbers(times, layout.precision)))
+
+
+def together(bound: Sequence[Bound]) -> list[Bound]:
+    """Parts of a statement as one write a table, so that no row is late for another of its own statement."""
+    found: dict[tuple[int, int], list[Bound]] = {}
+    for part in bound:
+        found.setdefault((part.layout.table_id, part.layout.schema_id), []).append(part)
+    return [parts[0] if len(parts) == 1 else _joined(parts) for parts in found.values()]
+
+
+def _joined(parts: Sequence[Bound]) -> Bound:
+    told = tuple(dict.fromkeys(notice for part in parts for notice in part.notices))
+    return Bound(parts[0].layout, pl.concat([p.frame for p in parts]), told)
 
 
 def bind_selected(statement: InsertSelect, selected: pa.Table, layout: Layout, child: str | None, now: int) -> Bound:

@@ -41,7 +41,7 @@ def layout_of(database: Database, table: Table) -> Layout:
     return Layout(
         table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, columns, table.tags,
         table.precision, database.max_ahead.ticks(table.precision), not table.tags, None if numbered else table.key_column,
-        table.kind == "virtual", replicated, table.foreign,
+        table.kind == "virtual", replicated, table.foreign, table.stored_names,
     )  # fmt: skip
 
 
@@ -103,14 +103,20 @@ class Intake:
         return await self.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz)
 
     async def submit_to(
-        self, layout: Layout, rows: Body, *, size: int, child: str | None = None, key: str | None = None, digest: str = "", tz: tzinfo = UTC
-    ) -> asyncio.Future[Receipt]:
-        """The same for a table that was found before."""
+        self, layout: Layout, rows: Body, *, size: int, child: str | None = None, key: str | None = None, digest: str = "",
+        tz: tzinfo = UTC, told: bool = False, notices: tuple[str, ...] = (),
+    ) -> asyncio.Future[Receipt]:  # fmt: skip
+        """The same for a table that was found before.
+
+        Args:
+            told: the client hears of notices.
+            notices: that are known already.
+        """
         refuse_virtual(layout)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         trace = traces.current()
-        write = Write(layout, rows, count, size, loop.create_future(), child, tz, trace=trace)
+        write = Write(layout, rows, count, size, loop.create_future(), child, tz, trace=trace, told=told, notices=notices)
         if trace is not None:
             write.done.add_done_callback(partial(_tell, layout, trace))
         if layout.replicated:
@@ -165,7 +171,7 @@ class Intake:
         if table is None:
             self._access.require_named(user, right, database, name)
         else:
-            self._access.require(user, right, table)
+            self._access.require(user, right, table, f"{database}.{name}")
         return found
 
     async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:

@@ -18,6 +18,7 @@ from gateway.children import text
 from gateway.door import Door, user_of
 from gateway.intake import Intake
 from penstock import names
+from penstock.catalog.stored import present
 from penstock.errors import SchemaError
 from penstock.redis_link import ask
 
@@ -38,7 +39,7 @@ class Latest:
         wanted = [child] if child is not None else request.query.getall("tbname", [layout.table] if layout.plain else [])
         key = names.last_row(layout.database, layout.table)
         found = await asyncio.to_thread(ask, lambda: self._found(key, wanted))
-        rows = [{"tbname": name, **json.loads(row)} for name, row in found.items() if row is not None]
+        rows = [{"tbname": name, **present(layout.stored, json.loads(row))} for name, row in found.items() if row is not None]
         return http.json_response({"precision": layout.precision, "rows": rows})
 
     def _found(self, key: str, wanted: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ become is `gateway/influx.py`'s business.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from penstock.errors import SchemaError
 
 _MEASUREMENT_END = re.compile(r"(?<!\\)[ ,]")
 _ESCAPE = re.compile(r"\\([,= \\\"])")
+_PAIR = re.compile(r"\\.")
+_STRING_ESCAPE = re.compile(r'\\(["\\])')
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _TRUE = frozenset(("t", "T", "true", "True", "TRUE"))
 _FALSE = frozenset(("f", "F", "false", "False", "FALSE"))
@@ -21,6 +24,7 @@ _FALSE = frozenset(("f", "F", "false", "False", "FALSE"))
 _KEY = re.compile(r"((?:\\.|[^\\,= ])+)=")
 _TAG_VALUE = re.compile(r"(?:\\.|[^\\,= ])+")
 _STRING = re.compile(r'"((?:\\.|[^"\\])*)"', re.DOTALL)
+_TIME = re.compile(r"-?[0-9]{1,19}")
 _PLAIN = re.compile(r"[^, \"]+")
 _INT64 = range(-(2**63), 2**63)
 _UINT64 = range(2**64)
@@ -55,36 +59,45 @@ class Point:
     line: int
 
 
-def parse(text: str) -> list[Point]:
-    """All points of a body. Raises LineError at the first bad line."""
+def parse(text: str) -> tuple[list[Point], list[LineError]]:
+    """The points of a body, and its bad lines. A bad line costs only itself."""
     points = []
+    refused = []
     number = 0
     for record in _records(text):
         start = number + 1
         number += record.count("\n") + 1
         stripped = record.strip()
         if stripped and not stripped.startswith("#"):
-            points.append(_point(stripped, start))
-    return points
+            try:
+                points.append(_point(stripped, start))
+            except LineError as bad:
+                refused.append(bad)
+    return points, refused
 
 
 def _records(text: str) -> list[str]:
-    """Lines; a newline inside a quoted value does not end one."""
+    """Lines; a newline inside a quoted value does not end one. A value without an end does not take the lines behind it along."""
     lines = text.split("\n")
     if '"' not in text:
         return lines
     joined: list[str] = []
-    held = ""
+    held: list[str] = []
+    quotes = 0
     for line in lines:
-        held = f"{held}\n{line}" if held else line
-        if _unescaped_quotes(held) % 2 == 0 or held.lstrip().startswith("#"):
-            joined.append(held)
-            held = ""
-    return joined + ([held] if held else [])
+        held.append(line)
+        quotes += _unescaped_quotes(line)
+        if quotes % 2 == 0 or held[0].lstrip().startswith("#"):
+            joined.append("\n".join(held))
+            held = []
+            quotes = 0
+    # the first of these has the quote without an end: every line behind it is whole, or it would have ended there
+    return joined + held
 
 
 def _unescaped_quotes(text: str) -> int:
-    return text.count('"') - text.count('\\"')
+    # an escaped backslash in front of a quote does not escape it
+    return (_PAIR.sub("", text) if "\\" in text else text).count('"')
 
 
 def _plain(text: str) -> str:
@@ -121,7 +134,7 @@ def _point(line: str, number: int) -> Point:
             break
         at += 1
     rest = line[at:].strip()
-    if rest and not re.fullmatch(r"-?\d+", rest):
+    if rest and not _TIME.fullmatch(rest):
         raise LineError(f"{rest[:32]!r} is not a timestamp", number)
     return Point(_plain(line[: end.start()]), tuple(sorted(tags.items())), fields, int(rest) if rest else None, number)
 
@@ -138,7 +151,7 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
         quoted = _STRING.match(line, at + prefixed)
         if not quoted:
             raise LineError(f'the text of field "{name}" has no end', number)
-        return quoted[1].replace('\\"', '"').replace("\\\\", "\\"), quoted.end()
+        return _STRING_ESCAPE.sub(r"\1", quoted[1]), quoted.end()
     match = _PLAIN.match(line, at)
     if not match:
         raise LineError(f'field "{name}" has no value', number)
@@ -156,7 +169,8 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
             value = Unsigned(int(text[:-1]))
             value = value if value.value in _UINT64 else None
         elif _NUMBER.fullmatch(text):
-            value = float(text)
+            number_ = float(text)
+            value = number_ if math.isfinite(number_) else None
     except ValueError:
         value = None
     if value is None:

@@ -9,6 +9,7 @@ unknown: an idempotency key makes the retry safe.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from gateway import rows
+from gateway import notices, rows
 from gateway.children import Children
 from gateway.coalescer import Coalescer, Write
 from gateway.idempotency import Ledger, Receipt
 from gateway.rows import Layout
-from penstock import log, traces
+from penstock import log, traces, vital
 from penstock.bus import Delivery
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.codec import TableCodec
-from penstock.errors import BusError, CatalogError, PenstockError
+from penstock.errors import BusError, CatalogError, PenstockError, SchemaError
 from penstock.gate import Gate
 from penstock.sql.plan import TICKS_PER_SECOND
 
@@ -60,6 +61,7 @@ class Publisher:
         self._box = Coalescer(max_bytes, max_writes)
         self._wake = threading.Condition()
         self._closing = False
+        self._busy_since: float | None = None
         self._codecs: dict[tuple[int, int], TableCodec] = {}
         #: why Kafka cannot be reached; None: it can, as far as is known
         self.down: str | None = None
@@ -90,6 +92,15 @@ class Publisher:
         """(writes, bytes) waiting or under way."""
         return self._box.pending
 
+    def ended(self) -> float:
+        """Return infinity when the thread is gone, without which nothing is written; else 0."""
+        return 0.0 if self._thread.is_alive() or self._closing else float("inf")
+
+    def busy(self) -> float:
+        """Return the seconds that the thread has worked on the group of writes it has now."""
+        since = self._busy_since
+        return self._clock.monotonic() - since if since is not None else 0.0
+
     def look_again(self) -> None:
         """The catalog has changed: what is held may go now."""
         with self._wake:
@@ -105,6 +116,7 @@ class Publisher:
 
     # ---------------------------------------------------------------- the thread
 
+    @vital.run
     def _run(self) -> None:
         while True:
             with self._wake:
@@ -115,16 +127,26 @@ class Publisher:
                 groups = [*self._held, *self._box.take(self._clock.monotonic())]
                 self._held, self._look = [], False
             for group in groups:
-                try:
-                    self._publish(group)
-                except PenstockError as error:
-                    self._finish([(w, error) for w in group])
-                except Exception as bug:
-                    _log.exception("a flush failed", rows=sum(w.rows for w in group))
-                    internal = BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
-                    self._finish([(w, internal) for w in group])
+                self._busy_since = self._clock.monotonic()
+                self._attempt(group)
+            self._busy_since = None
         stopped = BusError("the gateway stops while partitions change", code="E_MOVING", hint="send it again", retryable=True)
         self._finish([(w, stopped) for group in self._held for w in group])
+
+    def _attempt(self, group: list[Write]) -> None:
+        """Publish a group; where a fault is nobody's, its writes go one by one, and only the one to blame is refused."""
+        try:
+            self._publish(group)
+        except PenstockError as error:
+            self._finish([(w, error) for w in group])
+        except vital.FAULTS as bug:
+            _log.exception("a flush failed", rows=sum(w.rows for w in group))
+            if len(group) > 1:
+                for write in group:
+                    self._attempt([write])
+                return
+            internal = BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
+            self._finish([(w, internal) for w in group])
 
     def _publish(self, group: list[Write]) -> None:
         catalog = self._catalog()
@@ -142,14 +164,22 @@ class Publisher:
     def _publish_to(self, layout: Layout, group: list[Write], catalog: Catalog) -> None:
         now = self._clock.now()
         frame, writes, counts, refused = self._prepare(group, now, catalog)
-        if refused:
-            for write, _ in refused:
-                if write.claim is not None:
-                    self._ledger.release(write.claim)
-            self._finish(refused)
-        if not writes:
+        # nothing is told before all is encoded: a group that fails until then is tried again write by write
+        records = self._encoded(layout, frame, writes, counts, catalog) if writes else []
+        notes = notices.of_writes(layout, frame, writes, counts) if writes else []
+        for write, _ in refused:
+            if write.claim is not None:
+                self._ledger.release(write.claim)
+        self._finish(refused)
+        if writes:
+            self._send(layout.topic, records, writes, [Receipt(n, told) for n, told in zip(counts, notes, strict=True)])
+        else:
             self._gate.leave(layout.topic)
-            return
+
+    def _encoded(
+        self, layout: Layout, frame: pl.DataFrame, writes: list[Write], counts: list[int], catalog: Catalog
+    ) -> Sequence[tuple[int, bytes]]:
+        """The records of good writes, with their partitions."""
         codec = self._codec(layout, catalog)
         claim = writes[0].claim
         mark = claim.trace if claim else ""
@@ -164,7 +194,7 @@ class Publisher:
             # the first try was cut for the partitions that there were then
             left = codec.decode([value for _, value in records]).rows.drop("_record", "_write")
             records = codec.encode_partitioned(left, layout.partitions, trace=trace, max_bytes=room)
-        self._send(layout.topic, records, writes, counts)
+        return records
 
     def _prepare(
         self, group: list[Write], now: int, catalog: Catalog
@@ -179,6 +209,9 @@ class Publisher:
         except PenstockError as error:
             if len(group) == 1:
                 return _NOTHING, [], [], [(group[0], error)]
+        except vital.FAULTS:
+            if len(group) == 1:
+                raise
         frames: list[pl.DataFrame] = []
         good: list[Write] = []
         bad: list[tuple[Write, Outcome]] = []
@@ -188,6 +221,9 @@ class Publisher:
                 good.append(write)
             except PenstockError as error:
                 bad.append((write, error))
+            except vital.FAULTS as bug:
+                _log.exception("a write failed", rows=write.rows)
+                bad.append((write, BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)))
         return (pl.concat(frames) if frames else _NOTHING), good, [f.height for f in frames], bad
 
     def _frame(self, group: list[Write], now: int, catalog: Catalog) -> tuple[pl.DataFrame, list[int]]:
@@ -215,8 +251,8 @@ class Publisher:
             codec = self._codecs[layout.table_id, layout.schema_id] = TableCodec(table, layout.schema_id)
         return codec
 
-    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], writes: list[Write], counts: list[int]) -> None:
-        receipts: list[tuple[Write, Outcome]] = [(w, Receipt(n)) for w, n in zip(writes, counts, strict=True)]
+    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], writes: list[Write], answers: list[Receipt]) -> None:
+        receipts: list[tuple[Write, Outcome]] = list(zip(writes, answers, strict=True))
         if not records:
             self._gate.leave(topic)
             self._settle(receipts)
@@ -250,7 +286,8 @@ class Publisher:
         with self._wake:
             for write, _ in outcomes:
                 self._box.finished(write)
-        self._loop.call_soon_threadsafe(_resolve, outcomes)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(_resolve, outcomes)
 
 
 def _ignored(_: float) -> None:
@@ -308,9 +345,15 @@ def frame_of(layout: Layout, write: Write) -> pl.DataFrame:
     body = write.body
     if isinstance(body, pl.DataFrame):
         return body
-    if isinstance(body, pa.Table):
-        return rows.from_arrow(layout, body, child=write.child)
-    return rows.from_objects(layout, list(body), child=write.child, tz=write.tz)
+    try:
+        if isinstance(body, pa.Table):
+            return rows.from_arrow(layout, body, child=write.child)
+        return rows.from_objects(layout, list(body), child=write.child, tz=write.tz)
+    except PenstockError:
+        raise
+    except vital.FAULTS as wrong:
+        _log.exception("rows could not be read", table=f"{layout.database}.{layout.table}")
+        raise SchemaError("the rows cannot be read", code="E_BODY", detail=type(wrong).__name__) from None
 
 
 def _body_rows(body: object) -> list[Mapping[str, object]]:

@@ -17,6 +17,7 @@ from penstock.sql import parse_one
 from penstock.sql import render as sql_text
 from penstock.sql.plan import Duration, Interval, Precision, StreamPlan
 from penstock.sql.planner import PlannedStream
+from penstock.sql.planning.target import matched_tags
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.statements import AlterStream, CreateStream
 from penstock.udf import UserFunction
@@ -52,6 +53,16 @@ def _same(plan: StreamPlan) -> StreamPlan:
         fill_history_async=False, max_results=0, max_state=0, source=replace(plan.source, members=()),
         target=replace(plan.target, table_id=0, beside=False),
     )  # fmt: skip
+
+
+def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) -> PlannedStream:
+    """*planned* with the automatic tags that the result of the stream it replaces, *known*, has already."""
+    made, target = planned.new_target, planned.plan.target
+    automatic = "group_id" in old.plan.target.tag_of and "group_id" in target.tag_of
+    if known is None or made is None or known.result_of != old.id or not automatic:
+        return planned
+    kept = replace(target, tags=known.tags, tag_of=matched_tags(known.tags, target.tags, target.tag_of))
+    return replace(planned, plan=replace(planned.plan, target=kept), new_target=replace(made, tags=known.tags))
 
 
 def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from gateway import answers, http, times
-from gateway.door import Door, body, user_of
+from gateway import answers, http, notices, times
+from gateway.door import Door, body, user_of, with_password
 from gateway.execute import Executor, Session
 from penstock.clock import Clock
 from penstock.errors import PenstockError, SchemaError
@@ -60,13 +61,14 @@ class Rest:
         session = _session(request, request.match_info.get("db"), tz)
         answer = await self._executor.run(text, session)
         timing = self._clock.now() - started if query.get("timing") == "true" else None
-        data = await _render(answer, tz, with_meta in ("true", "1", "t"), timing)
-        return web.Response(body=data, content_type="application/json", charset="utf-8")
+        data = await _render(answer, session.notices, tz, with_meta in ("true", "1", "t"), timing)
+        told = notices.headers(session.notices)
+        return web.Response(body=data, content_type="application/json", charset="utf-8", headers=told)
 
     async def _log_in(self, request: web.Request) -> web.Response:
         where = request.remote or ""
         try:
-            user = await asyncio.to_thread(self._login.login, request.match_info["user"], request.match_info["password"], where=where)
+            user = await self._login.log_in(request.match_info["user"], request.match_info["password"], where=where)
             token = self._login.token(user, where=where)
         except PenstockError as error:
             return http.tdengine_error(error)
@@ -90,20 +92,24 @@ class Rest:
         database = wanted.get("database") or request.query.get("db")
         session = _session(request, database, tz)
         answer = await self._executor.run(wanted["sql"], session)
+        told = notices.headers(session.notices)
         if ARROW in request.headers.get("Accept", ""):
-            return web.Response(body=await asyncio.to_thread(answers.to_arrow, answer), content_type=ARROW)
-        return web.Response(body=await _render(answer, tz, False, None), content_type="application/json", charset="utf-8")
+            return web.Response(body=await asyncio.to_thread(answers.to_arrow, answer), content_type=ARROW, headers=told)
+        data = await _render(answer, session.notices, tz, False, None)
+        return web.Response(body=data, content_type="application/json", charset="utf-8", headers=told)
 
 
 def _session(request: web.Request, database: str | None, tz: str) -> Session:
     key = request.headers.get("Idempotency-Key")
-    return Session(database, tz, user=user_of(request), key=key, remote=request.remote or "")
+    remote = request.remote or ""
+    return Session(database, tz, user=user_of(request), key=key, remote=remote, with_password=with_password(request))
 
 
-async def _render(answer: answers.Answer, tz: str, objects: bool, timing: int | None) -> bytes:
+async def _render(answer: answers.Answer, told: Sequence[str], tz: str, objects: bool, timing: int | None) -> bytes:
+    made = partial(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing, notices=told)
     if isinstance(answer, answers.Affected) or answer.num_rows * answer.num_columns < _SMALL:
-        return answers.to_tdengine(answer, tz=tz, objects=objects, timing=timing)
-    return await asyncio.to_thread(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing)
+        return made()
+    return await asyncio.to_thread(made)
 
 
 def _bad_parameter(words: str) -> web.Response:

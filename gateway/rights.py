@@ -6,6 +6,7 @@ may; `tests/unit/gateway/test_rights.py` names such kinds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal
@@ -13,6 +14,7 @@ from typing import Literal
 from sqlglot import exp
 
 from penstock.catalog.model import Right
+from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.sql import statements as st
 
@@ -36,6 +38,8 @@ class Asked:
     user: str
     database: str | None
     catalog: Catalog
+    #: tells whether the user may know that something exists
+    sees: Callable[[Object], bool]
 
 
 ADMIN = (Need("ADMIN"),)
@@ -206,22 +210,28 @@ def _(s: st.CreateFunction, asked: Asked) -> Needs:
 def _(s: st.CreateStream, asked: Asked) -> Needs:
     """The stream itself runs with the mesh's own rights: what its maker may read and write is asked here, once."""
     home = s.stream.database or asked.database or ""
-    found = [Need("CREATE", "database", home), *_read(s.query, asked), _into(s.target, asked)]
+    found = [Need("CREATE", "database", home), *_read(s.query, asked), *_into(s.target, asked)]
     if s.or_replace and asked.catalog.stream(home, s.stream.name) is not None:
         found.append(Need("DROP", "stream", home, s.stream.name))
     return tuple(dict.fromkeys(found))
 
 
-def _into(target: st.Name, asked: Asked) -> Need:
-    """WRITE where the result goes, or CREATE where that is still to be made."""
+def _into(target: st.Name, asked: Asked) -> Needs:
+    """WRITE where the result goes, or CREATE where that is still to be made.
+
+    CREATE comes first for a target that the user may not know of: who lacks it gets the answer for what does not exist.
+    """
     home = target.database or asked.database or ""
-    known = asked.catalog.table(home, target.name) is not None or asked.catalog.external(home, target.name) is not None
-    return Need("WRITE", "table", home, target.name) if known else Need("CREATE", "database", home)
+    create, write = Need("CREATE", "database", home), Need("WRITE", "table", home, target.name)
+    known = asked.catalog.table(home, target.name) or asked.catalog.external(home, target.name)
+    if known is None:
+        return (create,)
+    return (write,) if asked.sees(known) else (create, write)
 
 
 @needs.register
 def _(s: st.CreateView, asked: Asked) -> Needs:
-    return tuple(dict.fromkeys((_home("CREATE", s.view, asked), *_read(s.query, asked), _into(s.target or s.view, asked))))
+    return tuple(dict.fromkeys((_home("CREATE", s.view, asked), *_read(s.query, asked), *_into(s.target or s.view, asked))))
 
 
 @needs.register
@@ -232,7 +242,7 @@ def _(s: st.SteerView, asked: Asked) -> Needs:
 @needs.register
 def _(s: st.CreateExternalStream, asked: Asked) -> Needs:
     """Files of this machine are for those who may do everything: the other side of a stream is sent what is in them."""
-    if any(key in ("password_file", "ca_file") for key, _ in s.settings):
+    if any(key in ("password_file", "ca_file", "ssl_ca_cert_file") for key, _ in s.settings):
         return ADMIN
     return (_home("CREATE", s.stream, asked),)
 

@@ -7,6 +7,8 @@ Refuses to guess types: text is never read as a number.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import difflib
 import itertools
 import json
@@ -15,21 +17,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from gateway import times
-from penstock import names
+from penstock import names, python_values
+from penstock.catalog.stored import StoredNames
 from penstock.errors import SchemaError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
-from penstock.types import ColumnType
+from penstock.types import ColumnType, to_ticks
 from penstock.windows.kernel import MERGE, UPSERT
 
 MAX_ROW_BYTES = 64 * 1024
 TBNAME, OP = "tbname", "_op"
+#: what values that do not fit a column's type make of it
+_UNFIT = (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError)
 
 
 class RowError(SchemaError):
@@ -69,6 +74,8 @@ class Layout:
     replicated: bool = False
     #: a topic of another Kafka: its messages become rows
     foreign: bool = False
+    #: names of columns and tags in what Redis holds of rows
+    stored: StoredNames = dataclasses.field(default_factory=dict, hash=False)
 
     @property
     def time(self) -> str:
@@ -96,6 +103,8 @@ def from_objects(layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: st
             raise RowError("is not an object", row=i)
     if not rows:
         raise RowError("there are no rows")
+    if not any(rows):
+        raise RowError("is empty", row=0, hint="a row is an object with a value for each column")
     first = rows[0].keys()
     same = all(row.keys() == first for row in rows)
     keys = list(first) if same else list(dict.fromkeys(itertools.chain.from_iterable(rows)))
@@ -121,7 +130,7 @@ def from_columns(
     for key, values in given.items():
         target = _target(layout, key, ready)
         if target is None:
-            ready[TBNAME] = _column(TBNAME, values, pl.String(), lambda v: _text(v))
+            ready[TBNAME] = _column(TBNAME, values, pl.String(), python_values.text)
             continue
         ready[target.name] = _typed(layout, target, values, tz)
     return _finish(layout, ready, height, child, partial)
@@ -162,12 +171,13 @@ def _target(layout: Layout, key: str, ready: Mapping[str, Any]) -> Column | None
 def _typed(layout: Layout, target: Column, values: Sequence[Any], tz: tzinfo) -> pl.Series:
     kind = target.type
     if kind.kind == "TIMESTAMP":
-        try:
-            return pl.Series(target.name, values, dtype=pl.Int64, strict=True)
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
-            return _each(target, values, pl.Int64(), lambda v: times.one(v, layout.precision, tz))
+        plain = bool not in set(map(type, values))  # polars takes true for 1
+        with contextlib.suppress(*_UNFIT):
+            if plain:
+                return pl.Series(target.name, values, dtype=pl.Int64, strict=True)
+        return _each(target, values, pl.Int64(), lambda v: times.one(v, layout.precision, tz))
     if kind.kind == "DECIMAL":
-        return _each(target, values, kind.polars(), lambda v: _decimal(v, kind))
+        return _each(target, values, kind.polars(), lambda v: python_values.decimal(v, kind.precision, kind.scale))
     if kind.kind == "VARBINARY":
         return _each(target, values, kind.polars(), _binary)
     if kind.kind == "JSON":
@@ -178,7 +188,7 @@ def _typed(layout: Layout, target: Column, values: Sequence[Any], tz: tzinfo) ->
 def _column(name: str, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any], kind: str = "text") -> pl.Series:
     try:
         return pl.Series(name, values, dtype=dtype, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except _UNFIT:
         return _each(Column(name, ColumnType(kind)), values, dtype, convert)
 
 
@@ -189,7 +199,7 @@ def _each(target: Column, values: Sequence[Any], dtype: pl.DataType, convert: Ca
         try:
             made.append(None if value is None else convert(value))
             pl.Series(values=made[-1:], dtype=dtype, strict=True)
-        except (ValueError, TypeError, OverflowError, InvalidOperation, pl.exceptions.PolarsError) as wrong:
+        except (*_UNFIT, InvalidOperation, RecursionError) as wrong:
             raise RowError(f"{_short(value)} is not {target.type.kind}", row=i, column=target.name) from wrong
     return pl.Series(target.name, made, dtype=dtype, strict=True)
 
@@ -202,26 +212,11 @@ def _scalar(value: Any, kind: ColumnType) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    return value
-
-
-def _decimal(value: Any, kind: ColumnType) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
-        raise ValueError(value)
-    number = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
-    if number.adjusted() >= kind.precision - kind.scale:
-        raise ValueError(value)
-    return number
-
-
 def _binary(value: Any) -> bytes:
-    r"""Text is taken as UTF-8, or as hexadecimal digits behind `\x`, as in SQL."""
-    if isinstance(value, bytes):
-        return value
-    return bytes.fromhex(_text(value)[2:]) if _text(value)[:2] in ("\\x", "\\X") else value.encode()
+    """Bytes as JSON has them: {"$bytes": "00ff"} is what clients send."""
+    if isinstance(value, dict) and len(value) == 1 and python_values.BYTES in value:
+        return bytes.fromhex(python_values.text(value[python_values.BYTES]))
+    return python_values.binary(value)
 
 
 def _cast(series: pl.Series, dtype: pl.DataType, name: str, kind: str) -> pl.Series:
@@ -230,7 +225,7 @@ def _cast(series: pl.Series, dtype: pl.DataType, name: str, kind: str) -> pl.Ser
     if series.dtype == dtype or series.dtype == pl.Null:
         return series.cast(dtype).alias(name)
     number, whole = series.dtype.is_numeric() or series.dtype == pl.Boolean, dtype.is_integer()
-    if (number and dtype.is_numeric()) or (series.dtype == pl.Binary and dtype == pl.String) or (series.dtype == pl.String == dtype):
+    if number and dtype.is_numeric():
         cast = series.cast(dtype, strict=False)
         bad = cast.is_null() & series.is_not_null()
         if whole and series.dtype.is_float():
@@ -245,10 +240,10 @@ def _cast(series: pl.Series, dtype: pl.DataType, name: str, kind: str) -> pl.Ser
 
 
 def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
-    if isinstance(series.dtype, pl.Datetime):
-        return series.dt.cast_time_unit(precision).cast(pl.Int64).alias(name)  # type: ignore[arg-type]
-    if series.dtype == pl.Date:
-        return series.cast(pl.Datetime(precision)).cast(pl.Int64).alias(name)  # type: ignore[arg-type]
+    if isinstance(series.dtype, pl.Datetime) or series.dtype == pl.Date:
+        return to_ticks(series, precision).alias(name)
+    if series.dtype == pl.Boolean:
+        raise RowError("Arrow type Boolean does not fit TIMESTAMP", column=name)
     return _cast(series, pl.Int64(), name, "TIMESTAMP")
 
 
@@ -317,6 +312,7 @@ def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
         _blame(TBNAME, names_, lengths > names.MAX_NAME_BYTES, f"is longer than {names.MAX_NAME_BYTES} bytes")
     if layout.key_column and frame[layout.key_column].null_count():
         _blame(layout.key_column, frame[layout.key_column], frame[layout.key_column].is_null(), "is null, but part of the key")
+    _check_values(layout, frame)
     sizes = []
     for field in layout.fields:
         if not (field.type.text or field.type.kind == "VARBINARY"):
@@ -332,6 +328,18 @@ def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
     if sum(int(str(size.max() or 0)) for size in sizes) > MAX_ROW_BYTES - 8 * len(layout.fields):
         total = pl.select(pl.sum_horizontal([size.cast(pl.Int64).fill_null(0) for size in sizes])).to_series()
         _blame("", total, total + 8 * len(layout.fields) > MAX_ROW_BYTES, f"is larger than {MAX_ROW_BYTES} bytes")
+
+
+def _check_values(layout: Layout, frame: pl.DataFrame) -> None:
+    """Refuse what could not be read back: times out of the precision's range, infinity."""
+    low, high = times.LIMITS[layout.precision]
+    for field in layout.fields:
+        column = frame[field.name]
+        if field.type.kind == "TIMESTAMP" and field.name != layout.time:
+            if _above(column.max(), high) or _above(low, column.min()):
+                _blame(field.name, column, (column < low) | (column > high), "is out of range")
+        elif field.type.kind in ("FLOAT", "DOUBLE") and column.is_infinite().any():
+            _blame(field.name, column, column.is_infinite(), "is infinite or too large for its column")
 
 
 def _above(value: Any, limit: Any) -> bool:

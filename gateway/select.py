@@ -5,9 +5,11 @@ Owns the Flight client. Refuses results larger than the settings allow.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,16 +17,49 @@ import pyarrow.flight as flight
 
 from penstock import tls
 from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
+from penstock.limits import Turns
+
+#: queries at a time of all users; a thread each, which waits for the store
+_THREADS = 64
 
 
 class Store:
     """Reads rows. `select` blocks: call it from a worker thread."""
 
-    def __init__(self, url: str, user: str, password: str, *, max_rows: int, timeout: float, ca: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password: str,
+        *,
+        max_rows: int,
+        max_bytes: int,
+        timeout: float,
+        turns: Turns,
+        ca: Path | None = None,
+    ) -> None:
+        """
+        Args:
+            turns: how many queries each user may have.
+        """
         self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
         self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=timeout)
-        self._max_rows = max_rows
+        self._max_rows, self._max_bytes = max_rows, max_bytes
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="select")
+        self._turns = turns
+
+    async def selected(
+        self, user: str, sql: str, database: str | None, timezone: str, revision: int, after: Mapping[tuple[str, int], int]
+    ) -> pa.Table:
+        """Do what `select` does in a thread, when it is *user*'s turn.
+
+        Raises:
+            OverloadError: too many queries of *user* wait.
+        """
+        async with self._turns.turn(user):
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, self.select, sql, database, timezone, revision, after)
 
     def select(self, sql: str, database: str | None, timezone: str, revision: int, after: Mapping[tuple[str, int], int]) -> pa.Table:
         """The rows of one query.
@@ -41,7 +76,7 @@ class Store:
         ticket = json.dumps({"sql": sql, "database": database or "", "timezone": timezone, "revision": revision, "after": places})
         try:
             reader = self._client.do_get(flight.Ticket(ticket.encode()), self._options)
-            batches, count = [], 0
+            batches, count, size = [], 0, 0
             while True:
                 try:
                     chunk = reader.read_chunk().data
@@ -49,17 +84,19 @@ class Store:
                     break
                 batches.append(chunk)
                 count += chunk.num_rows
-                if count > self._max_rows:
+                size += chunk.nbytes
+                if count > self._max_rows or size > self._max_bytes:
                     reader.cancel()
-                    raise OverloadError(
-                        f"the result has more than {self._max_rows} rows", code="E_TOO_LARGE", hint="add LIMIT, or `penstock export`"
-                    )
+                    bound = f"{self._max_rows} rows" if count > self._max_rows else f"{self._max_bytes} bytes"
+                    hint = "add LIMIT, name fewer columns, or `penstock export`"
+                    raise OverloadError(f"the result has more than {bound}", code="E_TOO_LARGE", hint=hint)
             return aware(pa.Table.from_batches(batches, reader.schema))
         except pa.ArrowException as error:
             raise error_of(error) from None
 
     def close(self) -> None:
         self._client.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def aware(table: pa.Table) -> pa.Table:

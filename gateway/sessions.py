@@ -1,19 +1,21 @@
 """Tokens and sessions: POST and DELETE /v1/tokens, and GET /login, the link that `penstock up` prints.
 
-Owns turning a password into a token, and a link that is good once into a cookie for the console. Refuses a link that was opened before:
-Redis remembers its id for as long as it could be opened.
+Owns turning a password into a token, and a link that is good once into a session of the console. A token makes no token that outlives it.
+Refuses a link that was opened before: Redis remembers its id for as long as it could be opened.
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import redis
 from aiohttp import web
 
 from gateway import http
-from gateway.door import COOKIE, Door, body, user_of
+from gateway.cookies import CookieSessions
+from gateway.door import COOKIE, Door, body, cookie_of, user_of
 from gateway.execute import Executor, Session
 from gateway.ingest import parse_json
 from penstock import audit, names
@@ -21,35 +23,40 @@ from penstock.errors import AuthError, PenstockError, SchemaError
 from penstock.login import Login
 from penstock.redis_link import ask
 from penstock.sql.words import quote_name
-from penstock.tokens import DAY_S, LOGIN_S, SESSION_S
+from penstock.tokens import LOGIN_S, SESSION_S
 
 
 class Sessions:
     """The handlers."""
 
-    def __init__(self, login: Login, executor: Executor, client: redis.Redis, *, secure: bool) -> None:
+    def __init__(self, login: Login, cookies: CookieSessions, executor: Executor, client: redis.Redis, *, secure: bool) -> None:
         """
         Args:
             secure: cookies are for https only.
         """
-        self._login, self._executor, self._redis, self._secure = login, executor, client, secure
+        self._login = login
+        self._cookies = cookies
+        self._executor = executor
+        self._redis = client
+        self._secure = secure
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [
-            web.post("/v1/tokens", door.guard(self._issue)),
+            web.post("/v1/tokens", door.guard(partial(self._issue, door))),
             web.delete("/v1/tokens", door.guard(self._revoke)),
-            web.get("/login", self._enter),
+            # a HEAD, which programs send to look at a link, would use it up
+            web.get("/login", self._enter, allow_head=False),
             web.post("/logout", self._leave),
         ]
 
-    async def _issue(self, request: web.Request) -> web.Response:
+    async def _issue(self, door: Door, request: web.Request) -> web.Response:
         """`{"seconds": n}`, or nothing for a day, → `{"token", "expires"}`."""
         data = await body(request)
         asked: Any = parse_json(data) if data.strip() else {}
-        seconds = asked.get("seconds", DAY_S) if isinstance(asked, dict) else None
-        if isinstance(seconds, bool) or not isinstance(seconds, int):
+        seconds = asked.get("seconds") if isinstance(asked, dict) else False
+        if isinstance(seconds, bool) or not isinstance(seconds, int | None):
             raise SchemaError('the body is {"seconds": n}', code="E_BODY", hint="or empty, for a token of a day")
-        token = self._login.token(user_of(request), seconds=seconds, where=request.remote or "")
+        token = self._login.token(user_of(request), seconds=seconds, until=door.ends(request), where=request.remote or "")
         return http.json_response({"token": token, "user": user_of(request), "expires": self._login.tokens.read(token).expires})
 
     async def _revoke(self, request: web.Request) -> web.Response:
@@ -64,7 +71,7 @@ class Sessions:
             user = self._login.still(claims.user, claims.mark)
             if not await asyncio.to_thread(self._first, claims.id):
                 raise AuthError("this link was opened before", hint="`penstock login` prints another")
-            cookie = self._login.token(user, seconds=SESSION_S, where=request.remote or "")
+            cookie = await asyncio.to_thread(self._cookies.begin, user)
         except PenstockError as error:
             audit.write("login refused", user="", remote=request.remote or "", by="link", reason=error.message)
             return http.error_response(error)
@@ -74,6 +81,14 @@ class Sessions:
         return answer
 
     async def _leave(self, request: web.Request) -> web.Response:
+        """End the session at every gateway."""
+        cookie = cookie_of(request)
+        if cookie is not None:
+            try:
+                await asyncio.to_thread(self._cookies.end, cookie)
+            except PenstockError as error:
+                return http.error_response(error)
+            audit.write("logout", remote=request.remote or "")
         answer = http.json_response({})
         answer.del_cookie(COOKIE, path="/")
         return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import Field
@@ -25,6 +26,7 @@ class GatewaySettings(Settings):
     """The way in. Everything binds to loopback unless `host` says otherwise."""
 
     room: ClassVar[str] = "gateway"
+    reference_names: ClassVar[Mapping[str, str]] = {**Settings.reference_names, "notify_allow": "PENSTOCK_NOTIFIER_NOTIFY_ALLOW"}
 
     port: Port = 7700
 
@@ -39,8 +41,13 @@ class GatewaySettings(Settings):
     window: int = Field(64, ge=1, le=4096)
     #: seconds that a SELECT may take, with what it waits for: the store to have what this gateway acked
     query_timeout: float = Field(300.0, gt=0)
+    #: SELECTs of one user that run at once, and that wait for their turn behind them; 0 at once: as many as come
+    max_queries_per_user: int = Field(8, ge=0)
+    max_waiting_queries: int = Field(64, ge=0)
     #: statement results larger than this many rows are cut off with an error
     max_result_rows: int = Field(1_000_000, ge=1)
+    #: and those larger than this many bytes of Arrow
+    max_result_bytes: int = Field(256 << 20, ge=1)
     #: seconds to wait for a new topic to be read, a new stream to be live, a drain to end
     live_timeout: float = Field(30.0, gt=0)
     #: wait at CREATE DATABASE and CREATE STREAM for spark_jobs; False where it is not running
@@ -55,6 +62,8 @@ class GatewaySettings(Settings):
     allowed_origins: tuple[str, ...] = ()
     #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its own
     allow_functions: bool = False
+    #: the notifier's list of hosts that NOTIFY may connect to, to refuse others at CREATE STREAM
+    notify_allow: tuple[str, ...] = ()
     #: where other gateways reach this one; empty: host and port, or this machine's name and port where `host` is every address
     advertised_url: str = ""
 

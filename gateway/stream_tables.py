@@ -25,6 +25,7 @@ from gateway.coalescer import Write
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.publisher import frame_of
+from penstock import vital
 from penstock.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
 from penstock.catalog.view import Catalog
@@ -159,6 +160,9 @@ class StreamTables:
             except PenstockError as error:
                 if not write.done.done():
                     write.done.set_exception(error)
+            except vital.FAULTS as bug:
+                if not write.done.done():
+                    write.done.set_exception(BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__))
 
         task = self._loop.create_task(run())
         self._running.add(task)

@@ -30,20 +30,24 @@ from penstock.catalog.model import ROW_ID, Entry, StreamEntry, Table
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
+from penstock.reach import Outbound
 from penstock.records import ControlRecord
 from penstock.redis_link import ask
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream, plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import AlterStream, CreateStream, Name, RecalculateStream, Statement, TargetColumn
+from penstock.targets import endpoint
 from penstock.types import ColumnType
 
 
 class Streams:
     """Runs in the DDL thread, except `wait_live` and `open_windows`."""
 
-    def __init__(self, definer: Definer, client: redis.Redis, clock: Clock, *, wait_for_jobs: bool) -> None:
+    def __init__(self, definer: Definer, client: redis.Redis, clock: Clock, notified: Outbound, *, wait_for_jobs: bool) -> None:
+        """*notified*: whom streams may notify."""
         self._definer, self._redis, self._clock, self._wait_for_jobs = definer, client, clock, wait_for_jobs
+        self._notified = notified
 
     def create(self, statement: CreateStream, database: str | None, timezone: str) -> StreamEntry | None:
         """CREATE STREAM; the entry, or None when there is one already and that is fine."""
@@ -57,6 +61,7 @@ class Streams:
         statement, sink = self._through_inlet(statement, database)
         planned = self._plan(statement, database, timezone, stream_id, target_id, known if statement.or_replace else None)
         plan = planned.plan
+        self._check_notify(plan)
         puts: tuple[Entry, ...] = ()
         kept: Table | None = None
         if known is not None and statement.or_replace:
@@ -85,7 +90,9 @@ class Streams:
             if sink is not None:
                 puts = tuple(dataclasses.replace(t, options=self._inlet_options(t, sink)) for t in made.puts if isinstance(t, Table))
         replaced = known if statement.or_replace else None
-        change = changes.create_stream(self._definer.catalog, plan, created=milliseconds(self._clock), replaces=replaced)
+        change = changes.create_stream(
+            self._definer.catalog, plan, created=milliseconds(self._clock), replaces=replaced, maker=self._definer.user
+        )
         self._definer.commit(Change((*puts, *change.puts), change.removes))
         stream = change.puts[0]
         assert isinstance(stream, StreamEntry)
@@ -93,6 +100,12 @@ class Streams:
             self._control(replaced, ControlRecord("stream_off", stream=replaced.id))
         self._control(stream, ControlRecord("stream_on", stream=stream.id, body=plan.to_json()))
         return stream
+
+    def _check_notify(self, plan: StreamPlan) -> None:
+        """Refuse targets that the notifier would never connect to. Raises TargetRefused."""
+        reach = self._notified.reach(self._definer.user)
+        for url in plan.notify.urls if plan.notify is not None else ():
+            reach.check_notify(endpoint(url))
 
     def _through_inlet(self, statement: CreateStream, database: str | None) -> tuple[CreateStream, Table | None]:
         """A stream into a stream table of a raft group writes to a table beside it, from which the group's leader takes its rows."""
@@ -161,8 +174,9 @@ class Streams:
         return any(text(field).startswith(names.FAILED) for field in fields)
 
     def _alter(self, stream: StreamEntry, plan: StreamPlan) -> None:
-        """Go on with *plan* and the state there is."""
-        self._definer.commit(Change((replace(stream, plan=plan),)))
+        """Go on with *plan* and the state there is. NOTIFY has the rights of whoever wrote it."""
+        maker = stream.maker if plan.notify == stream.plan.notify else self._definer.user
+        self._definer.commit(Change((replace(stream, plan=plan, maker=maker),)))
         self._control(stream, ControlRecord("alter", stream=stream.id, body=plan.to_json()))
 
     def pause(self, stream: StreamEntry) -> None:
@@ -260,7 +274,11 @@ class Streams:
         view: SchemaView = CatalogSchema(self._definer.catalog, self._definer.stable_of)
         if without is not None:
             view = replacing.Without(view, without)
-        return plan_stream(statement, view, database=database, stream_id=stream_id, target_id=target_id, timezone=timezone)
+        planned = plan_stream(statement, view, database=database, stream_id=stream_id, target_id=target_id, timezone=timezone)
+        if without is None:
+            return planned
+        result = self._definer.catalog.table(planned.plan.target.database, planned.plan.target.table)
+        return replacing.with_tags_of(without, result, planned)
 
 
 def _surprises(planned: PlannedStream) -> list[str]:

@@ -15,16 +15,12 @@ import polars as pl
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.types import TIME_LIMITS
 
 _FORM = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[T\s]\s*(\d{1,2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}:?(?:\d{2})?)?\s*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}
-#: years 1 to 9999, and what fits into 64 bits of nanoseconds
-LIMITS: dict[str, tuple[int, int]] = {
-    "ms": (-62_135_596_800_000, 253_402_300_799_999),
-    "us": (-62_135_596_800_000_000, 253_402_300_799_999_999),
-    "ns": (-(2**63) + 1, 2**63 - 1),
-}
+LIMITS = TIME_LIMITS
 
 
 def zone(name: str) -> tzinfo:

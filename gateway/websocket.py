@@ -14,14 +14,14 @@ import hashlib
 import json
 from typing import Any
 
-import pyarrow as pa
 from aiohttp import WSMsgType, web
 
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
-from gateway.ingest import Rows, from_arrow, parse_json
+from gateway.ingest import Rows, from_arrow, parse_json, weight
 from gateway.intake import Intake
-from penstock import audit, log
+from penstock import arrow_reader, audit, log
+from penstock.arrow_reader import Limits
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 
 _log = log.get("gateway.websocket")
@@ -49,8 +49,9 @@ class Socket:
         self._open.add(socket)
         try:
             await socket.send_str(json.dumps({"window": self._window, "max_frame": self._max_frame}))
+            limits = arrow_reader.for_body(self._max_frame)
             await _Connection(
-                socket, self._intake, self._window, request.query.get("table"), user_of(request), request.remote or ""
+                socket, self._intake, self._window, request.query.get("table"), user_of(request), request.remote or "", limits
             ).serve()
         finally:
             self._open.discard(socket)
@@ -60,8 +61,11 @@ class Socket:
 class _Connection:
     """One client: reads frames while the window has room, sends answers as they come."""
 
-    def __init__(self, socket: web.WebSocketResponse, intake: Intake, window: int, table: str | None, user: str, remote: str) -> None:
+    def __init__(
+        self, socket: web.WebSocketResponse, intake: Intake, window: int, table: str | None, user: str, remote: str, limits: Limits
+    ) -> None:
         self._socket, self._intake, self._table = socket, intake, table
+        self._limits = limits
         self._user, self._remote = user, remote
         self._audited: set[str] = set()
         self._room = asyncio.Semaphore(window)
@@ -69,18 +73,22 @@ class _Connection:
         self._answers: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def serve(self) -> None:
-        sender = asyncio.create_task(self._send())
-        try:
-            async for message in self._socket:
-                if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    continue
-                await self._room.acquire()
-                await self._take(message.data)
-            for _ in range(self._window):  # all answered before the sender stops
-                await self._room.acquire()
-        finally:
-            self._answers.put_nowait(None)
-            await sender
+        # without a sender there is no room for more frames: if it fails, the connection ends
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._send())
+            try:
+                await self._read()
+            finally:
+                self._answers.put_nowait(None)
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                continue
+            await self._room.acquire()
+            await self._take(message.data)
+        for _ in range(self._window):  # all answered before the sender stops
+            await self._room.acquire()
 
     async def _send(self) -> None:
         while (answer := await self._answers.get()) is not None:
@@ -100,8 +108,13 @@ class _Connection:
             if not isinstance(table, str) or "." not in table:
                 raise SchemaError('a frame names its table: "database.table"', code="E_BODY")
             database, _, name = table.partition(".")
+            layout, child = await self._intake.locate_for(self._user, "WRITE", database, name)
+            if rows is None:
+                assert isinstance(data, bytes)
+                rows = await from_arrow(data, self._limits)
             digest = hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest() if key else ""
-            future = await self._intake.submit(database, name, rows, user=self._user, size=len(data), key=key, digest=digest)
+            size = weight(rows, len(data))
+            future = await self._intake.submit_to(layout, rows, size=size, child=child, key=key, digest=digest)
         except PenstockError as error:
             self._refuse(seq, error)
             return
@@ -133,13 +146,13 @@ def from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
     return frame.get("seq"), frame.get("table"), frame["rows"], None if key is None else str(key)
 
 
-def from_binary(data: bytes) -> tuple[Any, str | None, pa.Table, str | None]:
-    table = from_arrow(data)
-    metadata = {k.decode(errors="replace"): v.decode(errors="replace") for k, v in (table.schema.metadata or {}).items()}
+def from_binary(data: bytes) -> tuple[Any, str | None, None, str | None]:
+    """What a binary frame says of itself; its rows are read once it is known that they may be written."""
+    metadata = arrow_reader.metadata(data)
     seq = metadata.get("penstock.seq")
     return (
         int(seq) if seq is not None and seq.lstrip("-").isdigit() else seq,
         metadata.get("penstock.table"),
-        table,
+        None,
         metadata.get("penstock.key"),
     )

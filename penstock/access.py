@@ -49,16 +49,23 @@ class Access:
             return True
         return right == "READ" and isinstance(target, Table) and target.result_of is not None and ("READ", target.result_of) in held
 
-    def require(self, user: str, right: Right, target: Target) -> None:
-        """Raises AuthError (E_FORBIDDEN) that names right and object."""
-        if not self.may(user, right, target):
+    def require(self, user: str, right: Right, target: Target, asked: str = "") -> None:
+        """Raises AuthError (E_FORBIDDEN) that names right and object.
+
+        Args:
+            asked: `database.name` as the user gave it. Who may not see the target gets the answer for what does not exist.
+        """
+        if self.may(user, right, target):
+            return
+        if target is None or isinstance(target, Database) or self.sees(user, target):
             raise forbidden(user, right, named(target))
+        raise forbidden(user, right, _unseen(asked or f"{target.database}.{target.name}"))
 
     def require_named(self, user: str, right: Right, database: str, name: str | None = None) -> None:
         """The same for what does not exist (yet), by the database it would be in: who may not know of it is told nothing about it."""
         home = self._catalog().database(database)
         if not self.may(user, right, home):
-            raise forbidden(user, right, f"{database}.{name}" if name is not None else f"database {database}")
+            raise forbidden(user, right, _unseen(f"{database}.{name}") if name is not None else f"database {database}")
 
     def sees(self, user: str, target: Object) -> bool:
         """Whether *user* has any right on it or, for a database, in it."""
@@ -101,6 +108,11 @@ def named(target: Target) -> str:
     if isinstance(target, Database):
         return f"database {target.name}"
     return f"{kind_of(target)} {target.database}.{target.name}"
+
+
+def _unseen(name: str) -> str:
+    """What a user may not know of, in one spelling: that of the catalog would tell that it exists."""
+    return name.lower()
 
 
 def forbidden(user: str, right: Right, what: str) -> AuthError:

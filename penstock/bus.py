@@ -28,7 +28,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
-from penstock import names
+from penstock import names, vital
 from penstock.errors import BusError
 
 #: where librdkafka's own lines go instead of stderr
@@ -106,6 +106,14 @@ _TRANSIENT = {
     "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT",
     "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "BROKER_NOT_AVAILABLE",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Kafka: the id that all of its brokers share, and host and port of each."""
+
+    id: str
+    brokers: tuple[tuple[str, int], ...]
 
 
 class Publisher:
@@ -191,6 +199,8 @@ class Publisher:
         future: Future[Delivery] = Future()
 
         def report(result: Delivery | BusError) -> None:
+            if not future.set_running_or_notify_cancel():
+                return  # nobody waits any more
             if isinstance(result, BusError):
                 future.set_exception(result)
             else:
@@ -255,6 +265,7 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @vital.run
     def _poll(self) -> None:
         while not self._closing.is_set():
             try:
@@ -460,6 +471,11 @@ class Admin:
     def brokers(self) -> int:
         """How many brokers there are."""
         return self._again(lambda: len(self._described("cannot list brokers").brokers))
+
+    def cluster(self) -> Cluster:
+        """The id of the cluster, and where its brokers say they are. Raises BusError."""
+        found = self._again(lambda: self._described("cannot ask for the cluster"))
+        return Cluster(str(found.cluster_id or ""), tuple((str(b.host), int(b.port)) for b in found.brokers.values()))
 
     def _topics(self) -> dict[str, Any]:
         return {name: topic for name, topic in self._described("cannot list topics").topics.items() if topic.error is None}

@@ -149,13 +149,23 @@ def local_positions(place: Place) -> dict[str, int]:
     return found
 
 
+def positions_of(backup: Backup) -> dict[str, int]:
+    """Partition directory → next offset of the state in *backup*; nothing where its maker wrote none."""
+    found = backup.facts.get("positions")
+    if not isinstance(found, dict) or not all(isinstance(position, int) for position in found.values()):
+        return {}
+    return found
+
+
 def newest_verified(vault: Vault, subject: str) -> Backup | None:
     """The newest backup without a fault; those with one are reported."""
     for backup in vault.backups(subject):
         wrong = vault.faults(backup)
         if not wrong:
             return backup
-        _log.error("a backup is damaged, taking the one before", subject=subject, backup=backup.name, faults=wrong[:5])
+        _log.error(
+            "a backup is damaged or not signed by this mesh, taking the one before", subject=subject, backup=backup.name, faults=wrong[:5]
+        )
     return None
 
 
@@ -166,23 +176,35 @@ def restore(
     """Put a backup in place of what is there of these partitions (None: of all), and Spark's checkpoint where *checkpoint* says so.
 
     Raises:
-        StateError: a file is missing or damaged; or the place is no directory of this machine.
+        StateError: a file is missing or damaged, the backup is not to be trusted, or the place is no directory of this machine.
     """
+    vault.require_trusted(backup)
     wanted = None if partitions is None else set(partitions)
-    targets: list[tuple[Item, Path]] = []
+    state, checkpoints = Path(local_path(place.state)), Path(local_path(place.checkpoint))
+    targets: list[tuple[Item, Path, Path]] = []
+    replaced: set[Path] = set()
     for item in backup.items:
         kind, _, rest = item.path.partition("/")
-        if kind == "state" and (wanted is None or rest.partition("/")[0] in wanted):
-            targets.append((item, Path(local_path(place.state)) / rest))
+        if kind == "state":
+            partition = _partition_of(place, backup, item)
+            if wanted is None or partition in wanted:
+                targets.append((item, state / rest, state))
+                replaced.add(state / partition)
         elif kind == "checkpoint" and checkpoint:
-            targets.append((item, Path(local_path(place.checkpoint)) / rest))
-    for directory in {Path(local_path(place.state)) / t.parent.name for i, t in targets if i.path.startswith("state/")}:
+            targets.append((item, checkpoints / rest, checkpoints))
+    for directory in replaced | ({checkpoints} if checkpoint else set()):
         shutil.rmtree(directory, ignore_errors=True)
-    if checkpoint:
-        shutil.rmtree(local_path(place.checkpoint), ignore_errors=True)
-    for item, target in targets:
-        vault.extract(backup, item, target)
+    for item, target, below in targets:
+        vault.extract(backup, item, target, below)
         seen(item)
+
+
+def _partition_of(place: Place, backup: Backup, item: Item) -> str:
+    """The directory of a state file, which must be one of this query's."""
+    names = item.path.split("/")
+    if len(names) != 3 or not _is_of(place, names[1]) or not statefile.is_state(names[2]):
+        raise StateError(f"{item.path} of backup {backup.name} is no state of {place.query}", hint="`penstock snode list` shows others")
+    return names[1]
 
 
 def local_path(url: str) -> str:

@@ -35,7 +35,7 @@ from penstock.fewrows import MAX_FRAME, FewRows
 from penstock.names import MAX_NAME_BYTES
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import Column
-from penstock.types import ColumnType
+from penstock.types import TIME_LIMITS, ColumnType
 
 #: names that rows have on the wire besides their columns; no user column may be called so
 RESERVED = ("tbname", "op")
@@ -172,6 +172,7 @@ class TableCodec:
             self.version = table.version(self.schema_id)
         except KeyError:
             raise SchemaError(f"schema {schema_id} is none of table {table.name}", code="E_UNKNOWN_SCHEMA") from None
+        self._limits = TIME_LIMITS[precision or table.precision]
         self.schema = avro_schema(self.version, precision or table.precision, table.name)
         self._columns = (*self.version.columns, *self.version.tags)
         self._fast = not any(c.type.kind in _SLOW for c in self._columns)
@@ -280,7 +281,9 @@ class TableCodec:
         names, columns = ["_record", "_write", "_op", "tbname"], [pa.array(record), pa.array(writes), op, tbname]
         for column, source, target in self._sources:
             names.append(column.name)
-            columns.append(pa.nulls(len(record), target) if source is None else _conform_column(children[source], column, target, failed))
+            columns.append(
+                pa.nulls(len(record), target) if source is None else _conform_column(children[source], column, target, self._limits, failed)
+            )
         for name, mask in failed:
             bad += [(int(i), f"value out of range in {name}") for i in np.unique(record[mask])]
         return pl.DataFrame(pa.RecordBatch.from_arrays(columns, names)), step
@@ -445,7 +448,7 @@ class TableCodec:
             *((wire_name(c.name), c.name, c.type.polars()) for c in others),
         ]  # fmt: skip
         sources = [(column, None if place is None else written[place][0]) for column, place, _ in self._sources]
-        return FewRows(self._reference, frame_of(self.schema_id), sources, written)
+        return FewRows(self._reference, frame_of(self.schema_id), sources, written, self._limits)
 
     def _arrow_types(self) -> tuple[pa.StructType, pa.Schema]:
         def wire(column: Column) -> pa.DataType:
@@ -616,11 +619,17 @@ def _narrow(array: pa.Array, target: pa.DataType, name: str, failed: _Failed) ->
         return out.to_arrow().cast(target)
 
 
-def _conform_column(array: pa.Array, column: Column, target: pa.DataType, failed: _Failed) -> pa.Array:
+def _conform_column(array: pa.Array, column: Column, target: pa.DataType, limits: tuple[int, int], failed: _Failed) -> pa.Array:
     kind = column.type
     if kind.kind == "BIGINT UNSIGNED" and array.type == pa.int64():
         return array.view(pa.uint64())
     out = _narrow(array, target, column.name, failed)
+    if kind.kind == "TIMESTAMP":
+        _check_length(out, out, *limits, column.name, failed)
+    elif kind.kind in ("FLOAT", "DOUBLE"):
+        infinite = pc.is_inf(out)
+        if pc.any(infinite).as_py():
+            failed.append((column.name, infinite.fill_null(False).to_numpy(zero_copy_only=False)))
     if kind.sized:
         length = pc.binary_length(out)
         if kind.kind == "NCHAR" and (pc.max(length).as_py() or 0) > kind.length:

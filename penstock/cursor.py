@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 
 from penstock.errors import PenstockError
 
+#: characters of a token, and bytes of what is in it: some 10,000 producers
+MAX_TOKEN = 512 << 10
+MAX_INFLATED = 2 << 20
+
 
 class TokenError(PenstockError):
     code = "E_RESUME_TOKEN"
@@ -30,10 +34,12 @@ class Cursor:
     def from_token(cls, token: str) -> Cursor:
         """Raises TokenError when *token* is none."""
         try:
-            raw = json.loads(zlib.decompress(base64.urlsafe_b64decode(token.encode())))
+            raw = json.loads(_inflated(token))
             offsets = {int(p): int(o) for p, o in raw["o"].items()}
+            if not all(0 <= p < 1 << 31 and abs(o) < 1 << 63 for p, o in offsets.items()):
+                raise ValueError("no partition or no offset")
             return cls(offsets, {k: (int(v[0]), int(v[1])) for k, v in raw["p"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
             raise TokenError("this is no resume token", hint="send the token of the last message, or from: latest") from None
 
     def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
@@ -44,3 +50,14 @@ class Cursor:
             return True
         self.producers[producer] = (offset, ordinal)
         return False
+
+
+def _inflated(token: str) -> bytes:
+    """What is in a token, never more than `MAX_INFLATED` bytes. Raises ValueError, zlib.error."""
+    if len(token) > MAX_TOKEN:
+        raise ValueError("too long")
+    inflating = zlib.decompressobj()
+    body = inflating.decompress(base64.urlsafe_b64decode(token.encode()), MAX_INFLATED)
+    if not inflating.eof:
+        raise ValueError("too much in it, or cut off")
+    return body

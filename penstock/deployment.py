@@ -52,12 +52,18 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
         for name in listed:
             path = Path(directory) / name
             relative = str(path.relative_to(root))
-            if name.endswith((*_INDEXES, *_LEFT_OUT)) or relative in _MADE_ANEW:
+            if not _belongs(relative):
                 continue
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 found[relative] = (status.st_size, status.st_mtime_ns)
     return found
+
+
+def _belongs(relative: str) -> bool:
+    """Tell whether a backup holds the file *relative*: secrets, for one, are in none."""
+    aside = relative.partition("/")[0] in _ASIDE
+    return not aside and not relative.endswith((*_INDEXES, *_LEFT_OUT)) and relative not in _MADE_ANEW
 
 
 def backup(layout: Layout, vault: Vault, now: int, seen: Callable[[str, int, int], None] = lambda *_: None) -> Done:
@@ -139,10 +145,14 @@ def restore(layout: Layout, vault: Vault, made: Backup, seen: Callable[[Item], N
 
     Raises:
         ConfigError: the directory is not empty.
-        StateError: the backup is damaged.
+        StateError: the backup is damaged, not signed by the vault's key, or has files that no backup has; nothing was written then.
     """
+    vault.require_trusted(made)
+    foreign = [item.path for item in made.items if not _belongs(item.path)]
+    if foreign:
+        raise StateError(f"backup {made.name} has files that belong into no backup", detail=", ".join(foreign[:5]), hint="use another one")
     if layout.root.exists() and any(layout.root.iterdir()):
         raise ConfigError(f"{layout.root} is not empty", hint="restore into a new directory: --data-dir")
     for item in made.items:
-        vault.extract(made, item, layout.root / item.path)
+        vault.extract(made, item, layout.root / item.path, layout.root)
         seen(item)

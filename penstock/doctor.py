@@ -127,6 +127,8 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
                     "is spark_jobs ready, and PENSTOCK_SPARK_SLOTS large enough?",
                 )
             )
+        elif message:
+            found.append(Finding("look", f"stream {name}: {message}", "start the target, or replace the stream by one with another"))
     return found or [Finding("ok", f"{len(rows)} streams run" if rows else "there are no streams")]
 
 

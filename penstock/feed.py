@@ -7,6 +7,7 @@ up for a slow one: when it has fallen behind the bound it reads from Kafka itsel
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 from collections import deque
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from penstock import vital
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import schema_ids
@@ -156,6 +158,7 @@ class Feed(threading.Thread):
         #: subscriptions that read it; without any it is stopped
         self.listeners = 0
 
+    @vital.run
     def run(self) -> None:
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
@@ -169,7 +172,7 @@ class Feed(threading.Thread):
                         for old in aged:
                             old.forget()
                         self.wake()
-        except Exception as error:
+        except vital.FAULTS as error:
             log.exception("feed ended", topic=self.topic)
             self.error = str(error)
             self.wake()
@@ -180,7 +183,8 @@ class Feed(threading.Thread):
 
     def wake(self) -> None:
         """Have listeners look again, though nothing came. From any thread."""
-        self._loop.call_soon_threadsafe(self._wake)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+            self._loop.call_soon_threadsafe(self._wake)
 
     def stop(self) -> None:
         self._halt.set()

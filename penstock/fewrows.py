@@ -17,6 +17,7 @@ import polars as pl
 
 from penstock.few import Few
 from penstock.names import MAX_NAME_BYTES
+from penstock.readable import all_readable
 from penstock.sql.plan import Column
 
 #: above these the long way is the shorter one
@@ -64,6 +65,8 @@ class _Field:
 
     column: Column
     wire: str | None
+    #: first and last time in ticks
+    limits: tuple[int, int]
 
     def fits(self, values: Sequence[Any]) -> bool:
         """Whether all *values* are within the column's type."""
@@ -76,22 +79,24 @@ class _Field:
             if kind.kind == "NCHAR":
                 return all(v is None or len(v) <= kind.length for v in values)
             return all(v is None or len(v) <= kind.length and (v.isascii() or len(v.encode()) <= kind.length) for v in values)
-        return True
+        return all_readable(values, kind, self.limits)
 
 
 class FewRows:
     """Records of one version of a table. *sources*: the newest columns, each with its name on the wire."""
 
     def __init__(
-        self, reference: Any, frame: bytes, sources: Sequence[tuple[Column, str | None]], written: Sequence[tuple[str, str, pl.DataType]]
+        self, reference: Any, frame: bytes, sources: Sequence[tuple[Column, str | None]], written: Sequence[tuple[str, str, pl.DataType]],
+        limits: tuple[int, int],
     ) -> None:  # fmt: skip
         """
         Arguments that need a word:
             reference: fastavro's parsed schema of a record without its frame.
+            limits: first and last time in ticks.
             written: name on the wire, name in a frame and type of what a row holds; table's name, time and op come first.
         """
         self._reference, self._frame = reference, frame
-        self._fields = [_Field(c, wire) for c, wire in sources]
+        self._fields = [_Field(c, wire, limits) for c, wire in sources]
         self._layout: dict[str, Any] = {**_HEAD, **{c.name: c.type.polars().base_type() for c, _ in sources}}
         self._written = [(wire, name.lower(), dtype) for wire, name, dtype in written]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import redis
 
-from penstock import log, moves
+from penstock import log, moves, vital
 from penstock.catalog.reader import CatalogReader, Changed
 
 _EVERY_SECONDS = 1.0
@@ -61,6 +61,7 @@ class Halts(threading.Thread):
     def _hear(self, _: list[Changed]) -> None:
         self._wake.set()
 
+    @vital.run
     def run(self) -> None:
         while not self._halt.is_set():
             self._wake.wait(_EVERY_SECONDS)

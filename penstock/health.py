@@ -1,14 +1,18 @@
 """Health of a room over HTTP, from a thread of its own: /healthz, /readyz, /metrics.
 
-/healthz answers 200 while the process lives; /readyz answers 200 when every named condition holds and otherwise 503 with the reasons;
-/metrics is Prometheus text. Refused here: deciding anything; rooms report conditions, the supervisor and people read them.
+/healthz answers 200 while the process lives and what must move in it moves; /readyz answers 200 when every named condition holds and
+otherwise 503; /metrics is Prometheus text. Names and reasons are told on loopback only. Refused here: deciding anything; rooms report
+conditions, the supervisor and people read them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
+import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -24,6 +28,12 @@ from penstock.errors import ConfigError
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 #: how often the server looks whether it is to end
 _CLOSING_S = 0.1
+#: what is watched and does not move for so long makes the room unready; for so long, dead
+_LATE_S, _STUCK_S = 2.0, 10.0
+#: connections at a time; beyond, the oldest one is closed, so that who asks now is answered
+_CONNECTIONS = 64
+#: seconds that a caller may take to send its request
+_REQUEST_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -45,15 +55,15 @@ class Health:
         GCCollector(registry=self.registry)
         self._lock = threading.Lock()
         self._conditions = {name: Condition(False, "not started yet") for name in wait_for}
+        self._watched: dict[str, tuple[Callable[[], float], bool]] = {}
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(self))
+            self._server = _Server((host, port), _handler(self))
         except OSError as wrong:
             raise ConfigError(
                 f"health port {port} of {room} cannot be used",
                 detail=str(wrong.strerror),
                 hint=f"set PENSTOCK_{room.upper()}_HEALTH_PORT to a free port, or 0 for any",
             ) from wrong
-        self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSING_S,), name="health", daemon=True)
         self._thread.start()
@@ -63,9 +73,28 @@ class Health:
         with self._lock:
             self._conditions[name] = Condition(ready, why)
 
+    def watch(self, name: str, late: Callable[[], float], *, vital: bool = True) -> None:
+        """Ask *late* at each question for how many seconds something that must move has not moved.
+
+        Args:
+            vital: whether a new process is the remedy.
+        """
+        with self._lock:
+            self._watched[name] = (late, vital)
+
+    def stuck(self, seconds: float = _LATE_S) -> dict[str, str]:
+        """Return what is vital and has not moved for *seconds*, with what there is to say about it."""
+        with self._lock:
+            watched = dict(self._watched)
+        return {name: _stands(late()) for name, (late, vital) in watched.items() if vital and late() > seconds}
+
     def conditions(self) -> dict[str, Condition]:
         with self._lock:
-            return dict(self._conditions)
+            found, watched = dict(self._conditions), dict(self._watched)
+        for name, (late, _) in watched.items():
+            seconds = late()
+            found[name] = Condition(False, _stands(seconds)) if seconds > _LATE_S else Condition(True)
+        return found
 
     def is_ready(self) -> bool:
         return all(c.ready for c in self.conditions().values())
@@ -74,7 +103,8 @@ class Health:
         """The body of /readyz."""
         conditions = self.conditions()
         waiting = {name: c.why for name, c in conditions.items() if not c.ready}
-        return {"room": self.room, "ready": not waiting, "waiting": waiting, "conditions": sorted(conditions)}
+        stuck = sorted(self.stuck())
+        return {"room": self.room, "ready": not waiting, "waiting": waiting, "conditions": sorted(conditions), "stuck": stuck}
 
     def close(self) -> None:
         self._server.shutdown()
@@ -88,19 +118,66 @@ class Health:
         self.close()
 
 
+def _stands(seconds: float) -> str:
+    return f"has not moved for {seconds:.0f} s" if seconds < float("inf") else "has ended"
+
+
+class _Server(ThreadingHTTPServer):
+    """Closes the oldest connection when there are too many: one that is asked now must be answered."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            oldest = next(iter(self._open)) if len(self._open) >= _CONNECTIONS else None
+            if oldest is not None:
+                del self._open[oldest]
+            self._open[request] = None
+        if oldest is not None:
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that went away is no news."""
+
+
 def _handler(health: Health) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        timeout = _REQUEST_S
+
         def do_GET(self) -> None:  # noqa: N802 - the name http.server calls
             path = self.path.partition("?")[0]
             if path == "/healthz":
-                self._answer(200, "application/json", json.dumps({"room": health.room, "alive": True}).encode())
+                alive = not health.stuck(_STUCK_S)
+                self._tell(alive, {"alive": alive}, {"room": health.room})
             elif path == "/readyz":
                 body = health.to_dict()
-                self._answer(200 if body["ready"] else 503, "application/json", json.dumps(body).encode())
+                self._tell(body["ready"], {"ready": body["ready"]}, body)
             elif path == "/metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.registry))
             else:
                 self._answer(404, "text/plain; charset=utf-8", b"/healthz /readyz /metrics\n")
+
+        def _tell(self, good: bool, word: dict[str, Any], details: dict[str, Any]) -> None:
+            here = ipaddress.ip_address(self.client_address[0].partition("%")[0])
+            mapped = getattr(here, "ipv4_mapped", None) or here
+            body = {**details, **word} if mapped.is_loopback else word
+            self._answer(200 if good else 503, "application/json", json.dumps(body).encode())
+
+        def send_response(self, code: int, message: str | None = None) -> None:
+            """Leave out the headers that name Python and its version."""
+            self.send_response_only(code, message)
 
         def _answer(self, status: int, content_type: str, body: bytes) -> None:
             # an asker who gave up waiting is no news either

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock import names
+from penstock import names, vital
 from penstock.clock import Clock, SystemClock
 from penstock.errors import LeaseLost, RemoteError
 
@@ -129,6 +129,7 @@ class Lease:
     def keep(self, on_lost: Callable[[LeaseLost], None]) -> None:
         """Renew on a thread three times per `ttl` until released; *on_lost* is called once, from that thread."""
 
+        @vital.run
         def renew() -> None:
             while not self._stop.wait(self.ttl / 3):
                 try:

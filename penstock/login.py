@@ -1,13 +1,15 @@
 """Who somebody is: `Authorization` headers checked against the mesh's own user, the catalog's users, and tokens.
 
 A password check costs tens of milliseconds by design; so a header that was accepted is remembered as a keyed digest, together with the
-password it was checked against, and forgotten when that changes. `known` is for event loops and never blocks; `check` may. Wrong logins
-from one address are slowed down. Refused: keeping or logging a password. Every login, accepted or not, is audited; what somebody may
-do is `penstock.access`'s.
+password it was checked against, and forgotten when that changes. `known` never blocks; `admit` is for event loops, `check` for threads.
+The mesh's own services (root's password), tokens and what was accepted before are recognised at once: neither others' wrong logins
+nor the queue of hashes holds them up. Refused: keeping or logging a password. Every login, accepted or not, is audited; what somebody
+may do is `penstock.access`'s.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -16,22 +18,25 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 
-from penstock import audit
+from penstock import audit, log
 from penstock.catalog.model import User
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock
-from penstock.errors import AuthError, OverloadError
+from penstock.errors import AuthError
+from penstock.hashing import HashQueue
 from penstock.passwords import hashed_setting, matches
 from penstock.tokens import DAY_S, LONGEST_S, Tokens, looks_like_one, mark_of
+from penstock.wrong_logins import WrongLogins
 
+_log = log.get("penstock.login")
 _REMEMBERED = 4096
-#: hashes worked on at a time: each takes 19 MiB
-_AT_ONCE = 4
-#: wrong logins as one user from one address within a minute, before more are looked at
-_WRONG_A_MINUTE = 20
+_KEY_BYTES = 48
 _NEVER = 2**62
+#: schemes whose value may be a token
+_TOKEN_SCHEMES = ("bearer", "token", "taosd")
 
 
 @dataclass(frozen=True)
@@ -45,24 +50,27 @@ class _Remembered:
 class Login:
     """One per process. Any thread."""
 
-    def __init__(self, catalog: Callable[[], Catalog], root: str, password: str, clock: Clock) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], root: str, password: str, clock: Clock, key: str | None = None) -> None:
         """
         Args:
             catalog: what users there are now.
             root: the mesh's own user; can log in also while there is no catalog.
             password: of that user.
             clock: for what expires.
+            key: the mesh's signing key; without one tokens made here are good here only.
         """
         self._catalog, self.root, self._clock = catalog, root, clock
-        self._root_hash = hashed_setting(password)
         self._nobody = hashed_setting(secrets.token_urlsafe())
-        self._basic = _basic_header(root, password)
-        self.tokens = Tokens(password, clock)
+        self._password = password.encode()
+        if key is None:
+            _log.warning("there is no signing key: tokens made here are good here only", hint="set PENSTOCK_TOKEN_KEY_FILE")
+        self.tokens = Tokens(key or secrets.token_urlsafe(_KEY_BYTES), clock)
+        self._root_mark = self.tokens.root_mark(password)
         self._secret = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, _Remembered] = OrderedDict()
         self._lock = threading.Lock()
-        self._hashing = threading.Semaphore(_AT_ONCE)
-        self._wrong: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+        self._hashes = HashQueue()
+        self._wrong = WrongLogins(clock)
 
     # ---------------------------------------------------------------- headers
 
@@ -87,86 +95,134 @@ class Login:
 
         Raises:
             AuthError: there is none, or it is wrong.
-            OverloadError: too many wrong ones from this address.
+            OverloadError: too many wrong ones from this address, or too many wait to be checked.
         """
+        found = self._attempt(header, where)
+        return found if isinstance(found, str) else found.result()
+
+    async def admit(self, header: str | None, *, where: str = "") -> str:
+        """Do what `check` does without blocking the event loop or its worker threads."""
+        return await _outcome(self._attempt(header, where))
+
+    def _attempt(self, header: str | None, where: str) -> str | Future[str]:
         if not header:
             raise AuthError("no auth info", hint="send basic auth, or a token as Authorization: Bearer …")
         header = header.strip()
         found = self.known(header)
         if found is not None:
             return found
-        scheme, _, value = header.partition(" ")
-        scheme, value = scheme.lower(), value.strip()
-        if scheme in ("bearer", "token", "taosd") and looks_like_one(value):
+        scheme, value = _split(header)
+        if is_token(header):
             return self._by_token(header, value, where)
         if scheme == "taosd":
             raise AuthError("unknown or expired token", hint="GET /rest/login/<user>/<password> gives a new one")
         if scheme == "basic":
             name, password = _basic(value)
-        elif scheme in ("token", "bearer"):  # InfluxDB 2 clients: the token may be user:password
+        elif scheme in _TOKEN_SCHEMES:  # InfluxDB 2 clients: the token may be user:password
             name, password = _pair(value)
         else:
             raise AuthError("invalid auth type", hint="Basic, or Bearer with a token of POST /v1/tokens")
-        user = self.login(name, password, where=where)
-        self._remember(header, _Remembered(user, mark_of(self._user(user)), _NEVER))
-        return user
+        return self._by_password(name, password, where, header)
 
     def _by_token(self, header: str, token: str, where: str) -> str:
-        self._slow_down(where, "")
         try:
             claims = self.tokens.read(token)
             name = self.still(claims.user, claims.mark)
         except AuthError as refused:
-            self._note_wrong(where, "")
+            # a good token is never held up by wrong ones from the same address
+            self._wrong.require(where, "")
+            self._wrong.note(where, "")
             audit.write("login refused", user="", remote=where, by="token", reason=refused.message)
             raise
         audit.write("login", user=name, remote=where, by="token", token=claims.id)
         self._remember(header, _Remembered(name, claims.mark, claims.expires))
         return name
 
+    def expiry(self, header: str | None) -> int | None:
+        """Return when the token in *header* expires, in seconds since 1970; None for a password.
+
+        Raises:
+            AuthError: the token is not valid.
+        """
+        if header is None or not is_token(header):
+            return None
+        return self.tokens.read(_split(header)[1]).expires
+
     def still(self, name: str, mark: str) -> str:
         """The name of the user a token was given to. Raises AuthError when its rights are gone."""
         user = self._user(name)
-        if name != self.root and (user is None or not user.enabled) or not hmac.compare_digest(mark_of(user), mark):
+        gone = name != self.root and (user is None or not user.enabled)
+        if gone or not hmac.compare_digest(self._mark(user), mark):
             raise AuthError("the token was given to a user who is gone or has another password now", hint="log in again")
         return name
+
+    def mark(self, name: str) -> str:
+        """Return what ties a session or a token of the user *name* to its password as it is now."""
+        return self._mark(self._user(name))
 
     # ---------------------------------------------------------------- passwords
 
     def login(self, name: str, password: str, *, where: str = "") -> str:
         """Check a password; the user's name as it was created. Blocks. Raises AuthError, OverloadError."""
-        self._slow_down(where, name)
-        user = None
-        if name == self.root:
-            expected = self._root_hash
-        else:
-            user = self._user(name)
+        found = self._by_password(name, password, where, _basic_header(name, password))
+        return found if isinstance(found, str) else found.result()
+
+    async def log_in(self, name: str, password: str, *, where: str = "") -> str:
+        """Do what `login` does without blocking the event loop or its worker threads."""
+        return await _outcome(self._by_password(name, password, where, _basic_header(name, password)))
+
+    def _by_password(self, name: str, password: str, where: str, header: str) -> str | Future[str]:
+        plain = _basic_header(name, password)
+        found = self.known(plain)
+        if found is not None:
+            self._remember(header, _Remembered(found, self.mark(found), _NEVER))
+            return found
+        if name == self.root and hmac.compare_digest(password.encode(), self._password):
+            return self._accepted(self.root, where, header)
+        self._wrong.require(where, name)
+        user = self._user(name)
+
+        def compare() -> str:
             # an unknown user costs as much time as a wrong password
-            expected = user.password if user is not None else self._nobody
-        if name == self.root and hmac.compare_digest(_basic_header(name, password).encode(), self._basic.encode()):
-            right = True  # rooms log in so at each other: no need to spend 20 ms for each
-        else:
-            with self._hashing:
-                right = matches(password, expected)
-        if not right or (name != self.root and (user is None or not user.enabled)):
-            self._note_wrong(where, name)
-            audit.write("login refused", user=name[:64], remote=where, by="password")
-            raise AuthError("authentication failure", hint="check user name and password")
-        found = user.name if user is not None else self.root
-        audit.write("login", user=found, remote=where, by="password")
-        return found
+            right = matches(password, user.password if user is not None else self._nobody)
+            if not right or user is None or not user.enabled:
+                self._wrong.note(where, name)
+                audit.write("login refused", user=name[:64], remote=where, by="password")
+                raise AuthError("authentication failure", hint="check user name and password")
+            self._remember(plain, _Remembered(user.name, mark_of(user), _NEVER))
+            return self._accepted(user.name, where, header, user)
+
+        return self._hashes.submit(self._digest(plain), where, compare)
+
+    def _accepted(self, name: str, where: str, header: str, user: User | None = None) -> str:
+        audit.write("login", user=name, remote=where, by="password")
+        self._remember(header, _Remembered(name, self._mark(user), _NEVER))
+        return name
 
     # ---------------------------------------------------------------- tokens
 
-    def token(self, user: str, *, seconds: int = DAY_S, where: str = "") -> str:
-        """A token for somebody who is logged in. Raises AuthError when they are gone."""
-        if not 1 <= seconds <= LONGEST_S:
+    def token(self, user: str, *, seconds: int | None = None, until: int | None = None, where: str = "") -> str:
+        """A token for somebody who is logged in.
+
+        Args:
+            seconds: how long it lives; a day when nothing is said, or as long as *until* lets it.
+            until: seconds since 1970; when what its owner came with, itself a token or a session, ends.
+
+        Raises:
+            AuthError: the user is gone, or the token would live too long.
+        """
+        left = LONGEST_S if until is None else until - self._clock.now() // 10**9
+        wanted = min(DAY_S, left) if seconds is None else seconds
+        if not 1 <= wanted <= LONGEST_S:
             raise AuthError("a token lives for 1 second to 366 days", code="E_BAD_OPTION")
+        if wanted > left:
+            hint = "ask for fewer seconds, or send the password"
+            raise AuthError(f"a token makes no token that outlives it: it ends in {left} s", code="E_FORBIDDEN", hint=hint)
         held = self._user(user)
         if user != self.root and held is None:
             raise AuthError("authentication failure", hint="check user name and password")
-        audit.write("token issued", user=user, remote=where, seconds=seconds)
-        return self.tokens.issue(user, mark_of(held), seconds=seconds)
+        audit.write("token issued", user=user, remote=where, seconds=wanted)
+        return self.tokens.issue(user, self._mark(held), seconds=wanted)
 
     # ---------------------------------------------------------------- parts
 
@@ -183,18 +239,26 @@ class Login:
             while len(self._remembered) > _REMEMBERED:
                 self._remembered.popitem(last=False)
 
-    def _slow_down(self, where: str, name: str) -> None:
-        minute, count = self._wrong.get((where, name[:64]), (0, 0))
-        if minute == self._clock.now() // 60_000_000_000 and count >= _WRONG_A_MINUTE:
-            raise OverloadError("too many wrong logins from this address", hint="try again in a minute")
+    def _mark(self, user: User | None) -> str:
+        return self._root_mark if user is None else mark_of(user)
 
-    def _note_wrong(self, where: str, name: str) -> None:
-        now, key = self._clock.now() // 60_000_000_000, (where, name[:64])
-        with self._lock:
-            minute, count = self._wrong.pop(key, (now, 0))
-            self._wrong[key] = (now, count + 1 if minute == now else 1)
-            while len(self._wrong) > _REMEMBERED:
-                self._wrong.popitem(last=False)
+
+async def _outcome(found: str | Future[str]) -> str:
+    if isinstance(found, str):
+        return found
+    # several connections may wait for one check: one that gives up ends it for nobody
+    return await asyncio.shield(asyncio.wrap_future(found))
+
+
+def is_token(header: str) -> bool:
+    """Tell a header that holds a token from one that holds a password."""
+    scheme, value = _split(header)
+    return scheme in _TOKEN_SCHEMES and looks_like_one(value)
+
+
+def _split(header: str) -> tuple[str, str]:
+    scheme, _, value = header.strip().partition(" ")
+    return scheme.lower(), value.strip()
 
 
 def _basic_header(user: str, password: str) -> str:

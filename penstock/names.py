@@ -95,6 +95,13 @@ FAILED = "failed:"
 #: fields of the same hash that say why a stream is paused for now: a target of NOTIFY is behind, or it is over its quota
 HELD = "notifier"
 QUOTA = "quota"
+#: begin of the fields of the same hash in which notifiers say that targets of NOTIFY are down or behind (`targets_field`)
+TARGETS = "targets-"
+
+
+def targets_field(instance: str) -> str:
+    """Field of `stream_status` of one notifier: JSON with why targets are `down`, the number of events `waiting` and the time `at`."""
+    return TARGETS + instance.replace(":", "-")
 
 
 def open_windows(request: str) -> str:
@@ -198,6 +205,11 @@ def group_lease(group: int) -> str:
 def replicated_producer(table_id: int) -> str:
     """Producer id in the records of a stream table's log, whoever leads."""
     return f"h:{table_id}"
+
+
+def session(digest: str) -> str:
+    """Redis key: a session of the console, by the digest of its cookie."""
+    return f"penstock:session:{digest}"
 
 
 def used_link(link: str) -> str:

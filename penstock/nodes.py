@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock import log, names, redis_link
+from penstock import log, names, redis_link, vital
 from penstock.settings import Settings
 
 _EVERY_SECONDS = 2.0
@@ -45,6 +45,7 @@ class Presence(threading.Thread):
         self._client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
         self._halt = threading.Event()
 
+    @vital.run
     def run(self) -> None:
         told = True
         while True:

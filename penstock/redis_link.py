@@ -8,7 +8,7 @@ Cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +22,8 @@ from penstock.errors import BusError, ConfigError
 from penstock.settings import Settings
 
 T = TypeVar("T")
+#: fields of a hash that one question is about at most: a hash of every child table would keep Redis from everybody else
+CHUNK = 2_000
 _SCHEME = "redis+sentinel"
 _TLS_SCHEME = "rediss+sentinel"
 #: how long one Sentinel may take to answer before the next is asked
@@ -118,3 +120,13 @@ def ask(question: Callable[[], T]) -> T:
         return question()
     except redis.RedisError as down:
         raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+
+
+def hash_items(client: redis.Redis, key: str) -> Iterator[tuple[Any, Any]]:
+    """Fields and values of a hash of any size, some at a time; a field that changes meanwhile may come twice. Raises redis.RedisError."""
+    return iter(client.hscan_iter(key, count=CHUNK))
+
+
+def chunks(wanted: Sequence[T]) -> Iterator[Sequence[T]]:
+    """*wanted* in pieces that one question to Redis may be about."""
+    return (wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK))

@@ -2,7 +2,7 @@
 
 Enough of a file system for backups: whole files are written, read, listed and removed, each by one call of the program `rsync`, which has
 to be on both machines (3.2.4 or later: it makes directories and syncs files). A file appears there under its name when it is whole.
-Refused: changing part of a file, and a shell between us and rsync.
+Refused: changing part of a file, a shell between us and rsync, and places that rsync or ssh would read as options.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from urllib.parse import unquote, urlsplit
 
 from fsspec.spec import AbstractFileSystem
 
+from penstock.errors import StateError
+
+#: control characters, and a user or host that begins with `-`, which ssh takes for an option
+_NO_PLACE = re.compile(r"[\x00-\x1f\x7f]|^(?:rsync://)?(?:-|[^/:@]*(?::[^/@]*)?@-)")
 #: `host:path` as rsync and scp know it; a drive, a scheme and a plain path are none
 _REMOTE = re.compile(r"(?:[\w.-]+@)?[\w.-]{2,}:(?!//)")
 _SECONDS = 60
@@ -30,7 +34,16 @@ _LINE = re.compile(r"(?P<kind>[-dl])\S+\s+(?P<size>[\d,.]+) (?P<time>\d{4}/\d\d/
 
 
 def opened(place: str) -> tuple[RsyncFileSystem, str] | None:
-    """The file system and path of *place*; None when rsync is not meant."""
+    """The file system and path of *place*; None when rsync is not meant.
+
+    Raises:
+        StateError: rsync or ssh would read part of it as an option.
+    """
+    if (place.startswith("rsync://") or _REMOTE.match(place)) and _NO_PLACE.search(place):
+        raise StateError(
+            "no place for rsync: a user or a host begins with '-', or there is a control character",
+            hint="[user@]host:path, or rsync://[user[:password]@]host[:port]/module/path",
+        )
     if place.startswith("rsync://"):
         parts = urlsplit(place)
         user, host = parts.netloc.rpartition("@")[0].partition(":")[0], parts.netloc.rpartition("@")[2]
@@ -80,13 +93,13 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         with tempfile.TemporaryDirectory(prefix="penstock-rsync-") as directory:
             target = Path(directory, "file")
-            self._rsync(path, str(target))
+            self._rsync((), path, str(target))
             return target.read_bytes()[start:end]
 
     def _listed(self, path: str, *options: str) -> list[dict[str, Any]]:
         directory = path.endswith("/")
         found = []
-        for line in self._rsync("--list-only", "--8-bit-output", *options, path).splitlines():
+        for line in self._rsync(("--list-only", "--8-bit-output", *options), path).splitlines():
             if (entry := _LINE.fullmatch(line)) is None or entry["name"] == ".":
                 continue
             name = path + entry["name"] if directory else path
@@ -106,21 +119,21 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with tempfile.TemporaryDirectory(prefix="penstock-rsync-") as directory:
             source = Path(directory, "file")
             source.write_bytes(value)
-            self._rsync("--mkpath", "--fsync", str(source), path)
+            self._rsync(("--mkpath", "--fsync"), str(source), path)
 
     def rm_file(self, path: str) -> None:
         directory, _, name = path.rpartition("/")
         only = re.sub(r"([*?\[\\])", r"\\\1", name)
         with tempfile.TemporaryDirectory(prefix="penstock-rsync-") as empty:
-            self._rsync("--dirs", "--delete", f"--include=/{only}", "--exclude=*", f"{empty}/", f"{directory}/")
+            self._rsync(("--dirs", "--delete", f"--include=/{only}", "--exclude=*"), f"{empty}/", f"{directory}/")
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BytesIO:
         return io.BytesIO(self.cat_file(path)) if mode == "rb" else _Upload(self, path)
 
-    def _rsync(self, *arguments: str) -> str:
-        """Run the program; what it said. Raises FileNotFoundError, OSError."""
+    def _rsync(self, options: tuple[str, ...], *places: str) -> str:
+        """Run the program; what it said. No place is read as an option. Raises FileNotFoundError, OSError."""
         try:
-            command = ["env", "TZ=UTC", "LC_ALL=C", "rsync", *self._options, *arguments]
+            command = ["env", "TZ=UTC", "LC_ALL=C", "rsync", *self._options, *options, "--", *places]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * _SECONDS, check=False)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"rsync does not come to an end within {2 * _SECONDS} s") from None

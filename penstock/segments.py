@@ -5,7 +5,7 @@ records first..last of the topic-partition, sorted by (tbname, time, _offset, _r
 topic-partition (`Position`): a file beyond its `next` offset is a leftover of a crash and does not count. The store is the only
 writer; the operator's history and SELECT are readers.
 
-Columns: the table's columns and tags as on the wire (real timestamps), `tbname`, and
+Columns: the table's columns and tags under their stored names (`penstock.catalog.stored`; real timestamps), `tbname`, and
     _op      Int8    0 upsert, 1 delete of the key, 2 merge (NULL columns keep their earlier value)
     _offset  Int64   offset of the record
     _row     UInt32  place of the row in its record
@@ -224,13 +224,7 @@ def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]
     """
     if rows.is_empty():
         return rows
-    time = keys[1]
-    for delete in deletes:
-        hit = (pl.col("_offset") < delete.offset) & pl.col(time).is_between(delete.low, delete.high)
-        if delete.tables is not None:
-            hit &= pl.col("tbname").is_in(list(delete.tables))
-        rows = rows.filter(~hit)
-    rows = rows.sort([*keys, "_offset", "_row"])
+    rows = _in_order(rows, keys, deletes)
     if rows["_op"].eq(2).any():
         values = [c for c in rows.columns if c not in keys and c not in META]
         gone = pl.when(pl.col("_op") != 1).then(pl.col(values))  # a delete leaves nothing to merge with, whatever it carries
@@ -238,6 +232,24 @@ def live(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]
         rows = rows.with_columns(pl.col(values).forward_fill().over([*keys, "_life"])).drop("_life")
     rows = rows.unique(subset=list(keys), keep="last", maintain_order=True)
     return rows.filter(pl.col("_op") != 1)
+
+
+def undeleted(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()) -> pl.DataFrame:
+    """All versions that no delete has taken, by key and then by (_offset, _row), as they were written; arguments as of `live`."""
+    if rows.is_empty():
+        return rows
+    later_deletes = (pl.col("_op") == 1).cum_sum(reverse=True).over(list(keys))
+    return _in_order(rows, keys, deletes).filter(later_deletes == 0)
+
+
+def _in_order(rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete]) -> pl.DataFrame:
+    """The versions that no range delete hits, by key and then by (_offset, _row)."""
+    for delete in deletes:
+        hit = (pl.col("_offset") < delete.offset) & pl.col(keys[1]).is_between(delete.low, delete.high)
+        if delete.tables is not None:
+            hit &= pl.col("tbname").is_in(list(delete.tables))
+        rows = rows.filter(~hit)
+    return rows.sort([*keys, "_offset", "_row"])
 
 
 def directory(root: str, table_id: int, partition: int, topic: str = "") -> str:

@@ -26,6 +26,8 @@ from penstock.raft import Groups, parse_groups
 PREFIX = "PENSTOCK_"
 #: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try again
 EXIT_CONFIG = 78
+#: characters of a signing key, at least
+SHORTEST_KEY = 32
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 
@@ -50,6 +52,11 @@ class Settings(BaseSettings):
     redis_user: str = ""
     #: authorities that Redis' certificate may be of (`rediss://`, `rediss+sentinel://`), besides the machine's own
     redis_ca: Path | None = None
+    #: connections that one address (of IPv6: a /64) may have to each port of a service; 0: as many as come
+    max_connections_per_address: int = Field(2_000, ge=0)
+    #: seconds in which a connection has to send the headers of a request, and its body
+    header_seconds: float = Field(10.0, gt=0)
+    body_seconds: float = Field(120.0, gt=0)
     #: how brokers are spoken to, as Kafka calls it
     kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     kafka_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
@@ -68,6 +75,10 @@ class Settings(BaseSettings):
     segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
     #: where snodes keep backups and standbys find them: a directory, host:path or rsync://… for rsync, or an fsspec URL of an object store
     checkpoint_backup_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "backup"))
+    #: signs the lists of backups, the same on all nodes; without it they are not signed, and none is restored by the jobs
+    backup_key: SecretStr | None = None
+    #: the jobs restore backups that the key did not sign, too: those of an older Penstock, say
+    backup_unsigned: bool = False
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
 
@@ -80,10 +91,16 @@ class Settings(BaseSettings):
     #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
     password: SecretStr | None = None
-    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any, for those who may create one
+    #: the mesh's signing key: random, 32 characters or more; tokens are good at services that share it
+    token_key: SecretStr | None = None
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any for users with ADMIN, none for others
     external_allow: tuple[str, ...] = ()
     #: logins, definitions, grants and refusals; empty: in the room's log only
     audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
+    #: the file is moved to `….1` when it has grown to this many bytes, and older ones on; 0: never
+    audit_log_bytes: int = Field(default=64 << 20, ge=0)
+    #: older files of the audit trail that are kept
+    audit_log_files: int = Field(default=8, ge=0)
 
     #: `raft`: stream tables kept by groups of nodes; the names are those of `streamingHAMode` and its companions
     streaming_ha_mode: Literal["", "raft"] = ""
@@ -102,6 +119,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("token_key", mode="after")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < SHORTEST_KEY:
+            raise ValueError(f"a signing key has {SHORTEST_KEY} random characters or more: openssl rand -base64 48")
+        return value
 
     @field_validator("timezone", mode="after")
     @classmethod
@@ -189,6 +213,26 @@ class Settings(BaseSettings):
         if self.password is not None:
             return self.password.get_secret_value()
         return read_secret(self.data_dir / "secrets" / "root.password", _variable(type(self), "password"))
+
+    @property
+    def signing_key(self) -> str | None:
+        """The key of tokens: the setting, else what `penstock up` generated in the data directory, if it did.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        if self.token_key is not None:
+            return self.token_key.get_secret_value()
+        generated = self.data_dir / "secrets" / "token.key"
+        return read_secret(generated, _variable(type(self), "token_key")) if generated.exists() else None
+
+    @property
+    def backup_signing_key(self) -> bytes | None:
+        """`backup_key`, else what `penstock up` generated in the data directory; None when there is neither."""
+        if self.backup_key is not None:
+            return self.backup_key.get_secret_value().encode()
+        generated = self.data_dir / "secrets" / "backup.password"
+        return read_secret(generated, _variable(type(self), "backup_key")).encode() if generated.exists() else None
 
     @property
     def redis_dsn(self) -> str:

@@ -1,8 +1,8 @@
 """Which addresses NOTIFY and external streams may connect to.
 
 A name is resolved once per connection and the address that was checked is the one connected to, so an answer that changes in between
-(DNS rebinding) gains nothing. Addresses that only make sense as an attack (link-local, cloud metadata, multicast, unspecified) are refused
-unless the allow-list names their network.
+(DNS rebinding) gains nothing. Addresses that only make sense as an attack (link-local, cloud metadata, multicast, unspecified, IPv4 inside
+IPv6) are refused unless the allow-list names their network. `penstock.reach` adds who may name what, and what is the mesh itself.
 """
 
 from __future__ import annotations
@@ -10,19 +10,61 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import ipaddress
+import os
 import socket
-from collections.abc import Sequence
+import ssl
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from penstock.errors import CatalogError, PenstockError
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from penstock.errors import PenstockError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: addresses that are refused unless the allow-list names their network
 _NEVER_BY_DEFAULT = tuple(
-    ipaddress.ip_network(n)
-    for n in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "224.0.0.0/4", "ff00::/8", "0.0.0.0/8", "::/128",
-              "255.255.255.255/32")
-)  # fmt: skip
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this host
+        "169.254.0.0/16",  # link-local, with the metadata of AWS, Azure, Google, Oracle, OpenStack, Tencent and others
+        "100.100.100.200/32",  # metadata of Alibaba
+        "168.63.129.16/32",  # agent of Azure
+        "192.0.0.0/24",  # metadata of Oracle's older images, and other assignments of the protocol
+        "192.80.8.124/32",  # metadata of Equinix
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "::/96",  # unspecified, and IPv4 in its deprecated form
+        "::ffff:0:0/96",  # IPv4-mapped
+        "::ffff:0:0:0/96",  # IPv4-translated
+        "64:ff9b::/96",  # NAT64
+        "64:ff9b:1::/48",
+        "100::/64",  # discard
+        "2001::/32",  # Teredo
+        "2002::/16",  # 6to4
+        "fd00:ec2::/32",  # metadata of AWS
+        "fd20:ce::254/128",  # metadata of Google
+        "fd00:c1::a9fe:a9fe/128",  # metadata of Oracle
+        "fd00:42::42/128",  # metadata of Scaleway
+        "fe80::/10",  # link-local
+        "fec0::/10",  # site-local
+        "ff00::/8",  # multicast
+    )
+)
+_LOOPBACK_V6 = ipaddress.IPv6Address("::1")
+#: names under which clouds answer with credentials of the machine; only an allow-list that spells one out opens it
+_METADATA_NAMES = (
+    "metadata",
+    "metadata.*",
+    "*.metadata.google.internal",
+    "instance-data",
+    "instance-data.*",
+)
+
+
+NOTIFY_HINT = (
+    "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; while it is empty, streams of users with ADMIN may notify any"
+)
 
 
 class TargetRefused(PenstockError):
@@ -51,11 +93,20 @@ def endpoint(url: str) -> Endpoint:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise TargetRefused("the address cannot be read", detail=str(error)) from None
+    except ValueError:
+        # the parser's words may hold a password
+        raise TargetRefused("the address cannot be read") from None
     if parts.scheme.lower() not in ("ws", "wss") or not host or not port:
         raise TargetRefused("the address needs ws:// or wss://, a host and a port")
     return Endpoint(parts.scheme.lower(), host, port)
+
+
+def shown(url: str) -> str:
+    """Return scheme, host and port of a URL, fit for logs."""
+    try:
+        return endpoint(url).label
+    except TargetRefused:
+        return "an address that cannot be read"
 
 
 class AllowList:
@@ -72,21 +123,32 @@ class AllowList:
 
     def permits(self, host: str, address: Address) -> bool:
         """Whether *host*, which resolved to *address*, may be connected to."""
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
         if any(address in network for network in self._networks):
             return True
-        if any(address in network for network in _NEVER_BY_DEFAULT):
+        if any(address in network for network in _NEVER_BY_DEFAULT) and address != _LOOPBACK_V6:
             return False
-        return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(host.lower(), pattern) for pattern in self._hosts)
+        return self.permits_name(host)
+
+    def is_metadata(self, host: str) -> bool:
+        """Whether *host* is a name of a cloud's metadata that is not listed itself."""
+        name = host.lower().rstrip(".")
+        return name not in self._hosts and any(fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES)
 
     def permits_name(self, host: str) -> bool:
         """Whether a *host* without an address may be named."""
-        return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(host.lower(), pattern) for pattern in self._hosts)
+        name = host.lower().rstrip(".")
+        if self.is_metadata(name):
+            return False
+        return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
 
 
-async def resolve(target: Endpoint, allowed: AllowList) -> str:
+async def resolve(target: Endpoint, allowed: AllowList, is_own: Callable[[str, int], bool] = lambda *_: False) -> str:
     """The address to connect to.
+
+    Args:
+        target: where a message goes.
+        allowed: hosts and networks that may be connected to.
+        is_own: tells whether an address and port are the mesh's own. Blocks.
 
     Raises:
         TargetRefused: the name has addresses, but none that is allowed.
@@ -95,35 +157,37 @@ async def resolve(target: Endpoint, allowed: AllowList) -> str:
     found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     for *_, where in found:
         text = str(where[0])
-        if allowed.permits(target.host, ipaddress.ip_address(text.partition("%")[0])):
-            return text
-    raise TargetRefused(
-        f"{target.label} may not be notified", detail=f"addresses {', '.join(sorted({str(w[0]) for *_, w in found}))}",
-        hint="PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may",
-    )  # fmt: skip
+        if not allowed.permits(target.host, ipaddress.ip_address(text.partition("%")[0])):
+            continue
+        if await asyncio.to_thread(is_own, text, target.port):
+            raise own_target(target)
+        return text
+    raise TargetRefused(f"{target.label} may not be notified", hint=NOTIFY_HINT)
 
 
-def check_hosts(hosts: Sequence[str], patterns: Sequence[str]) -> None:
-    """Whether every one of *hosts* may be connected to. Blocks. Raises CatalogError."""
-    for host in hosts:
-        checked(host, patterns)
+def own_target(target: Endpoint) -> TargetRefused:
+    """The refusal of a target that is the mesh itself."""
+    return TargetRefused(f"{target.label} may not be notified", detail="it is a port of this mesh", hint="name a receiver outside")
 
 
-def checked(host: str, patterns: Sequence[str]) -> list[str]:
-    """The addresses of *host*, all of which an `AllowList` of *patterns* permits; none when nobody has that name now. Asked at CREATE and
-    before each connection. Blocks. Raises CatalogError.
-    """
-    allowed = AllowList(patterns)
-    try:
-        found = list(dict.fromkeys(str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)))
-    except OSError:
-        # what the name may be is all that can be asked
-        found = []
-    if not all(allowed.permits(host, ipaddress.ip_address(text.partition("%")[0])) for text in found):
-        raise CatalogError(
-            f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=f"addresses {', '.join(sorted(found))}",
-            hint="PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may",
-        )  # fmt: skip
-    if not found and not allowed.permits_name(host):
-        raise CatalogError(f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint="PENSTOCK_EXTERNAL_ALLOW lists hosts that may")
-    return found
+def reason_of(error: BaseException) -> str:
+    """Say what went wrong with a connection, without a word of what the other side has sent."""
+    if isinstance(error, PenstockError):
+        return error.message
+    if isinstance(error, ConnectionClosed):
+        return f"the connection was closed with code {error.rcvd.code}" if error.rcvd is not None else "the connection broke"
+    if isinstance(error, InvalidStatus):
+        return f"it answers with HTTP status {error.response.status_code}"
+    if isinstance(error, WebSocketException):
+        return "it does not answer as a WebSocket server does"
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return "it does not speak TLS as this side does"
+    if isinstance(error, socket.gaierror):
+        return "the name has no address"
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return type(error).__name__

@@ -1,14 +1,13 @@
-"""Signed tokens that stand for a user until they expire; every room can check them without asking anybody.
+"""Signed tokens that stand for a user until they expire; every service can check them without asking another.
 
-A token is a JWT (HS256) under a key made from the mesh's own password, so changing that ends all tokens. `mark` ties it to the user's
-password as it was: a new password, ENABLE 0, DROP USER and REVOKE TOKENS end the tokens given out before. A `login` token is what
-`penstock up` prints: it is good once, for a session in a browser. The only file that calls jwt.
+A token is a JWT (HS256) under the mesh's signing key, a random secret (`PENSTOCK_TOKEN_KEY`). `mark` ties it to the user's password as it
+was: a new password, ENABLE 0, DROP USER and REVOKE TOKENS end the tokens given out before. A `login` token is what `penstock up`
+prints: it is good once, for a session in a browser. The only file that calls jwt.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -41,13 +40,13 @@ class Claims:
 class Tokens:
     """Makes and reads the tokens of one mesh."""
 
-    def __init__(self, password: str, clock: Clock) -> None:
+    def __init__(self, key: str, clock: Clock) -> None:
         """
         Args:
-            password: the mesh's own.
+            key: the mesh's signing key.
             clock: says what has expired.
         """
-        self._key = hmac.digest(password.encode(), b"penstock tokens", "sha256")
+        self._key = key.encode()
         self._clock = clock
 
     def issue(self, user: str, mark: str, *, seconds: int = DAY_S, kind: Kind = "access") -> str:
@@ -68,6 +67,11 @@ class Tokens:
             raise AuthError("the token has expired", hint="POST /v1/tokens gives a new one")
         return Claims(str(body["sub"]), str(body.get("mrk", "")), kind, str(body["jti"]), int(body["exp"]))
 
+    def root_mark(self, password: str) -> str:
+        """Return what ties a token of root to its password; tells nothing about it without the key."""
+        key = hashlib.blake2b(self._key).digest()
+        return hashlib.blake2b(password.encode(), key=key, digest_size=12).hexdigest()
+
 
 def looks_like_one(text: str) -> bool:
     """Whether *text* has the form of a token, not that of `user:password`."""
@@ -75,7 +79,7 @@ def looks_like_one(text: str) -> bool:
 
 
 def mark_of(user: User | None) -> str:
-    """What ties a token to a user's password and generation; empty for root, whose password is in the key already."""
+    """What ties a token to a user's password and generation; empty for root, who has a mark of the key's."""
     if user is None:
         return ""
     return hashlib.blake2b(f"{user.id} {user.generation} {user.password}".encode(), digest_size=12).hexdigest()

@@ -29,6 +29,13 @@ _FIXED: dict[str, tuple[Any, str, int]] = {
     "TIMESTAMP": (pl.Int64, "TIMESTAMP", 8),
     "JSON": (pl.String, "JSON", 4095),
 }
+#: first and last time of each precision in ticks: years 1 to 9999, and what fits into 64 bits of nanoseconds
+TIME_LIMITS: dict[str, tuple[int, int]] = {
+    "ms": (-62_135_596_800_000, 253_402_300_799_999),
+    "us": (-62_135_596_800_000_000, 253_402_300_799_999_999),
+    "ns": (-(2**63) + 1, 2**63 - 1),
+}
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 SIZED = ("VARCHAR", "NCHAR", "VARBINARY")
 
 
@@ -91,3 +98,29 @@ class ColumnType:
         if self.kind == "DECIMAL":
             return f"DECIMAL({self.precision},{self.scale})"
         return self.kind
+
+
+def to_ticks(times: pl.Series, precision: str) -> pl.Series:
+    """Ticks of a column of dates or times; those beyond 64 bits are the least number, which is no time of any precision."""
+    if isinstance(times.dtype, pl.Datetime):
+        unit = _PER_SECOND[times.dtype.time_unit]
+        if unit >= _PER_SECOND[precision]:
+            return times.dt.cast_time_unit(precision).cast(pl.Int64)  # type: ignore[arg-type]
+        factor = _PER_SECOND[precision] // unit
+    else:
+        factor = 86_400 * _PER_SECOND[precision]
+    counts = times.cast(pl.Int64 if isinstance(times.dtype, pl.Datetime) else pl.Int32).cast(pl.Int64)
+    most = (2**63 - 1) // factor
+    inside = counts.is_between(-most, most).fill_null(value=True)
+    return (counts * factor).zip_with(inside, pl.Series(times.name, [-(2**63)], dtype=pl.Int64))
+
+
+def in_range(ticks: pl.Series, limits: tuple[int, int]) -> pl.Series:
+    """*ticks* with NULL for what is no time of their precision; mostly as they are."""
+    low, high = limits
+    least = ticks.min()
+    most = ticks.max()
+    if not isinstance(least, int) or not isinstance(most, int) or (low <= least and most <= high):
+        return ticks
+    inside = ticks.is_between(low, high)
+    return ticks.zip_with(inside.fill_null(value=False), pl.Series(ticks.name, [None], dtype=ticks.dtype))

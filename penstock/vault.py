@@ -3,12 +3,15 @@
 A vault holds subjects (a query of the stream jobs, a deployment). A subject has `objects/`, files named by the digest of what they hold and
 shared by all its backups, and one sealed list of files per backup, `<time>-<number>.backup`, which is written last: that publishes it.
     vault/<subject>/objects/3f/3fa9…         vault/<subject>/00001764000000000-000000017.backup
-Refused: publishing what was not read back with the right digest, restoring what fails its digest, lists of a newer version.
+A list carries an HMAC made with the key of the mesh, because whoever can write to the place can also make digests.
+Refused: publishing what was not read back with the right digest, restoring what fails its digest, lists of a newer version, lists
+without the HMAC of this key, and paths that leave the directory of the restore.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 import uuid
@@ -22,11 +25,15 @@ import fsspec
 
 from penstock import log, rsync
 from penstock.errors import StateError
+from penstock.restore_paths import open_below, path_faults
 
-VERSION = 1
+#: since version 2 a list carries an HMAC
+VERSION = 2
 _MAGIC = b"PENSTOCK BACKUP"
 _SUFFIX = ".backup"
 _CHUNK = 4 << 20
+#: stands in place of the HMAC in a list that was made without a key
+_UNSIGNED = "-"
 #: a file larger than this is kept in parts
 PART = 16 << 20
 #: an object that no list names may belong to a backup that is being made: it is left alone this long, seconds
@@ -55,6 +62,8 @@ class Backup:
     items: tuple[Item, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
+    #: whether the list carries the HMAC of the vault's key
+    signed: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -66,10 +75,18 @@ class Backup:
 
 
 class Vault:
-    """The backups below one directory or URL."""
+    """The backups below one directory or URL.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: of the directory.
+        key: signs what is published, and what is restored must carry its signature; None: nothing is signed and no signature is asked for.
+        unsigned: restore backups without a signature, or with that of another key, too.
+    """
+
+    def __init__(self, url: str, key: bytes | None = None, *, unsigned: bool = False) -> None:
         self.url = url
+        self._key = key
+        self._ask_signature = key is not None and not unsigned
         self._fs: Any
         self._root: str
         try:
@@ -110,8 +127,11 @@ class Vault:
         if missing:
             raise StateError(f"backup {backup.name} of {backup.subject} is not whole", detail=", ".join(missing[:5]))
         before()
-        body = json.dumps({**asdict(backup), "facts": dict(backup.facts)}, separators=(",", ":")).encode()
-        data = b"%s %d %s\n" % (_MAGIC, backup.version, hashlib.blake2b(body, digest_size=16).hexdigest().encode()) + body
+        content = {**asdict(backup), "facts": dict(backup.facts)}
+        del content["signed"]
+        body = json.dumps(content, separators=(",", ":")).encode()
+        sealed = f"{_UNSIGNED if self._key is None else _signature(self._key, body)}\n".encode() + body
+        data = b"%s %d %s\n" % (_MAGIC, backup.version, hashlib.blake2b(sealed, digest_size=16).hexdigest().encode()) + sealed
         self._write(self._list(backup.subject, backup.name), lambda out: out.write(data))
 
     def remove(self, backup: Backup) -> None:
@@ -151,8 +171,13 @@ class Vault:
         return sorted(found, key=lambda b: (b.time, b.number), reverse=True)
 
     def faults(self, backup: Backup, seen: Callable[[Item], None] = lambda _: None) -> list[str]:
-        """What is wrong with a backup: files that are gone or whose digest is not theirs. *seen* is told each file."""
-        wrong = []
+        """List what is wrong with a backup: its signature and paths, files that are gone or whose digest is not theirs.
+
+        *seen* is told each file.
+        """
+        wrong = self._objections(backup)
+        if wrong:
+            return wrong
         for item in backup.items:
             try:
                 with self._fs.open(self._object(backup.subject, item.digest), "rb") as file:
@@ -164,6 +189,26 @@ class Vault:
             seen(item)
         return wrong
 
+    def require_trusted(self, backup: Backup) -> None:
+        """Check the signature of a backup and the paths that it would write, before anything is written.
+
+        Raises:
+            StateError: the signature is missing or of another key, or a path leaves the directory of the restore.
+        """
+        wrong = self._objections(backup)
+        if wrong:
+            raise StateError(
+                f"backup {backup.name} of {backup.subject} is not to be trusted",
+                detail="; ".join(wrong[:5]),
+                hint="give the key of the mesh that made it (--key), or, when you know who wrote it, restore it with --unsigned; "
+                "unsafe paths are never restored",
+            )
+
+    def _objections(self, backup: Backup) -> list[str]:
+        if self._ask_signature and not backup.signed:
+            return ["it has no signature of this mesh's key"]
+        return path_faults([(item.path, item.part) for item in backup.items])
+
     def read(self, backup: Backup, item: Item) -> bytes:
         """The content of one file.
 
@@ -174,19 +219,24 @@ class Vault:
             data: bytes = self._fs.cat_file(self._object(backup.subject, item.digest))
         except OSError as error:
             raise StateError(f"{item.path} of backup {backup.name} is missing", detail=str(error)) from None
-        if hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest:
+        if len(data) != item.size or hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest:
             raise StateError(f"{item.path} of backup {backup.name} is damaged", hint="`penstock snode list` shows others")
         return data
 
-    def extract(self, backup: Backup, item: Item, target: Path) -> None:
+    def extract(self, backup: Backup, item: Item, target: Path, below: Path | None = None) -> None:
         """Write one item of a backup to *target*, durably; the parts of a file are to come in order.
 
+        Args:
+            backup: it was checked by `require_trusted`.
+            item: of the backup.
+            target: the file.
+            below: the directory that must hold it, without symbolic links on the way; default: that of the file.
+
         Raises:
-            StateError: it is missing or damaged.
+            StateError: it is missing or damaged, or *target* is not a plain file below *below*.
         """
         data = self.read(backup, item)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "ab" if item.part else "wb") as out:
+        with open_below(below or target.parent, target, append=item.part > 0) as out:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
@@ -241,12 +291,27 @@ class Vault:
         parts = head.split(b" ")
         if len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit() and int(parts[2]) > VERSION:
             raise StateError(f"backup {path} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")
-        if len(parts) != 4 or not head.startswith(_MAGIC) or hashlib.blake2b(body, digest_size=16).hexdigest().encode() != parts[3]:
+        intact = len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit()
+        backup = self._parsed(body, int(parts[2]), parts[3]) if intact else None
+        # a list that was moved from another subject, or that wears another's name, is none
+        if backup is None or "/" in backup.subject or not path.endswith(f"/{backup.subject}/{backup.name}{_SUFFIX}"):
             _log.warning("a list of a backup is damaged and does not count", path=masked(path))
             return None
-        raw = json.loads(body)
-        items = tuple(Item(i["path"], i["digest"], i["size"], i.get("part", 0)) for i in raw["items"])
-        return Backup(raw["subject"], raw["time"], raw["number"], items, raw["facts"], raw["version"])
+        return backup
+
+    def _parsed(self, sealed: bytes, version: int, digest: bytes) -> Backup | None:
+        """Read a list; None when it is damaged."""
+        if not hmac.compare_digest(hashlib.blake2b(sealed, digest_size=16).hexdigest().encode(), digest):
+            return None
+        signature, body = (b"", sealed) if version < 2 else (sealed.partition(b"\n")[0], sealed.partition(b"\n")[2])
+        signed = self._key is not None and hmac.compare_digest(signature, _signature(self._key, body).encode())
+        try:
+            raw = json.loads(body)
+            items = tuple(Item(str(i["path"]), str(i["digest"]), int(i["size"]), int(i.get("part", 0))) for i in raw["items"])
+            facts = dict(raw["facts"])
+            return Backup(str(raw["subject"]), int(raw["time"]), int(raw["number"]), items, facts, int(raw["version"]), signed)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
 
     def _ls(self, path: str) -> list[str]:
         self._fs.invalidate_cache()
@@ -278,6 +343,10 @@ def masked(url: str) -> str:
     """*url* without user and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else url
+
+
+def _signature(key: bytes, body: bytes) -> str:
+    return hmac.new(key, b"penstock backup list\n" + body, hashlib.sha256).hexdigest()
 
 
 def _digest_of(file: IO[bytes]) -> tuple[str, int]:

@@ -8,7 +8,7 @@ import threading
 
 from prometheus_client import Gauge
 
-from penstock import bus, log, redis_link
+from penstock import bus, log, redis_link, vital
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -67,7 +67,7 @@ def run(settings: SparkSettings) -> int:
             stop.wait()
             supervisor.stop()
 
-        threading.Thread(target=stop_supervisor, name="stop", daemon=True).start()
+        threading.Thread(target=vital.run(stop_supervisor), name="stop", daemon=True).start()
         controls.start()
         try:
             supervisor.run()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import redis
 
-from penstock import log, names
+from penstock import log, names, vital
 from penstock.bus import Publisher
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
@@ -79,6 +79,7 @@ class Controls(threading.Thread):
     def stop(self) -> None:
         self._halt.set()
 
+    @vital.run
     def run(self) -> None:
         tick_at = announce_at = mind_at = 0.0
         while not self._halt.wait(min(self._tick_seconds, 1.0) / 4):

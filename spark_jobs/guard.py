@@ -11,7 +11,7 @@ import threading
 
 import redis
 
-from penstock import log, names
+from penstock import log, names, vital
 from penstock.clock import Clock, SystemClock
 from penstock.errors import LeaseLost
 from spark_jobs.leadership import LEASE
@@ -64,6 +64,7 @@ class Guard:
         elif text:
             self._lost = True
 
+    @vital.run
     def _follow(self) -> None:
         never = threading.Event()
         while not never.wait(self._ttl / 3):

@@ -18,6 +18,10 @@ Columns = Sequence[pa.Array]
 _SMALL = 2
 
 
+class InputEnded(Exception):
+    """Spark has closed a task's input before anything came: its query was stopped."""
+
+
 class Handed:
     """The batches of a task, in order."""
 
@@ -30,13 +34,17 @@ class Handed:
         self._batches, self._source = batches, source
         #: of the stream's messages, once it is known to be of small ones
         self._schema: pa.Schema | None = None
+        self._begun = False
 
     def waits(self, timeout: float | None) -> bool:
         """Whether there is a batch to take, be it the end: at once, or within *timeout* seconds (None: however long it takes)."""
         return self._source is None or self._source.waits(timeout)
 
     def take(self) -> Columns | None:
-        """The columns of the next batch, waiting for it; None at the end."""
+        """The columns of the next batch, waiting for it; None at the end. Raises InputEnded."""
+        if not self._begun and self._source is not None and not self._source.peek():
+            raise InputEnded
+        self._begun = True
         if self._schema is not None and (found := self._whole(self._schema)) is not None:
             return found
         batch = next(self._batches, None)

@@ -17,6 +17,7 @@ import polars as pl
 from penstock import names, segments
 from penstock.bus import Batch, Reader
 from penstock.catalog.model import Table
+from penstock.catalog.stored import StoredNames, written
 from penstock.codec import schema_ids
 from penstock.errors import SchemaError, StateError
 from penstock.records import ControlRecord, decode
@@ -29,6 +30,8 @@ from spark_jobs.replay import Position as Stamp
 from spark_jobs.worker import Worker
 
 _PATIENCE = 30.0
+#: which of some versions are wanted: `segments.live` or `segments.undeleted`
+_Choice = Callable[[pl.DataFrame, Sequence[str], Sequence[RangeDelete]], pl.DataFrame]
 _META: dict[str, pl.DataType] = {"_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String()}
 
 
@@ -104,7 +107,11 @@ class _Tail:
             record = rows["_record"].to_numpy()
             factor = TICKS_PER_SECOND[codec.table.precision] // 1000
             offsets, times = batch.offsets[low:high][record], batch.timestamps[low:high][record] * factor
-            added = rows.drop("_record", "_write").with_columns(_offset=pl.Series(offsets), _now=pl.Series(times))
+            added = (
+                rows.drop("_record", "_write")
+                .rename(written(codec.table.stored_names))
+                .with_columns(_offset=pl.Series(offsets), _now=pl.Series(times))
+            )
             self.rows.append(added.with_columns(_row=pl.int_range(pl.len(), dtype=pl.UInt32).over("_offset")))
 
     def _repeated(self, producer: str, stamp: Stamp) -> bool:
@@ -136,11 +143,12 @@ class TableHistory:
 
     def __init__(
         self, worker: Worker, source: Source, topic: str, bounds: Callable[[], Mapping[int, int]],
-        begins: Callable[[], Mapping[int, int]] | None = None,
+        begins: Callable[[], Mapping[int, int]] | None = None, stored: Callable[[], StoredNames] = dict,
     ) -> None:  # fmt: skip
         """*bounds*: partition → the offset below which rows are part of the kernel's input. *begins*: the offset where the stream
-        begins in each; rows from before it are given a negative `_offset`.
+        begins in each; rows from before it are given a negative `_offset`. *stored*: names of the table's columns in what is stored.
         """
+        self._stored = stored
         self._worker, self._source, self._topic, self._bounds, self._begins = worker, source, topic, bounds, begins
         self.since_begin = begins is not None
         self._marked: Mapping[int, int] = {}
@@ -176,14 +184,24 @@ class TableHistory:
         wanted = [n for n in ("_op", "tbname", *self._types) if n in {"_op", "tbname", *columns}]
         for partition, until in (self._marked or self._bounds()).items():
             found = self._tail(partition, until)
-            pieces = (piece for segment in self._segments(partition) for piece in segments.versions(segment, [*wanted, "_offset"]))
+            columns = ["_offset", *(held for n in wanted for held in self._held(n))]
+            pieces = (piece for segment in self._segments(partition) for piece in segments.versions(segment, columns))
             for piece in (*found.rows, *pieces):
                 rows = piece.filter(pl.col("_offset") < until)
                 yield self._layout(rows, wanted)
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows with low <= ts <= high in the kernels' input layout, sorted by (tbname, ts)."""
-        parts = [self._partition(p, until, low, high, tables) for p, until in (self._marked or self._bounds()).items()]
+        return self._rows(low, high, tables, segments.live)
+
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `penstock.windows.kernel.History`."""
+        return self._rows(low, high, tables, segments.undeleted)
+
+    def _rows(self, low: int, high: int, tables: Sequence[str] | None, choose: _Choice) -> pl.DataFrame:
+        """Of the versions of low..high those that *choose* takes, in the kernels' input layout, sorted by (tbname, ts)."""
+        bounds = self._marked or self._bounds()
+        parts = [self._partition(p, until, low, high, tables, choose) for p, until in bounds.items()]
         rows = pl.concat(parts) if parts else self._layout(None)
         return rows.sort("tbname", self._source.time_column, maintain_order=True).with_columns(
             _step=pl.int_range(pl.len(), dtype=pl.UInt32)
@@ -199,7 +217,9 @@ class TableHistory:
         directory = segments.directory(self._worker.settings.segments_dir, self._source.table_id, partition, self._topic)
         return segments.segments(directory, self._tails[partition].position.next)
 
-    def _partition(self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+    def _partition(
+        self, partition: int, until: int, low: int, high: int, tables: Sequence[str] | None, choose: _Choice
+    ) -> pl.DataFrame:  # fmt: skip
         tail = self._tail(partition, until)
         time = self._source.time_column
         stored = segments.read(self._segments(partition), time_column=time, low=low, high=high, tables=tables)
@@ -208,13 +228,14 @@ class TableHistory:
             tail.rows = [pl.concat(tail.rows, how="diagonal_relaxed")]
         frames = [r.filter(wanted) for r in tail.rows]
         if stored is not None:
-            ticks = [pl.col(n).cast(pl.Int64) for n, t in self._types.items() if t.kind == "TIMESTAMP" and n in stored.columns]
+            times = {held for n, t in self._types.items() if t.kind == "TIMESTAMP" for held in self._held(n)}
+            ticks = [pl.col(n).cast(pl.Int64) for n in stored.columns if n in times]
             frames.insert(0, stored.with_columns(ticks))
         if not frames:
             return self._layout(None)
         rows = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("_offset") < until)
         keys = ["tbname", time, *([self._source.key_column] if self._source.key_column else [])]
-        lived = self._layout(segments.live(rows, keys, [d for d in tail.deletes if d.offset < until]))
+        lived = self._layout(choose(rows, keys, [d for d in tail.deletes if d.offset < until]))
         if self._begins is not None and (begin := self._begins().get(partition, 0)):
             lived = lived.with_columns(pl.when(pl.col("_offset") >= begin).then(pl.col("_offset")).otherwise(-1).alias("_offset"))
         return lived
@@ -224,7 +245,13 @@ class TableHistory:
         types = self._schema if names is None else {n: self._schema[n] for n in names}
         if rows is None:
             return pl.DataFrame(schema=types)
-        return rows.select((pl.col(n) if n in rows.columns else pl.lit(None)).cast(t, strict=False).alias(n) for n, t in types.items())
+        there = set(rows.columns)
+        found = {n: [pl.col(held) for held in self._held(n) if held in there] or [pl.lit(None)] for n in types}
+        return rows.select(pl.coalesce(found[n]).cast(t, strict=False).alias(n) for n, t in types.items())
+
+    def _held(self, name: str) -> tuple[str, ...]:
+        """Names of a column of the plan in what is stored."""
+        return self._stored().get(name, (name,))
 
 
 class VirtualHistory:
@@ -256,6 +283,10 @@ class VirtualHistory:
         made = merged(rows.select(names_of).sort("_now", maintain_order=True), self._source).sort("tbname", time)
         return made.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("_step"), pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
 
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """The same as `fetch`: a joined row is made of its parts, and has no versions of its own."""
+        return self.fetch(low, high, tables)
+
     def mark(self) -> str:
         """See `penstock.windows.kernel.Rewindable`."""
         return json.dumps({str(table.id): self._origin(table).mark() for table in self._origins()})
@@ -278,6 +309,7 @@ class VirtualHistory:
             )  # fmt: skip
             topic, partitions = table.topic, table.partitions
             self._tables[table.id] = TableHistory(
-                self._worker, source, topic, lambda: self._bounds(topic, partitions), lambda: self._begins(topic)
-            )
+                self._worker, source, topic, lambda: self._bounds(topic, partitions), lambda: self._begins(topic),
+                self._worker.stored_names(table.id),
+            )  # fmt: skip
         return self._tables[table.id]

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import redis
 
-from penstock import log, names
+from penstock import log, names, vital
 from penstock.clock import Clock
 from penstock.errors import LeaseLost, RemoteError
 from penstock.lease import Lease
@@ -117,6 +117,7 @@ class Leadership:
                 continue
         psutil.wait_procs(left, timeout=10)
 
+    @vital.run
     def _hold(self) -> None:
         while not self._halt.wait(self.lease.ttl / 3):
             try:

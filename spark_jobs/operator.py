@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from penstock import log, names
 from penstock.errors import StateError
 from spark_jobs import pipe
-from spark_jobs.handed import Handed
+from spark_jobs.handed import Handed, InputEnded
 from spark_jobs.input import Inbox
 from spark_jobs.lanes.exchange import ExchangeLane
 from spark_jobs.lanes.partition import Lane
@@ -42,6 +42,10 @@ class Operator:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             self._work(batches)
+        except InputEnded:
+            # Spark waits for nothing from this worker: it ends like one that failed, and nothing has
+            log.get(__name__).info("a task ended before it began", topic=self._topic)
+            os._exit(EXIT_FAILED)
         except BaseException as error:  # noqa: B036  nothing may leave as an exception
             _die(error)
         return

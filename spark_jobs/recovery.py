@@ -1,13 +1,14 @@
 """Before the jobs start: state that is missing here, or behind, comes from the newest backup without a fault.
 
 So a node that has lost its disk, and a standby that never had the state, go on from there and replay the rest from Kafka. What a node has
-itself is kept when it is as far as the backup. Refused: touching state that lies in an object store, which outlives its node.
+itself is kept when it is as far as the backup. Refused: touching state that lies in an object store, which outlives its node; a backup
+that the mesh's key did not sign, unless the operator allows it.
 """
 
 from __future__ import annotations
 
 from penstock import log
-from penstock.checkpoints import Place, local_path, local_positions, newest_verified, restore
+from penstock.checkpoints import Place, local_path, local_positions, newest_verified, positions_of, restore
 from penstock.errors import StateError
 from penstock.vault import Vault
 from spark_jobs.queries import Wanted
@@ -32,17 +33,22 @@ def recover(settings: SparkSettings, wanted: list[Wanted]) -> list[str]:
         local_path(settings.checkpoint_dir)
     except StateError:
         return []
-    vault = Vault(settings.checkpoint_backup_dir)
+    key = settings.backup_signing_key
+    if key is None and not settings.backup_unsigned:
+        _log.error("no backup is restored: PENSTOCK_BACKUP_KEY is not set, so none can be checked")
+        return []
+    vault = Vault(settings.checkpoint_backup_dir, key, unsigned=settings.backup_unsigned)
     known, restored = set(vault.subjects()), []
     for item in wanted:
         place = Place(item.topic, item.id, settings.state_dir, settings.checkpoint_dir)
         if place.subject not in known:
             continue
-        backups = vault.backups(place.subject)
-        if not backups or not behind(here := local_positions(place), backups[0].facts["positions"]):
+        here = local_positions(place)
+        # the digests of a backup that nothing is needed of are not read
+        if not any(behind(here, positions_of(b)) for b in vault.backups(place.subject)):
             continue
         backup = newest_verified(vault, place.subject)
-        if backup is None or not (old := behind(here, backup.facts["positions"])):
+        if backup is None or not (old := behind(here, positions_of(backup))):
             continue
         # the checkpoint of a lost disk; one that is there may be ahead of the state, which the lanes then read from the log
         checkpoint = not here

@@ -97,6 +97,7 @@ class SparkSessions:
             **_SESSION,
             "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
             "spark.ui.enabled": "false",
+            **({"spark.authenticate": "true"} if local or settings.secret else {}),
             "spark.driver.host": settings.driver_host,
             "spark.driver.bindAddress": settings.driver_host,
             "spark.driver.memory": settings.driver_memory,
@@ -119,11 +120,17 @@ class SparkSessions:
             "spark.ui.showConsoleProgress": "false",
             "spark.cleaner.periodicGC.interval": "10min",
             **_KEPT_CONSUMERS,
+            # Hadoop's file systems set the rights of what they make themselves, whatever the process's umask
+            "spark.hadoop.fs.permissions.umask-mode": "077",
             **checkpoint_files(settings.checkpoint_dir),
             **settings.conf,
         }
         for key, value in options.items():
             conf.set(key, value)
+        if settings.secret is not None and not local:
+            # what is set before the JVM is there stands on its command line
+            SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001  there is no public way
+            conf.set("spark.authenticate.secret", settings.secret.get_secret_value())
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
         # what fails is reported by the supervisor; Spark would add a page for every task that a stop cancels

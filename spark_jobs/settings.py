@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import fsspec
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from penstock.checkpoints import directory_of
 from penstock.settings import Settings
@@ -26,6 +26,8 @@ class SparkSettings(Settings):
     driver_host: str = "127.0.0.1"
     #: heap of each executor's JVM on a cluster; the work is done in Python processes beside it
     executor_memory: str = "1g"
+    #: what the machines of a cluster (`spark://…`) prove to each other; without one Spark's own settings say; `local` makes its own
+    secret: SecretStr | None = None
     #: more settings of Spark, as JSON: what a cluster asks for
     conf: dict[str, str] = Field(default_factory=dict)
     #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when that is no directory

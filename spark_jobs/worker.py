@@ -21,6 +21,7 @@ from penstock import bus, log, moves, names, redis_link
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
+from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import BusError
@@ -70,6 +71,15 @@ class Worker:
         if known is None or known.table is not table:
             known = self._codecs[schema_id] = TableCodec(table, schema_id)
         return known
+
+    def stored_names(self, table_id: int) -> Callable[[], StoredNames]:
+        """Asks for the names that a table's columns have in what is stored."""
+
+        def ask() -> StoredNames:
+            table = self.catalog.catalog.table_by_id(table_id)
+            return {} if table is None else table.stored_names
+
+        return ask
 
     def dropped(self, streams: Iterable[int]) -> set[int]:
         """Those of these streams that were dropped in safe mode: they are not run even up to where that happened."""

@@ -4,6 +4,18 @@
 set -euo pipefail
 home=$(python -c 'import pathlib, importlib.util; print(pathlib.Path(importlib.util.find_spec("pyspark").origin).parent)')
 export SPARK_HOME=$home SPARK_DAEMON_MEMORY=${SPARK_DAEMON_MEMORY:-256m} SPARK_WORKER_DIR=/tmp/work
+# who does not know the secret is not served: it goes through a file, because command lines can be read by others
+secret=$(cat "${PENSTOCK_SPARK_SECRET_FILE:?names the file of the secret that all of Spark shares}")
+export SPARK_CONF_DIR=/tmp/conf
+install -d -m 0700 "$SPARK_CONF_DIR"
+cat >"$SPARK_CONF_DIR/spark-defaults.conf" <<END
+spark.authenticate true
+spark.authenticate.secret $secret
+spark.master.rest.enabled false
+spark.ui.filters org.apache.spark.ui.JWSFilter
+spark.org.apache.spark.ui.JWSFilter.param.secretKey $(printf 'pages %s' "$secret" | sha256sum | cut -c 1-64)
+END
+unset secret
 me=${SPARK_WORKER_HOST:-$(hostname)} # where others reach this one
 case $1 in
 master)

@@ -26,6 +26,7 @@ from penstock.catalog.model import (
     TableVersion,
     View,
 )  # fmt: skip
+from penstock.catalog.stored import carried
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.names import MAX_NAME_BYTES, ingest_topic
@@ -57,7 +58,7 @@ def _refuse(code: str, message: str, *, detail: str = "", hint: str = "") -> NoR
 
 def create_database(
     catalog: Catalog, new_id: NewId, name: str, *, precision: Precision = "ms", keep: Duration | None = None, partitions: int = 4,
-    max_ahead: Duration | None = None, replica: int = 1, if_not_exists: bool = False,
+    max_ahead: Duration | None = None, replica: int = 1, dot_to_underscore: bool = False, if_not_exists: bool = False,
 ) -> Change:  # fmt: skip
     if catalog.database(name) is not None:
         if if_not_exists:
@@ -67,17 +68,23 @@ def create_database(
         _refuse("E_BAD_NAME", f"{name!r} cannot be a database's name", hint="letters, digits and underscores, at most 64")
     _check_partitions(partitions)
     _check_keep(keep)
-    made = Database(new_id(), name, precision, keep, partitions, replica=replica)
+    made = Database(new_id(), name, precision, keep, partitions, replica=replica, dot_to_underscore=dot_to_underscore)
     return Change((made if max_ahead is None else dataclasses.replace(made, max_ahead=max_ahead),))
 
 
-def alter_database(catalog: Catalog, name: str, *, keep: Duration | None = None, max_ahead: Duration | None = None) -> Change:
-    """KEEP and MAX_AHEAD may change; precision is for ever, because records already written depend on it. For partitions see
-    `penstock.catalog.generations`.
+def alter_database(
+    catalog: Catalog, name: str, *, keep: Duration | None = None, max_ahead: Duration | None = None, dot_to_underscore: bool | None = None
+) -> Change:
+    """KEEP, MAX_AHEAD and DOT_TO_UNDERSCORE may change; precision is for ever, because records already written depend on it.
+    For partitions see `penstock.catalog.generations`.
     """
     database = _database(catalog, name)
     _check_keep(keep)
-    return Change((dataclasses.replace(database, keep=keep or database.keep, max_ahead=max_ahead or database.max_ahead),))
+    dots = database.dot_to_underscore if dot_to_underscore is None else dot_to_underscore
+    changed = dataclasses.replace(
+        database, keep=keep or database.keep, max_ahead=max_ahead or database.max_ahead, dot_to_underscore=dots
+    )  # fmt: skip
+    return Change((changed,))
 
 
 def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Change:
@@ -303,14 +310,16 @@ def _altered(
     table: Table, new_id: NewId, columns: tuple[Column, ...], tags: tuple[Column, ...], renamed: tuple[tuple[str, str], ...] = ()
 ) -> Change:
     _check_columns(columns, tags)
-    return Change((dataclasses.replace(table, versions=(*table.versions, TableVersion(new_id(), columns, tags, renamed))),))
+    version = TableVersion(new_id(), columns, tags, renamed)
+    version = dataclasses.replace(version, stored=carried(table.versions, version))
+    return Change((dataclasses.replace(table, versions=(*table.versions, version)),))
 
 
 # ---------------------------------------------------------------- streams
 
 
 def create_stream(
-    catalog: Catalog, plan: StreamPlan, *, created: int, if_not_exists: bool = False, replaces: StreamEntry | None = None
+    catalog: Catalog, plan: StreamPlan, *, created: int, if_not_exists: bool = False, replaces: StreamEntry | None = None, maker: str = ""
 ) -> Change:
     """The entry of a planned stream, whose ids (its own and its target table's) are already in the plan, in the place of another."""
     if catalog.stream(plan.database, plan.name) is not None and replaces is None:
@@ -331,7 +340,7 @@ def create_stream(
             )  # fmt: skip
     if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
         _refuse("E_STREAM_CYCLE", f"stream {plan.name} would read its own results", detail=f"{plan.target.table} leads to {source.name}")
-    return Change((StreamEntry(plan.stream_id, plan, created=created),), () if replaces is None else (replaces,))
+    return Change((StreamEntry(plan.stream_id, plan, created=created, maker=maker),), () if replaces is None else (replaces,))
 
 
 def drop_stream(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:

@@ -29,11 +29,19 @@ def key_of(entry: Entry) -> bytes:
     return f"{kind_of(entry)}/{entry.id}".encode()
 
 
+def id_of(key: bytes) -> int | None:
+    """Return the id in a record's key, or None when *key* names no entry."""
+    _, _, number = key.decode(errors="replace").partition("/")
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else None
+
+
 def to_value(entry: Entry, epoch: int) -> bytes:
     """Record value of *entry* as written under the catalog lease's *epoch*."""
     body: Any
     if isinstance(entry, StreamEntry):
         body = {"plan": entry.plan.to_json(), "status": entry.status, "created": entry.created, "reason": entry.reason}
+        if entry.maker:
+            body["maker"] = entry.maker
     elif isinstance(entry, Child):
         body = [entry.database, entry.stable_id, list(entry.tags)]
         if entry.origins:
@@ -68,7 +76,9 @@ def from_record(record: CatalogRecord) -> Entry | None:
 
 
 def _stream(record: CatalogRecord, body: Any) -> StreamEntry:
-    return StreamEntry(record.id, StreamPlan.from_json(body["plan"]), body["status"], body["created"], body["reason"])
+    return StreamEntry(
+        record.id, StreamPlan.from_json(body["plan"]), body["status"], body["created"], body["reason"], body.get("maker", "")
+    )
 
 
 _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {

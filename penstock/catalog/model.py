@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, cast
 
+from penstock.catalog.stored import StoredNames, stored_names
 from penstock.names import ingest_topic
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
 from penstock.udf.function import UserFunction
@@ -31,7 +33,10 @@ class Move:
 
 @dataclass(frozen=True)
 class Database:
-    """`keep` None: rows are kept for ever. `max_ahead`: how far in the future a row's time may lie."""
+    """`keep` None: rows are kept for ever. `max_ahead`: how far in the future a row's time may lie.
+
+    `dot_to_underscore`: measurements of line protocol with dots become tables with underscores; otherwise they are refused.
+    """
 
     id: int
     name: str
@@ -47,6 +52,7 @@ class Database:
     #: how many of those are not there any more
     removed: int = 0
     move: Move | None = None
+    dot_to_underscore: bool = False
 
     @property
     def generation(self) -> int:
@@ -84,6 +90,8 @@ class TableVersion:
     tags: tuple[Column, ...] = ()
     #: (old, new) names of what was renamed since the version before.
     renamed: tuple[tuple[str, str], ...] = ()
+    #: (name, stored name) of columns whose names in segments differ from their own (`penstock.catalog.stored`)
+    stored: tuple[tuple[str, str], ...] = ()
 
 
 #: second column of every stream table: a row's index, which is its offset in subscriptions too
@@ -206,6 +214,11 @@ class Table:
     def schema_ids(self) -> tuple[int, ...]:
         return tuple(v.schema_id for v in self.versions)
 
+    @cached_property
+    def stored_names(self) -> StoredNames:
+        """Names that columns and tags have in segments."""
+        return stored_names(self.versions)
+
     @property
     def time_column(self) -> str:
         return self.columns[0].name
@@ -241,13 +254,17 @@ class Child:
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """A stream. `created` is epoch milliseconds; `reason` says why `status` is failed."""
+    """A stream. `created` is epoch milliseconds; `reason` says why `status` is failed.
+
+    `maker` is the user whose rights say whom its NOTIFY may tell; empty: made before that was kept.
+    """
 
     id: int
     plan: StreamPlan
     status: StreamStatus = "running"
     created: int = 0
     reason: str = ""
+    maker: str = ""
 
     @property
     def database(self) -> str:
@@ -287,6 +304,8 @@ class External:
     created: int = 0
     #: a stream table over there: its leader fills ROW_ID
     numbered: bool = False
+    #: the user who made it, whose rights say where it may connect to; empty: made before that was kept
+    maker: str = ""
 
     @property
     def time_column(self) -> str:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import structlog
+from prometheus_client import Counter
+from prometheus_client.registry import CollectorRegistry
 
-from penstock import names
+from penstock import names, vital
 from penstock.bus import BEGINNING, Admin, Batch, Reader
 from penstock.catalog import entries
 from penstock.catalog.model import Entry
@@ -32,18 +34,36 @@ class Changed:
 
 
 class CatalogReader:
-    """Follows `penstock.catalog`; only what was committed is seen. A record that cannot be read is logged and skipped."""
+    """Follows `penstock.catalog`; only what was committed is seen.
 
-    def __init__(self, bootstrap: str, *, client_id: str, children: bool = True) -> None:
+    Skips records that cannot be read, records whose key names another entry than their content, and records of a writer that
+    does not hold the catalog's lease. Each is logged and counted, and the entry that was known before stays.
+    """
+
+    def __init__(self, bootstrap: str, *, client_id: str, children: bool = True, registry: CollectorRegistry | None = None) -> None:
         """
-        Arguments that need a word:
-            children: keep child tables too; who does not need them saves the memory of millions.
+        Args:
+            bootstrap: brokers of the mesh.
+            client_id: name of the client in the broker's log.
+            children: keep child tables too; a service that does not need them saves the memory of millions.
+            registry: metrics of the service; the refused records are counted there.
         """
         self.catalog = Catalog()
         self._bootstrap, self._client_id, self._children = bootstrap, client_id, children
         self._changed = threading.Condition()
         self._listeners: list[Callable[[list[Changed]], None]] = []
         self._caught_up = False
+        #: the present connection has read the log to its end once: what comes from now on comes from a live writer
+        self._live = False
+        #: epoch of the newest leader record
+        self._led = 0
+        self._refused = Counter(
+            "penstock_catalog_refused_records",
+            "Records of the catalog's log that were skipped: forged, of a writer without the lease, or unreadable",
+            registry=registry or CollectorRegistry(),
+        )
+        #: keys whose newest record was refused: the leader writes what they should hold, else compaction would lose it
+        self.spoiled: set[bytes] = set()
         #: offset up to which the log was read, with the marks of transactions, which make no revision
         self._read = 0
         self._stop = threading.Event()
@@ -122,9 +142,11 @@ class CatalogReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @vital.run
     def _follow(self) -> None:
         while not self._stop.is_set():
             start = {_PARTITION: self.catalog.revision or BEGINNING}
+            self._live = False
             try:
                 with Reader(self._bootstrap, start, client_id=self._client_id, committed=True, ends=True) as reader:
                     while not self._stop.is_set():
@@ -137,12 +159,13 @@ class CatalogReader:
         changes = [change for batch in batches for change in self._apply(batch)]
         with self._changed:
             self._caught_up = self._caught_up or end is not None
+            self._live = self._live or end is not None
             self._read = max(self._read, self.catalog.revision, end or 0)
             self._changed.notify_all()
         for listener in self._listeners if changes else ():
             try:
                 listener(changes)
-            except Exception:
+            except vital.FAULTS:
                 _log.exception("a listener of the catalog failed")
 
     def _apply(self, batch: Batch) -> list[Changed]:
@@ -150,8 +173,11 @@ class CatalogReader:
         for offset, key, value in zip(batch.offsets.tolist(), batch.keys, batch.values, strict=True):
             try:
                 change = self._apply_one(key or b"", value)
+                self.spoiled.discard(key or b"")
             except SchemaError as error:
-                _log.error("a catalog record cannot be used", offset=offset, error=str(error))
+                _log.warning("a catalog record is refused", offset=offset, error=str(error))
+                self._refused.inc()
+                self.spoiled.add(key or b"")
                 change = None
             if change is not None:
                 changes.append(change)
@@ -161,20 +187,59 @@ class CatalogReader:
     def _apply_one(self, key: bytes, value: bytes | None) -> Changed | None:
         catalog = self.catalog
         if value is None:
-            kind, _, number = key.decode(errors="replace").partition("/")
-            old = catalog.remove(int(number)) if number.isdecimal() else None
-            return Changed(old, None) if old is not None else None
+            return self._remove(key)
         if key.startswith(b"child/") and not self._children:
             return None
         record = entries.read(value)
-        if record.epoch < catalog.epoch:
-            raise SchemaError(f"a leader of epoch {record.epoch} wrote after epoch {catalog.epoch}")
-        catalog.epoch = record.epoch
+        if key != f"{record.kind}/{record.id}".encode():
+            raise SchemaError(f"the key {_printed(key)} holds {record.kind}/{record.id}")
+        self._check_writer(record.epoch, leads=key == entries.LEADER_KEY)
         if key == entries.LEADER_KEY:
-            catalog.next_id = max(catalog.next_id, int(record.body))
+            catalog.next_id = max(catalog.next_id, _next_id(record.body))
             return None
         entry = entries.from_record(record)
-        return Changed(catalog.put(entry), entry) if entry is not None else None
+        if entry is None:
+            return None
+        known = catalog.by_id(record.id)
+        if (entries.key_of(entry), entry.name) != (key, record.name) or (known is not None and entries.key_of(known) != key):
+            raise SchemaError(f"the record of {_printed(key)} holds another entry")
+        return Changed(catalog.put(entry), entry)
+
+    def _remove(self, key: bytes) -> Changed | None:
+        """Forget the entry that *key* names. Raises SchemaError when the entry of that id is of another kind."""
+        number = entries.id_of(key)
+        known = self.catalog.by_id(number) if number is not None else None
+        if known is None:
+            return None
+        if entries.key_of(known) != key:
+            raise SchemaError(f"the key {_printed(key)} would remove {entries.key_of(known).decode()}")
+        return Changed(self.catalog.remove(known.id), None)
+
+    def _check_writer(self, epoch: int, *, leads: bool) -> None:
+        """Refuse a record that was not written under the lease.
+
+        A writer announces its epoch with a leader record before it writes anything else. Compaction keeps only the newest leader
+        record, so entries may come before theirs while the log is read from its beginning, but not from a writer that is live.
+        """
+        catalog = self.catalog
+        if epoch < catalog.epoch:
+            raise SchemaError(f"a leader of epoch {epoch} wrote after epoch {catalog.epoch}")
+        if not leads and self._live and epoch > self._led:
+            raise SchemaError(f"a writer of epoch {epoch} wrote that has never led; the leader's epoch is {self._led}")
+        catalog.epoch = epoch
+        if leads:
+            self._led = epoch
+
+
+def _printed(key: bytes) -> str:
+    return key[:80].decode(errors="replace")
+
+
+def _next_id(body: str) -> int:
+    try:
+        return int(body)
+    except ValueError:
+        raise SchemaError("the leader's record holds no number", detail=body[:40]) from None
 
 
 def _not_in_time(catalog: Catalog) -> BusError:

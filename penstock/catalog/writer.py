@@ -29,6 +29,8 @@ _log = structlog.get_logger("penstock.catalog")
 LEASE = "catalog"
 #: seconds between attempts to take a lease that is about to end
 _PAUSE = 0.05
+#: refused records that are made good with one commit
+_MENDED_AT_ONCE = 1_000
 
 
 class CatalogWriter:
@@ -122,7 +124,8 @@ class CatalogWriter:
             if not self.leading:
                 raise LeaseLost(LEASE, self._epoch)
             epoch = self._epoch
-            records: list[tuple[bytes, bytes | None]] = [(entries.key_of(e), entries.to_value(e, epoch)) for e in puts]
+            records = self._mended(epoch)
+            records += [(entries.key_of(e), entries.to_value(e, epoch)) for e in puts]
             records += [(entries.key_of(e), None) for e in removes]
             records.append((entries.LEADER_KEY, entries.leader_value(epoch, self._next_id)))
             try:
@@ -132,6 +135,16 @@ class CatalogWriter:
                 if error.code == "E_FENCED":
                     raise LeaseLost(LEASE, epoch) from error
                 raise
+
+    def _mended(self, epoch: int) -> list[tuple[bytes, bytes | None]]:
+        """Return the true records of keys whose newest record in the log was refused, so that compaction keeps these."""
+        found: list[tuple[bytes, bytes | None]] = []
+        for key in sorted(self._reader.spoiled)[:_MENDED_AT_ONCE]:
+            number = entries.id_of(key)
+            known = self.catalog.by_id(number) if number is not None else None
+            if key != entries.LEADER_KEY:
+                found.append((key, entries.to_value(known, epoch) if known is not None and entries.key_of(known) == key else None))
+        return found
 
     def close(self) -> None:
         """Stop leading, so that another may at once."""

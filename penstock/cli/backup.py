@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Annotated
 
@@ -10,10 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 
 from penstock.cli import app
+from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.deployment import SUBJECT, backup, restore
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
+from penstock.mesh.process import UMASK
 from penstock.vault import Vault, masked
 
 _console = Console(stderr=True, highlight=False)
@@ -23,6 +26,7 @@ Target = Annotated[str, typer.Argument(help="directory or fsspec URL of the back
 @app.command("backup")
 def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
     """Back up a whole mesh, running or not: catalog, segments, offsets, state. Its passwords are not in it."""
+    os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     if target.startswith("/") and layout.root in (resolved := Layout(type(layout.root)(target)).root, *resolved.parents):
         raise ConfigError("a backup inside of what it backs up helps nobody", hint="name a directory elsewhere")
@@ -32,7 +36,7 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
         def seen(_path: str, number: int, count: int) -> None:
             progress.update(task, completed=number, total=count)
 
-        done = backup(layout, Vault(target), time.time_ns() // 10**6, seen)
+        done = backup(layout, Vault(target, signing_key(layout)), time.time_ns() // 10**6, seen)
     size = done.backup.size / 1e6
     print(f"{done.backup.name}: {done.backup.facts['files']} files, {size:.1f} MB; the mesh stood still for {done.paused * 1000:.0f} ms")
 
@@ -42,9 +46,12 @@ def restore_command(
     target: Target,
     data_dir: DataDir = DATA_DIR,
     name: Annotated[str | None, typer.Option("--backup", help="a backup by its name; default: the newest")] = None,
+    key: Key = KEY,
+    unsigned: Unsigned = UNSIGNED,
 ) -> None:
     """Restore a whole mesh into an empty data directory; `penstock up` starts it. It gets new passwords."""
-    vault = Vault(target)
+    os.umask(UMASK)
+    vault = trusted_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
     if not found:
         raise StateError(f"no such backup in {masked(target)}", detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -20,14 +19,14 @@ from penstock.cli.display import rooms_table
 from penstock.clock import SystemClock
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
-from penstock.mesh.process import members
+from penstock.mesh.process import UMASK, members
 from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
-from penstock.tokens import LOGIN_S, Tokens, mark_of
+from penstock.tokens import LOGIN_S, Tokens
 
 DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
 RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
@@ -49,13 +48,16 @@ def up(
     nodes: Annotated[int, typer.Option(envvar="PENSTOCK_NODES", help="nodes of stream tables: NODE1 and so on; 3 make a group")] = 0,
     clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
     safe: Annotated[bool, typer.Option("--safe", help="start no stream: to drop one that does harm before it runs")] = False,
+    silent_seconds: Annotated[
+        float, typer.Option(min=0, envvar="PENSTOCK_SILENT_SECONDS", help="restart a service that does not answer for so long; 0: never")
+    ] = 20.0,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
     environment = _SAFE if safe else ()
-    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment)
+    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment, silent_seconds)
     check_rooms(options.rooms)
     check_nodes(nodes, os.environ)
     fetch_all(options.rooms)
@@ -63,6 +65,7 @@ def up(
     if detach:
         _up_detached(layout, options, port_base, port or [])
         return
+    os.umask(UMASK)
     supervisor = Supervisor(layout, _ports(port_base, port or []), options)
     if plain:
         log.configure("supervisor")
@@ -129,15 +132,14 @@ def logs(
 
 @app.command()
 def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
-    """Stop one room and wait until its successor is ready."""
+    """Stop one room, by force if it does not hear, and wait until its successor is ready."""
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
     if room not in mesh.state()["rooms"]:
         raise ConfigError(f"no such room: {room}", hint=f"it runs {', '.join(mesh.state()['rooms'])}")
     began = time.monotonic()
-    pid = mesh.kill(room, signal.SIGTERM)
-    mesh.wait_ready(room, not_pid=pid)
+    mesh.restart(room)
     _console.print(f"{room}: ready again after {time.monotonic() - began:.1f} s")
 
 
@@ -192,6 +194,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         ports=tuple(own),
         nodes=options.nodes,
         tied=False,
+        silent_seconds=options.silent_seconds,
     )
     state: dict[str, Any] = {}
     with Live(console=_console, auto_refresh=False) as live:
@@ -219,9 +222,10 @@ def login(data_dir: DataDir = DATA_DIR) -> None:
 
 
 def login_link(layout: Layout, gateway_url: str) -> str:
-    """Whoever may read the password's file may make such a link."""
+    """Return an address that logs a browser in: whoever may read the mesh's secrets may make one."""
     password = layout.secret("root").read_text(encoding="utf-8").strip()
-    token = Tokens(password, SystemClock()).issue("root", mark_of(None), seconds=LOGIN_S, kind="login")
+    tokens = Tokens(layout.token_key.read_text(encoding="utf-8").strip(), SystemClock())
+    token = tokens.issue("root", tokens.root_mark(password), seconds=LOGIN_S, kind="login")
     return f"{gateway_url}/login?token={token}"
 
 

@@ -20,6 +20,7 @@ from penstock.client.connection import Connection, connect
 from penstock.errors import ConfigError
 from penstock.mesh.running import RunningMesh
 from penstock.settings import read_secret
+from penstock.sql.words import in_backticks
 
 #: rows asked for at once: a slice of time is halved until it holds no more
 SLICE_ROWS = 1_000_000
@@ -90,7 +91,7 @@ def slices(client: Connection, table: str, most: int = SLICE_ROWS) -> Iterator[p
 
     Rows that share one moment stay together, however many.
     """
-    key = f"`{_schema(client, table).names[0]}`"
+    key = in_backticks(_schema(client, table).names[0])
     whole = client.query(f"SELECT count(*) AS n, min({key}) AS a, max({key}) AS b FROM {table}").table
     if whole["n"][0].as_py() == 0:
         return

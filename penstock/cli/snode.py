@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,11 @@ from rich.table import Table
 
 from penstock.checkpoints import Place, local_positions, places, restore, subject_query, take
 from penstock.cli import app
+from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
+from penstock.mesh.process import UMASK
 from penstock.mesh.supervisor import read_state
 from penstock.vault import Backup, Item, Vault, masked
 
@@ -45,7 +48,9 @@ def backup_now(
     data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, state_dir: StateDir = None, checkpoint_dir: CheckpointDir = None
 ) -> None:
     """Take a backup of every query now, from the files that are there; the mesh may run or not."""
-    vault, (state, checkpoints) = _vault(data_dir, backup_dir), _directories(data_dir, state_dir, checkpoint_dir)
+    os.umask(UMASK)
+    layout = Layout(data_dir.expanduser().absolute())
+    vault, (state, checkpoints) = _vault(data_dir, backup_dir, signing_key(layout)), _directories(data_dir, state_dir, checkpoint_dir)
     found = places(state, checkpoints)
     if not found:
         raise StateError(f"no query has a checkpoint in {checkpoints}", hint="is this the node that runs the jobs? --data-dir, --state-dir")
@@ -98,14 +103,16 @@ def verify(data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Qu
 @commands.command("restore")
 def restore_backup(
     data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, state_dir: StateDir = None, checkpoint_dir: CheckpointDir = None,
-    query: Query = None, name: Name = None,
+    query: Query = None, name: Name = None, key: Key = KEY, unsigned: Unsigned = UNSIGNED,
 ) -> None:  # fmt: skip
     """Put the newest backup of each query (or the one named) where its state was lost. The jobs must not run there."""
+    os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     running = read_state(layout) if state_dir is None else None
     if running is not None and "spark" in running["rooms"]:
         raise ConfigError(f"the jobs run in {layout.root}", hint="they restore by themselves what is missing; else `penstock down` first")
-    vault, (state, checkpoints) = _vault(data_dir, backup_dir), _directories(data_dir, state_dir, checkpoint_dir)
+    vault = trusted_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
+    state, checkpoints = _directories(data_dir, state_dir, checkpoint_dir)
     with _progress() as progress:
         for made in _chosen(vault, query, name, every=False):
             topic, number = subject_query(made.subject)
@@ -139,8 +146,12 @@ def _chosen(vault: Vault, query: str | None, name: str | None, *, every: bool) -
         )
 
 
-def _vault(data_dir: Path, backup_dir: str | None) -> Vault:
-    return Vault(backup_dir or str(data_dir.expanduser().absolute() / "backup"))
+def _vault(data_dir: Path, backup_dir: str | None, key: bytes | None = None) -> Vault:
+    return Vault(_place(data_dir, backup_dir), key)
+
+
+def _place(data_dir: Path, backup_dir: str | None) -> str:
+    return backup_dir or str(data_dir.expanduser().absolute() / "backup")
 
 
 def _directories(data_dir: Path, state_dir: str | None, checkpoint_dir: str | None) -> tuple[str, str]:

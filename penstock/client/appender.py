@@ -24,7 +24,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from penstock.client.line import Line
 from penstock.client.nodes import Nodes, outcome_unknown
 from penstock.client.wire import error_of, to_stream
-from penstock.errors import OverloadError, PenstockError
+from penstock.errors import CatalogError, OverloadError, PenstockError
 
 #: errors after which the same write is sent again, to whoever leads then
 _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
@@ -124,7 +124,10 @@ class Appender:
         """The same, waiting for the answer. Raises PenstockError."""
         write = self._submit(data)
         self._read_for(write)
-        return write.done.result(timeout)
+        try:
+            return write.done.result(timeout)
+        except TimeoutError:
+            raise outcome_unknown(1, f"after {timeout} s") from None
 
     def _read_for(self, write: _Open) -> None:
         """Take answers until *write* has its own, unless somebody reads already; any trouble is the connection's thread's."""
@@ -344,14 +347,17 @@ class Appender:
         return now - self._short_since < _QUORUM_SECONDS
 
     def _refused(self, answer: InvalidStatus) -> None:
-        """A node does not let this user write: no other will."""
-        if answer.response.status_code not in (401, 403):
+        """A node does not let this user write, or the table is gone: no other node will take the rows."""
+        if answer.response.status_code not in (401, 403, 404):
             return
         try:
             error = error_of(json.loads(answer.response.body or b"")["error"], answer.response.status_code)
         except (ValueError, KeyError):
             return
-        if self.connects:
+        if answer.response.status_code == 404:
+            if self._nodes.is_gone(self._table):
+                self._fail(CatalogError(f"table {self._table} was dropped", code="E_NO_TABLE", hint="rows without an answer are lost"))
+        elif self.connects:
             self._give_up(error.message)  # what was sent before may be there
         else:
             self._fail(error)

@@ -13,10 +13,11 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from penstock import tls
-from penstock.client.result import Result
+from penstock.client.result import Count, Result
 from penstock.client.stream_tables import StreamTables
 from penstock.client.subscribe import Subscription, subscription_request
-from penstock.client.wire import ARROW, CHUNK_ROWS, Rows, chunks, error_of, from_stream, is_objects, to_stream, to_table
+from penstock.client.values import to_json
+from penstock.client.wire import ARROW, CHUNK_ROWS, Rows, chunks, error_of, from_stream, is_objects, notices_of, to_stream, to_table
 from penstock.client.writer import Writer
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
 
@@ -64,8 +65,8 @@ class Connection(StreamTables):
 
     # ---------------------------------------------------------------- statements
 
-    def execute(self, sql: str, *, database: str | None = None, idempotency_key: str | None = None) -> int:
-        """Run statements in order and return the last one's number of affected rows.
+    def execute(self, sql: str, *, database: str | None = None, idempotency_key: str | None = None) -> Count:
+        """Run statements in order and return the last one's number of affected rows, with the `notices` of all.
 
         Args:
             sql: one statement or several.
@@ -75,26 +76,29 @@ class Connection(StreamTables):
         Raises:
             PenstockError: whatever the gateway says.
         """
-        table = self._query(sql, database, idempotency_key)
-        return int(table.column(0)[0].as_py()) if table.column_names == ["affected_rows"] else table.num_rows
+        found = self._query(sql, database, idempotency_key)
+        table = found.table
+        rows = int(table.column(0)[0].as_py()) if table.column_names == ["affected_rows"] else table.num_rows
+        return Count(rows, found.notices)
 
     def query(self, sql: str, *, database: str | None = None) -> Result:
         """Run a statement and return its rows. Raises PenstockError."""
-        return Result(self._query(sql, database, None))
+        return self._query(sql, database, None)
 
-    def _query(self, sql: str, database: str | None, key: str | None) -> Any:
+    def _query(self, sql: str, database: str | None, key: str | None) -> Result:
         body = {"sql": sql, "database": database or self.database, "timezone": self.timezone}
         headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
-        return from_stream(self._send("/v1/query", json.dumps(body).encode(), "application/json", headers).content)
+        answer = self._send("/v1/query", json.dumps(body).encode(), "application/json", headers)
+        return Result(from_stream(answer.content), notices=notices_of(answer.headers))
 
     # ---------------------------------------------------------------- rows
 
-    def write(self, table: str, rows: Rows, *, idempotency_key: str | None = None) -> int:
-        """Write rows and return their number when Kafka has them on all replicas.
+    def write(self, table: str, rows: Rows, *, idempotency_key: str | None = None) -> Count:
+        """Write rows and return their number, with `notices`, when Kafka has them on all replicas.
 
         Args:
             table: supertable, child table or plain table, `[database.]name`. Rows of a supertable name theirs in `tbname`.
-            rows: a list of dicts, or an Arrow, polars or pandas table.
+            rows: a list of dicts, or an Arrow, polars or pandas table; NaN is NULL.
             idempotency_key: makes a repeated call count once; parts of a large call get keys of their own from it.
 
         Raises:
@@ -104,16 +108,18 @@ class Connection(StreamTables):
         path = self._path(table)
         if is_objects(rows):
             assert isinstance(rows, (list, tuple))
-            bodies = [json.dumps(list(rows[i : i + CHUNK_ROWS]), default=str).encode() for i in range(0, len(rows), CHUNK_ROWS)]
+            bodies = [to_json(rows[i : i + CHUNK_ROWS]).encode() for i in range(0, len(rows), CHUNK_ROWS)]
             kind = "application/json"
         else:
             bodies = [to_stream(part) for part in chunks(to_table(rows), CHUNK_ROWS)]
             kind = ARROW
-        written = 0
+        written, notices = 0, list[str]()
         for i, body in enumerate(bodies):
             key = idempotency_key if len(bodies) == 1 or idempotency_key is None else f"{idempotency_key}/{i}"
-            written += int(self._send(path, body, kind, {"Idempotency-Key": key} if key else {}).json()["rows"])
-        return written
+            answer = self._send(path, body, kind, {"Idempotency-Key": key} if key else {})
+            written += int(answer.json()["rows"])
+            notices += notices_of(answer.headers)
+        return Count(written, notices)
 
     def last(self, table: str, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The latest row of each child table, from Redis: fast, and up to a second old. Times are ticks.

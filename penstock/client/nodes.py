@@ -85,6 +85,15 @@ class Nodes:
             raise CatalogError(f"{table} is no stream table of a group", code="E_NO_TABLE", hint="haStreamTable makes one")
         return found
 
+    def is_gone(self, table: str) -> bool:
+        """Whether the gateway says that there is no such stream table, and not only a node that has just started."""
+        try:
+            self.refresh()
+            self.group_of(table)
+        except PenstockError as answer:
+            return answer.code == "E_NO_TABLE"
+        return False
+
     def group(self, wanted: int | str) -> dict[str, Any]:
         """A group by id or alias. Raises CatalogError."""
         for group in self.groups():

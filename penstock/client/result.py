@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -13,11 +13,23 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+class Count(int):
+    """A number of rows; `notices` holds what the gateway has to say about them."""
+
+    notices: tuple[str, ...]
+
+    def __new__(cls, rows: int, notices: Iterable[str] = ()) -> Self:
+        made = super().__new__(cls, rows)
+        made.notices = tuple(notices)
+        return made
+
+
 @dataclass(frozen=True)
 class Result:
-    """Rows of a query. Iterating gives tuples."""
+    """Rows of a query. Iterating gives tuples. `notices`: what the gateway has to say about what was written."""
 
     table: pa.Table
+    notices: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def columns(self) -> list[str]:

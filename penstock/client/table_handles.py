@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from penstock.client.appender import Appender
 from penstock.client.result import Result
+from penstock.client.values import column, columns_of, without_nan
 from penstock.client.wire import Rows, is_objects, to_table
 from penstock.errors import SchemaError
 
@@ -217,22 +217,16 @@ def arrow_rows(rows: Any, schema: pa.Schema | None) -> pa.Table:
         SchemaError: a value does not fit.
     """
     if isinstance(rows, Result):
-        return rows.table
+        return without_nan(rows.table)
     if isinstance(rows, Mapping):
-        columns = {str(k): list(v) for k, v in rows.items()}
+        columns: Mapping[str, Any] = {str(k): v for k, v in rows.items()}
     elif is_objects(rows):
-        columns = {str(k): [row.get(k) for row in rows] for k in dict.fromkeys(k for row in rows for k in row)}
+        columns = columns_of(rows)
     else:
         return to_table(rows)
-    types = {f.name.lower(): f for f in schema} if schema is not None else {}
-    made: dict[str, Any] = {}
-    for name, values in columns.items():
-        field = types.get(name.lower())
-        try:
-            if field is not None and pa.types.is_timestamp(field.type):
-                values = [datetime.fromisoformat(v) if isinstance(v, str) else v for v in values]
-            made[name] = pa.array(values, field.type if field is not None else None)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as wrong:
-            kind = field.type if field is not None else "one type"
-            raise SchemaError(f'a value of column "{name}" is no {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
-    return pa.table(made)
+    types = {f.name.lower(): f.type for f in schema} if schema is not None else {}
+    made = {name: column(name, values, types.get(name.lower())) for name, values in columns.items()}
+    sizes = {name: len(values) for name, values in made.items()}
+    if len(set(sizes.values())) > 1:
+        raise SchemaError("the columns are not of one length", code="E_ROW", detail=str(sizes)[:200])
+    return without_nan(pa.table(made))

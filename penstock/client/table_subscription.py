@@ -227,21 +227,12 @@ class TableSubscription:
                 except PenstockError as error:
                     if error.code not in ("E_NODE_DOWN", "E_NO_TABLE", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"):
                         raise
-                    if error.code == "E_NO_TABLE" and "no copy" not in error.message and self._gone(error):
+                    if error.code == "E_NO_TABLE" and "no copy" not in error.message and self._nodes.is_gone(self.table):
                         raise
             avoid = ""
             time.sleep(pause)
             pause = min(pause * 1.5, _LONG_PAUSE)
         return None
-
-    def _gone(self, error: PenstockError) -> bool:
-        """Whether the table was dropped, and not only unknown to a node that has just started."""
-        try:
-            self._nodes.refresh()
-            self._nodes.group_of(self.table)
-        except PenstockError as answer:
-            return answer.code == "E_NO_TABLE"
-        return False
 
     def _follow(self, socket: ClientConnection) -> str:
         """Take what comes over one connection; the address to avoid next, when the node at its other end is of no use."""

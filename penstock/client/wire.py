@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import httpx
 import pyarrow as pa
 
+from penstock.client.values import without_nan
 from penstock.errors import (
     AuthError,
     BusError,
@@ -67,15 +69,22 @@ def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
 
 
 def to_table(rows: Rows) -> pa.Table:
-    """Rows in any of the accepted forms as an Arrow table; objects are not among them (see `is_objects`)."""
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, pa.RecordBatch):
-        return pa.Table.from_batches([rows])
-    if hasattr(rows, "to_arrow"):
-        return rows.to_arrow()
-    if hasattr(rows, "iloc"):
-        return pa.Table.from_pandas(rows, preserve_index=False)
+    """Rows in any of the accepted forms as an Arrow table, with NULL for NaN; objects are not among them (see `is_objects`).
+
+    Raises:
+        SchemaError: they are no table, or one that Arrow has no types for.
+    """
+    try:
+        if isinstance(rows, pa.Table):
+            return without_nan(rows)
+        if isinstance(rows, pa.RecordBatch):
+            return without_nan(pa.Table.from_batches([rows]))
+        if hasattr(rows, "to_arrow"):
+            return without_nan(rows.to_arrow())
+        if hasattr(rows, "iloc"):
+            return without_nan(pa.Table.from_pandas(rows, preserve_index=False))
+    except (pa.ArrowException, ValueError, TypeError) as wrong:
+        raise SchemaError("the rows are no table that can be written", code="E_ROW", detail=str(wrong)[:200]) from None
     raise SchemaError(f"rows of type {type(rows).__name__} cannot be written", hint="a list of dicts, or an Arrow, polars or pandas table")
 
 
@@ -98,6 +107,11 @@ def to_stream(table: pa.Table, metadata: Mapping[str, str] | None = None) -> byt
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def notices_of(headers: httpx.Headers) -> tuple[str, ...]:
+    """What the gateway has to say about a request that it took."""
+    return tuple(headers.get_list("Penstock-Notice", split_commas=True))
 
 
 def from_stream(data: bytes) -> pa.Table:

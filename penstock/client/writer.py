@@ -1,7 +1,9 @@
 """`Writer`: rows over one WebSocket, with many frames under way and an answer for each.
 
-A frame that was not answered when the connection broke may or may not be written; `Writer` does not send it again by itself but
-says so, with the number of rows that are certain. Frames with an idempotency key may be sent again safely.
+Frames are numbered from 1; `write` returns the numbers of its own. A refused frame harms no other: all that were refused are told
+together, by number and reason, by the next `write` (which then sends nothing) or by `flush`. A frame that was not answered when the
+connection broke may or may not be written; `Writer` does not send it again by itself but says so. Frames with an idempotency key may
+be sent again safely.
 """
 
 from __future__ import annotations
@@ -9,18 +11,26 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 
+from penstock.client.values import to_json
 from penstock.client.wire import Rows, chunks, error_of, is_objects, to_stream, to_table
 from penstock.errors import AuthError, BusError, PenstockError, RemoteError, SchemaError
 
 #: rows of one frame; larger writes are cut
 FRAME_ROWS = 10_000
+#: refused frames that an error's text names; `Writer.refused` has all
+_NAMED = 10
+
+#: a frame without its number: how many rows it has, and how it is made
+_Frame = tuple[int, Callable[[int], str | bytes]]
 
 
 class Writer:
@@ -43,7 +53,11 @@ class Writer:
         self._sent = self._answered = 0
         #: rows that Kafka has on all replicas
         self.acked = 0
-        self._failed: PenstockError | None = None
+        #: (number, reason) of every frame that was refused
+        self.refused: list[tuple[int | None, PenstockError]] = []
+        #: how many of them were told
+        self._told = 0
+        self._broken: PenstockError | None = None
         self._closed = False
         try:
             self._socket = connect(
@@ -66,35 +80,34 @@ class Writer:
         self._reader = threading.Thread(target=self._read, name="penstock-writer", daemon=True)
         self._reader.start()
 
-    def write(self, rows: Rows, table: str | None = None, *, idempotency_key: str | None = None) -> None:
-        """Send rows; waits while the window is full. An earlier frame's failure is raised here or by `flush`.
+    def write(self, rows: Rows, table: str | None = None, *, idempotency_key: str | None = None) -> range:
+        """Send rows and return the numbers of their frames; waits while the window is full.
 
         Raises:
-            PenstockError: a frame was refused, or the connection is lost.
+            SchemaError: these rows cannot be sent.
+            PenstockError: earlier frames were refused, or the connection is lost; it says how many of these rows were sent.
         """
         name = self._qualify(table) if table is not None else self._table
         if name is None:
             raise SchemaError("which table?", code="E_BODY", hint="writer(table), or write(rows, table)")
-        if is_objects(rows):
-            assert isinstance(rows, (list, tuple))
-            for i in range(0, len(rows), FRAME_ROWS):
-                key = _key(idempotency_key, i // FRAME_ROWS, len(rows))
-                frame = {"seq": self._room(), "table": name, "rows": list(rows[i : i + FRAME_ROWS]), **({"key": key} if key else {})}
-                self._send(json.dumps(frame, default=str))
-            return
-        whole = to_table(rows)
-        for i, part in enumerate(chunks(whole, FRAME_ROWS)):
-            key = _key(idempotency_key, i, whole.num_rows)
-            metadata = {"penstock.seq": str(self._room()), "penstock.table": name, **({"penstock.key": key} if key else {})}
-            self._send(to_stream(part, metadata))
+        frames = list(_objects(rows, name, idempotency_key) if is_objects(rows) else _tables(to_table(rows), name, idempotency_key))
+        total, sent, first = sum(count for count, _ in frames), 0, self._sent + 1
+        try:
+            with self._lock:
+                self._tell(self._broken)
+            for count, make in frames:
+                self._send(make(self._room()))
+                sent += count
+        except PenstockError as error:
+            words = f"{sent} of the {total} rows of this call were sent" if sent else "the rows of this call were not sent"
+            raise type(error)(f"{error.message}; {words}", code=error.code, detail=error.detail, hint=error.hint) from error
+        return range(first, first + len(frames))
 
     def flush(self) -> int:
-        """Wait for all answers; the rows acked so far. Raises PenstockError when a frame failed or answers do not come."""
+        """Wait for all answers; the rows acked so far. Raises PenstockError when frames were refused or answers do not come."""
         with self._lock:
-            done = self._lock.wait_for(lambda: self._answered >= self._sent or self._failed is not None, self._timeout)
-            if self._failed is not None:
-                failed, self._failed = self._failed, None
-                raise failed
+            done = self._lock.wait_for(lambda: self._answered >= self._sent or self._broken is not None, self._timeout)
+            self._tell(self._broken if self._answered < self._sent else None)
             if not done:
                 raise BusError(f"{self._sent - self._answered} frames have no answer", detail=f"after {self._timeout:g} s", retryable=True)
             return self.acked
@@ -118,14 +131,30 @@ class Writer:
     def _room(self) -> int:
         """Wait for room in the window; the number of the next frame."""
         with self._lock:
-            room = self._lock.wait_for(lambda: self._sent - self._answered < self._window or self._failed is not None, self._timeout)
-            if self._failed is not None:
-                failed, self._failed = self._failed, None
-                raise failed
+            room = self._lock.wait_for(lambda: self._sent - self._answered < self._window or self._broken is not None, self._timeout)
+            if self._broken is not None:
+                raise self._broken
             if not room:
                 raise BusError("the gateway answers no frame", detail=f"after {self._timeout:g} s", retryable=True)
             self._sent += 1
             return self._sent
+
+    def _tell(self, broken: PenstockError | None) -> None:
+        """With the lock held: raise what has not been told."""
+        fresh, self._told = self.refused[self._told :], len(self.refused)
+        if not fresh:
+            if broken is not None:
+                raise broken
+            return
+        words = "; ".join(f"frame {number}: {error.message}" for number, error in fresh[:_NAMED])
+        if len(fresh) > 1:
+            words = f"{len(fresh)} frames were refused: {words}"
+        if len(fresh) > _NAMED:
+            words += f"; and {len(fresh) - _NAMED} more"
+        if broken is not None:
+            words += f"; {broken.message}"
+        first = fresh[0][1]
+        raise type(first)(words, code=first.code, detail=first.detail, hint=first.hint)
 
     def _send(self, frame: str | bytes) -> None:
         try:
@@ -142,8 +171,8 @@ class Writer:
         else:
             reason = ConnectionError("closed")
         with self._lock:
-            if not self._closed and self._answered < self._sent:
-                self._failed = self._failed or self._lost(reason)
+            if not self._closed:
+                self._broken = self._lost(reason)
             self._lock.notify_all()
 
     def _take(self, answer: dict[str, Any]) -> None:
@@ -151,8 +180,8 @@ class Writer:
             self._answered += 1
             if "ack" in answer:
                 self.acked += int(answer["rows"])
-            elif self._failed is None:
-                self._failed = error_of(answer["error"])
+            else:
+                self.refused.append((answer.get("nack"), error_of(answer["error"])))
             self._lock.notify_all()
 
     def _lost(self, reason: Exception) -> PenstockError:
@@ -163,3 +192,23 @@ class Writer:
 
 def _key(key: str | None, part: int, rows: int) -> str | None:
     return key if key is None or rows <= FRAME_ROWS else f"{key}/{part}"
+
+
+def _objects(rows: Any, table: str, key: str | None) -> Iterator[_Frame]:
+    """Frames of rows that are objects. Raises SchemaError."""
+    for i in range(0, len(rows), FRAME_ROWS):
+        part = rows[i : i + FRAME_ROWS]
+        own = _key(key, i // FRAME_ROWS, len(rows))
+        head = json.dumps({"table": table, **({"key": own} if own else {})})[1:-1]
+        yield len(part), partial('{{"seq": {2}, {0}, "rows": {1}}}'.format, head, to_json(part))
+
+
+def _tables(whole: pa.Table, table: str, key: str | None) -> Iterator[_Frame]:
+    """Frames of rows that are a table."""
+    for i, part in enumerate(chunks(whole, FRAME_ROWS)):
+        own = _key(key, i, whole.num_rows)
+        yield part.num_rows, partial(_stream, part, {"penstock.table": table, **({"penstock.key": own} if own else {})})
+
+
+def _stream(part: pa.Table, metadata: dict[str, str], number: int) -> bytes:
+    return to_stream(part, {"penstock.seq": str(number), **metadata})

@@ -5,61 +5,123 @@ Decoding is whole or not at all: who is refused halves the messages to find the 
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any, Literal
+from urllib.parse import quote, urlsplit
 
 import fastavro
 import httpx
 import polars as pl
-from fastavro.schema import parse_schema
 
-from penstock.errors import RemoteError, SchemaError
-from penstock.sql.plan import Column, Precision
+from penstock.errors import PenstockError, RemoteError, SchemaError
+from penstock.foreign.avro import Nanoseconds, parsed, row_of
+from penstock.reach import Reach
+from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
+#: microseconds that fit into 64 bits of nanoseconds
+_MOST_MICROS = (2**63 - 1) // 1000
 _MAGIC = 0
 _PREFIX = struct.Struct(">bI")
+#: what making columns of strange values may raise: anything, and the panic of a polars kernel, which is no Exception
+_FAILURES = (Exception, pl.exceptions.PanicException)
 _TEXTS = ("TIMESTAMP", "DECIMAL", "VARBINARY")
 _TIMEOUT_S = 10.0
+#: most that a registry may take for one answer, and send
+_WHOLE_S, _MAX_ANSWER = 20.0, 1 << 20
+
+
+def _no_answer() -> RemoteError:
+    return RemoteError("the schema registry's answer is none", code="E_REGISTRY", hint="is that the address of a schema registry?")
 
 
 class Registry:
-    """A Schema Registry's schemas, each asked for once. Blocks; one thread at a time."""
+    """A Schema Registry's schemas, each asked for once. Blocks; one thread at a time.
 
-    def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=_TIMEOUT_S)
+    Each question goes to an address that was checked just before, and nowhere else: neither a redirect nor a proxy of the environment is
+    followed. Errors hold no word of the answer.
+    """
+
+    def __init__(self, url: str, reach: Reach | None = None) -> None:
+        """*reach*: where registries may be; None: anywhere."""
+        self._url, self._reach = urlsplit(url), reach if reach is not None else Reach()
+        self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
         self._schemas: dict[int, Any] = {}
+        #: schemas of these ids are none that we take: every message of theirs would be a question
+        self._refused: dict[int, SchemaError] = {}
 
     def schema(self, schema_id: int) -> Any:
         """Raises SchemaError (there is none of this id) or RemoteError (the registry does not answer)."""
+        if schema_id in self._refused:
+            raise self._refused[schema_id]
         if schema_id not in self._schemas:
-            self._schemas[schema_id] = self._parsed(self._get(f"/schemas/ids/{schema_id}")["schema"])
+            text = self._get(f"/schemas/ids/{schema_id}").get("schema")
+            try:
+                self._schemas[schema_id] = parsed(text)
+            except SchemaError as refused:
+                self._refused[schema_id] = refused
+                raise
         return self._schemas[schema_id]
 
     def newest(self, subject: str) -> tuple[int, Any]:
         """Id and schema that messages of *subject* are written with now."""
-        found = self._get(f"/subjects/{subject}/versions/latest")
-        return int(found["id"]), self._parsed(found["schema"])
+        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        schema_id = found.get("id")
+        if not isinstance(schema_id, int) or not 0 <= schema_id < 1 << 32:
+            raise _no_answer()
+        return schema_id, parsed(found.get("schema"))
 
-    @staticmethod
-    def _parsed(text: str) -> Any:
+    def _get(self, path: str) -> dict[str, Any]:
         try:
-            return parse_schema(json.loads(text))
-        except Exception as wrong:  # fastavro has no error of its own for all of it
-            raise SchemaError("the registry's schema is no Avro schema", code="E_REMOTE_SCHEMA", detail=str(wrong)[:200]) from None
-
-    def _get(self, path: str) -> Any:
-        try:
-            answer = self._client.get(path)
+            status, body = self._asked(path)
         except httpx.HTTPError as down:
-            raise RemoteError("the schema registry does not answer", code="E_REGISTRY", detail=str(down)[:200]) from None
-        if answer.status_code == 404:
+            raise RemoteError("the schema registry does not answer", code="E_REGISTRY", detail=type(down).__name__) from None
+        if status == 404:
             raise SchemaError("the schema registry does not know this schema", code="E_UNKNOWN_SCHEMA", detail=path)
-        if answer.status_code != 200:
-            raise RemoteError("the schema registry refuses", code="E_REGISTRY", detail=f"status {answer.status_code}")
-        return answer.json()
+        if status != 200:
+            raise RemoteError("the schema registry refuses", code="E_REGISTRY", detail=f"status {status}")
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            raise _no_answer() from None
+        if not isinstance(found, dict):
+            raise _no_answer()
+        return found
+
+    def _asked(self, path: str) -> tuple[int, bytes]:
+        """Status and body of a GET. Raises httpx.HTTPError, CatalogError, RemoteError."""
+        url, host = self._url, self._url.hostname or ""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        addresses = self._reach.addresses(host, port)
+        if not addresses:
+            raise RemoteError("the schema registry does not answer", code="E_REGISTRY", detail="nobody has that name")
+        headers = {"Host": url.netloc, "Accept": "application/json", "Accept-Encoding": "identity"}
+        until = time.monotonic() + _WHOLE_S
+        for address in addresses:
+            place = f"[{address}]" if ":" in address else address
+            request = self._client.build_request(
+                "GET", f"{url.scheme}://{place}:{port}{url.path}{path}", headers=headers, extensions={"sni_hostname": host}
+            )
+            try:
+                answer = self._client.send(request, stream=True)
+            except httpx.ConnectError:
+                if address == addresses[-1]:
+                    raise
+                continue
+            break
+        body = b""
+        try:
+            for piece in answer.iter_raw():
+                body += piece
+                if len(body) > _MAX_ANSWER or time.monotonic() > until:
+                    raise _no_answer()
+        finally:
+            answer.close()
+        return answer.status_code, body
 
     def close(self) -> None:
         self._client.close()
@@ -83,7 +145,12 @@ class Messages:
             SchemaError: one of them is no such message.
             RemoteError: its schema cannot be had now.
         """
-        return self._from_json(values) if self._form == "json" else self._from_avro(values)
+        try:
+            return self._from_json(values) if self._form == "json" else self._from_avro(values)
+        except PenstockError:
+            raise
+        except _FAILURES as wrong:  # the types of strangers are without number: what we cannot take costs its message alone
+            raise SchemaError("the message cannot be read", code="E_MALFORMED", detail=f"{type(wrong).__name__}: {wrong}"[:200]) from None
 
     def encode(self, rows: pl.DataFrame, subject: str) -> list[bytes]:
         """A message for each row; *rows* as `decode` gives them. Raises SchemaError, RemoteError."""
@@ -140,8 +207,18 @@ class Messages:
         text = series.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")
         zoned = text.str.contains(r"T.*[+-]\d\d:?\d\d$")
         text = pl.select(pl.when(zoned).then(text).otherwise(text + "+00:00")).to_series()
-        times = text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_unit=self._precision, strict=False)
-        return pl.select(pl.coalesce(series.cast(pl.Int64, strict=False), times.to_physical())).to_series().alias(series.name)
+        numbers = series.cast(pl.Int64, strict=False)
+        return pl.select(pl.coalesce(numbers, self._read_times(text))).to_series().alias(series.name)
+
+    def _read_times(self, text: pl.Series) -> pl.Series:
+        """Ticks of texts; of times that nanoseconds cannot count the least number, which is no time."""
+        form = "%Y-%m-%dT%H:%M:%S%.f%:z"
+        times = text.str.to_datetime(form, time_unit=self._precision, strict=False).to_physical()
+        if self._precision != "ns":
+            return times
+        micros = text.str.to_datetime(form, time_unit="us", strict=False).to_physical()
+        inside = micros.is_between(-_MOST_MICROS, _MOST_MICROS).fill_null(value=True)
+        return times.zip_with(inside, pl.Series([-(2**63)], dtype=pl.Int64))
 
     def _printed(self, column: Column) -> pl.Expr:
         given = pl.col(column.name)
@@ -161,32 +238,38 @@ class Messages:
             if len(value) < _PREFIX.size or value[0] != _MAGIC:
                 raise SchemaError("the message has no schema id before it", code="E_MALFORMED")
             schema = self._registry.schema(_PREFIX.unpack_from(value)[1])
-            try:
-                row = fastavro.schemaless_reader(io.BytesIO(value[_PREFIX.size :]), schema, None)
-            except Exception as wrong:  # whatever broken bytes make of it
-                raise SchemaError("the message does not follow its schema", code="E_MALFORMED", detail=str(wrong)[:200]) from None
-            if not isinstance(row, dict):
-                raise SchemaError("the message is no Avro record", code="E_MALFORMED")
-            rows.append(row)
+            rows.append(row_of(value[_PREFIX.size :], schema))
         return pl.DataFrame([self._column(c, [r.get(c.name) for r in rows]) for c in self._columns])
 
     def _column(self, column: Column, values: list[Any]) -> pl.Series:
         try:
             if column.type.kind == "TIMESTAMP":
                 # logical types come as datetimes, plain numbers are ticks; schemas of one topic may differ in that
+                given = [self._moment(v) for v in values]
                 times = pl.Series(
-                    [None if isinstance(v, int) else v for v in values], dtype=pl.Datetime(self._precision, "UTC"), strict=True
+                    [None if isinstance(v, int) else v for v in given], dtype=pl.Datetime(self._precision, "UTC"), strict=True
                 )
-                ticks = pl.Series([v if isinstance(v, int) else None for v in values], dtype=pl.Int64)
+                ticks = pl.Series([v if isinstance(v, int) else None for v in given], dtype=pl.Int64)
                 return pl.select(pl.coalesce(ticks, times.to_physical())).to_series().alias(column.name)
             return pl.Series(column.name, values, column.type.polars(), strict=True)
         except (TypeError, pl.exceptions.PolarsError, OverflowError) as wrong:
             raise SchemaError(f"{column.name} is no {column.type}", code="E_MALFORMED", detail=str(wrong)[:200]) from None
 
+    def _moment(self, value: Any) -> Any:
+        """A time as an aware datetime or ticks: times without a zone are UTC, dates their midnight."""
+        if isinstance(value, Nanoseconds):
+            return value * TICKS_PER_SECOND[self._precision] // TICKS_PER_SECOND["ns"]
+        if isinstance(value, dt.datetime):
+            return value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+        return dt.datetime.combine(value, dt.time(), dt.UTC) if isinstance(value, dt.date) else value
+
     def _object(self, column: Column, kind: Any) -> pl.Expr:
         """As fastavro wants it: for a logical type a datetime, for a number the ticks."""
         given = pl.col(column.name)
-        timed = any(isinstance(k, dict) and "logicalType" in k for k in (kind if isinstance(kind, list) else [kind]))
+        logical = [k["logicalType"] for k in (kind if isinstance(kind, list) else [kind]) if isinstance(k, dict) and "logicalType" in k]
+        if column.type.kind == "TIMESTAMP" and any(str(name).endswith("-nanos") for name in logical):
+            return given * (TICKS_PER_SECOND["ns"] // TICKS_PER_SECOND[self._precision])
+        timed = bool(logical)
         return given.cast(pl.Datetime(self._precision, "UTC")) if timed and column.type.kind == "TIMESTAMP" else given
 
 

@@ -16,10 +16,13 @@ from urllib.parse import urlsplit
 from penstock.catalog.model import FOREIGN, Table
 from penstock.errors import CatalogError
 from penstock.link import external
+from penstock.sql.words import in_backticks, quote_string
 
 #: partition and offset of the message in one integer, so that messages of one time are different rows
 MESSAGE_ID = "message_id"
 _OFFSET_BITS = 48
+#: how names of topics begin in which a mesh keeps its catalog, events and offsets
+_OWN_TOPICS = "penstock."
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _FORMATS: dict[str, Literal["json", "avro"]] = {"jsoneachrow": "json", "json": "json", "avro": "avro"}
@@ -49,12 +52,28 @@ class Topic:
     user: str = ""
     ca_file: str = ""
     begin: tuple[tuple[int, int], ...] = ()
+    #: the user who made the stream, whose rights say where it may be; empty: made before that was kept
+    maker: str = ""
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Host and port of each broker that the settings name."""
+        found = [b.rpartition(":") for b in self.brokers.split(",")]
+        return [(host.strip("[]"), int(port)) for host, _, port in found]
+
+    @property
+    def registry_place(self) -> tuple[str, int] | None:
+        """Host and port of the schema registry."""
+        if not self.registry:
+            return None
+        parts = urlsplit(self.registry)
+        return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
     @property
     def hosts(self) -> list[str]:
         """Every host that this deployment will speak to because of it, as far as the settings say."""
-        found = [b.rpartition(":")[0].strip("[]") for b in self.brokers.split(",")]
-        return [*found, urlsplit(self.registry).hostname or ""] if self.registry else found
+        found = [host for host, _ in self.places]
+        return [*found, self.registry_place[0]] if self.registry_place is not None else found
 
     def options(self, password: str) -> dict[str, str]:
         """How a Kafka client speaks to the brokers (`penstock.bus`)."""
@@ -99,7 +118,7 @@ def read_settings(given: Mapping[str, str], data_dir: Path) -> tuple[Topic, str,
     registry = given.get("kafka_schema_registry_url", "").rstrip("/")
     if (form == "avro") != bool(registry):
         raise _bad("Avro needs kafka_schema_registry_url, and JSON has no use for it", "kafka_schema_registry_url='http://host:port'")
-    if registry and (urlsplit(registry).scheme not in ("http", "https") or not urlsplit(registry).hostname or "@" in registry):
+    if registry and not _is_address(registry):
         raise _bad("kafka_schema_registry_url is no address", "http://host:port or https://host:port, without a password")
     protocol = given.get("security_protocol", "PLAINTEXT").upper()
     mechanism = given.get("sasl_mechanism", "").upper()
@@ -107,6 +126,8 @@ def read_settings(given: Mapping[str, str], data_dir: Path) -> tuple[Topic, str,
         raise _bad(f"security_protocol '{protocol}' is not known", ", ".join(_PROTOCOLS))
     if protocol.startswith("SASL") != bool(mechanism) or (mechanism and mechanism not in _MECHANISMS):
         raise _bad("sasl_mechanism belongs to a security_protocol with SASL", f"sasl_mechanism is one of {', '.join(_MECHANISMS)}")
+    if given["topic"].startswith(_OWN_TOPICS):
+        raise _bad(f"topics that begin with {_OWN_TOPICS} are a mesh's own", "read its tables through type='penstock'")
     start = given.get("start", "earliest").lower()
     if start not in ("earliest", "latest"):
         raise _bad(f"start '{start}' is not known", "'earliest' or 'latest'")
@@ -116,6 +137,16 @@ def read_settings(given: Mapping[str, str], data_dir: Path) -> tuple[Topic, str,
     return topic, external.password_of(given, data_dir), "latest" if start == "latest" else "earliest"
 
 
+def _is_address(registry: str) -> bool:
+    """Tell whether it is `http://host:port`, without a user or a query."""
+    try:
+        parts = urlsplit(registry)
+        port_is_one = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_one and not any(c in registry for c in "@?#")
+
+
 def shown(table: Table, topic: Topic) -> str:
     """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     settings = {
@@ -123,9 +154,9 @@ def shown(table: Table, topic: Topic) -> str:
         "kafka_schema_registry_url": topic.registry, "security_protocol": topic.protocol, "sasl_mechanism": topic.mechanism,
         "username": topic.user, "password": "******" if topic.mechanism else "", "ssl_ca_cert_file": topic.ca_file,
     }  # fmt: skip
-    columns = ", ".join(f"`{c.name}` {c.type}" for c in table.columns if c.name != MESSAGE_ID)
-    text = ", ".join(f"{k} = '{v}'" for k, v in settings.items() if v)
-    return f"CREATE EXTERNAL STREAM `{table.name}` ({columns}) SETTINGS {text}"
+    columns = ", ".join(f"{in_backticks(c.name)} {c.type}" for c in table.columns if c.name != MESSAGE_ID)
+    text = ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items() if v)
+    return f"CREATE EXTERNAL STREAM {in_backticks(table.name)} ({columns}) SETTINGS {text}"
 
 
 def _bad(message: str, hint: str) -> CatalogError:

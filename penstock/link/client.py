@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
@@ -28,7 +28,10 @@ from penstock.client.wire import error_of
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, MAX_FRAME, PATH, VERSION, VERSION_HEADER, pack, unpack
-from penstock.targets import checked
+from penstock.targets import reason_of
+
+if TYPE_CHECKING:
+    from penstock.reach import Reach
 
 DEFAULT_PORT, DEFAULT_TLS_PORT = 7707, 7708
 
@@ -50,8 +53,8 @@ class Address:
     secure: bool = False
     #: certificates to trust besides the system's (a PEM file)
     ca_file: str | None = None
-    #: what `AllowList` is made of; None: anywhere may be gone to
-    allowed: tuple[str, ...] | None = None
+    #: where links may go; None: anywhere
+    allowed: Reach | None = None
 
     @property
     def shown(self) -> str:
@@ -296,7 +299,7 @@ class Link:
                 else:
                     channel.put(Message(header, rows))
             reason = ConnectionError("closed")
-        except (ConnectionClosed, PenstockError, OSError) as wrong:
+        except Exception as wrong:  # whatever the other side sent: who waits is told
             reason = wrong
         lost = self._lost(reason)
         with self._lock:
@@ -305,7 +308,7 @@ class Link:
             channel.put(lost)
 
     def _lost(self, reason: Exception) -> LinkLost:
-        return LinkLost(f"the link to {self.address.shown} is lost", detail=str(reason)[:200])
+        return LinkLost(f"the link to {self.address.shown} is lost", detail=reason_of(reason))
 
     @property
     def alive(self) -> bool:
@@ -334,12 +337,13 @@ def _connect(address: Address, timeout: float, ping_seconds: float) -> ClientCon
             max_queue=CREDIT, proxy=None, legacy=True, additional_headers={"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)},
         )  # fmt: skip
     except InvalidStatus as refused:
-        words = (refused.response.body or b"").decode(errors="replace").strip()[:200]
         if refused.response.status_code in (401, 403):
             raise AuthError(f"{address.shown} refuses user {address.user}", hint="check user and password of the external stream") from None
         if refused.response.status_code == 426:
-            raise RemoteError(f"{address.shown} speaks another version of the link", code="E_LINK_VERSION", detail=words) from None
-        raise LinkLost(f"{address.shown} refuses the link", detail=words or str(refused)) from None
+            raise RemoteError(
+                f"{address.shown} speaks another version of the link", code="E_LINK_VERSION", detail=f"this side speaks {VERSION}"
+            ) from None
+        raise LinkLost(f"{address.shown} refuses the link", detail=reason_of(refused)) from None
     except ssl.SSLCertVerificationError as untrusted:
         raise RemoteError(
             f"the certificate of {address.shown} is not trusted", code="E_TLS", detail=untrusted.verify_message,
@@ -347,9 +351,9 @@ def _connect(address: Address, timeout: float, ping_seconds: float) -> ClientCon
         ) from None  # fmt: skip
     except (ssl.SSLError, InvalidHandshake) as wrong:
         hint = "is that the port for secure links?" if address.secure else "is that the port of the federation room?"
-        raise LinkLost(f"{address.shown} does not answer as a federation room does", detail=str(wrong)[:200], hint=hint) from None
+        raise LinkLost(f"{address.shown} does not answer as a federation room does", detail=reason_of(wrong), hint=hint) from None
     except (OSError, WebSocketException, EOFError) as down:
-        raise LinkLost(f"{address.shown} cannot be reached", detail=str(down)[:200] or type(down).__name__) from None
+        raise LinkLost(f"{address.shown} cannot be reached", detail=reason_of(down)) from None
 
 
 def _reached(address: Address, timeout: float) -> socket.socket | None:
@@ -358,8 +362,8 @@ def _reached(address: Address, timeout: float) -> socket.socket | None:
     """
     if address.allowed is None:
         return None
-    failed = OSError("nobody has that name")
-    for place in checked(address.host, address.allowed):
+    failed: OSError = socket.gaierror("nobody has that name")
+    for place in address.allowed.addresses(address.host, address.port):
         try:
             made = socket.create_connection((place, address.port), timeout)
         except OSError as down:

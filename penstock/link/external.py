@@ -16,8 +16,9 @@ from penstock.catalog.model import External
 from penstock.errors import CatalogError
 from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.description import Description
+from penstock.reach import Reach
 from penstock.sql.plan import Column
-from penstock.sql.words import quote_name, quote_string
+from penstock.sql.words import in_backticks, quote_name, quote_string
 
 #: ports that are dialled when a host names none, by type: plain, secure. `timeplus` is another name of our own link.
 PORTS = {"penstock": (DEFAULT_PORT, DEFAULT_TLS_PORT), "timeplus": (8463, 9440)}
@@ -38,9 +39,9 @@ class Settings:
     stream: str
     ca_file: str
 
-    def addresses(self) -> list[tuple[Address, ...]]:
-        """Replicas of each shard."""
-        return [_replicas(shard, self.user, self.password, self.secure, self.ca_file) for shard in self.shards]
+    def addresses(self, allowed: Reach | None = None) -> list[tuple[Address, ...]]:
+        """Replicas of each shard; each link to them is made if its host is *allowed* at that time."""
+        return [_replicas(shard, self.user, self.password, self.secure, self.ca_file, allowed) for shard in self.shards]
 
 
 def read_settings(given: Mapping[str, str], data_dir: Path) -> Settings:
@@ -106,7 +107,7 @@ def _bad(message: str, hint: str) -> CatalogError:
 
 
 def _replicas(
-    shard: tuple[str, ...], user: str, password: str, secure: bool, ca_file: str, allowed: tuple[str, ...] | None = None
+    shard: tuple[str, ...], user: str, password: str, secure: bool, ca_file: str, allowed: Reach | None = None
 ) -> tuple[Address, ...]:
     found = []
     for place in shard:
@@ -115,10 +116,17 @@ def _replicas(
     return tuple(found)
 
 
-def addresses(entry: External, data_dir: Path, allowed: tuple[str, ...]) -> list[tuple[Address, ...]]:
-    """Replicas of each shard, with the password from its file; each link to them is made if its host is *allowed* at that time."""
+def addresses(entry: External, data_dir: Path, allowed: Reach | tuple[str, ...]) -> list[tuple[Address, ...]]:
+    """Replicas of each shard, with the password from its file.
+
+    Args:
+        entry: the external stream.
+        data_dir: of the deployment.
+        allowed: where its links may go, asked when each is made; or an allow-list alone.
+    """
     password = secret(data_dir, entry.id)
-    return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file, allowed) for shard in entry.shards]
+    reach = allowed if isinstance(allowed, Reach) else Reach(allowed, link=True)
+    return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file, reach) for shard in entry.shards]
 
 
 def secret(data_dir: Path, entry_id: int) -> str:
@@ -161,8 +169,8 @@ def shown(entry: External) -> str:
     settings = {"type": entry.type, "hosts": hosts, "db": entry.remote_database, "user": entry.user, "password": "******"}
     text = ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items())
     text += f", secure = {'true' if entry.secure else 'false'}" + (f", ca_file = {quote_string(entry.ca_file)}" if entry.ca_file else "")
-    columns = ", ".join(f"`{c.name}` {c.type}" for c in (*entry.columns, *entry.tags))
-    return f"CREATE EXTERNAL STREAM `{entry.name}` ({columns}) SETTINGS {text}, stream = {quote_string(entry.remote_name)}"
+    columns = ", ".join(f"{in_backticks(c.name)} {c.type}" for c in (*entry.columns, *entry.tags))
+    return f"CREATE EXTERNAL STREAM {in_backticks(entry.name)} ({columns}) SETTINGS {text}, stream = {quote_string(entry.remote_name)}"
 
 
 def statement(name: str, replicas: Sequence[Address], description: Description, columns: Sequence[Column] | None) -> str:

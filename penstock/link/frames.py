@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import RemoteError
+from penstock import arrow_reader
+from penstock.errors import RemoteError, SchemaError
 
 #: what this build speaks; a peer that does not is refused before anything is exchanged
 VERSION = 1
@@ -26,6 +27,7 @@ CREDIT = 16
 _SMALL = 2048
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 _PLAIN = pa.ipc.IpcWriteOptions()
+_LIMITS = arrow_reader.for_body(MAX_FRAME)
 
 
 class FrameError(RemoteError):
@@ -43,18 +45,37 @@ def pack(header: dict[str, Any], rows: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def unpack(frame: str | bytes) -> tuple[dict[str, Any], pa.Table | None]:
-    """Header and rows of a frame; a text frame has no rows. Raises FrameError."""
+def split(frame: str | bytes) -> tuple[dict[str, Any], memoryview | None]:
+    """Header of a frame, and the bytes of its rows; a text frame has none. Raises FrameError."""
     try:
         if isinstance(frame, str):
-            header, rows = json.loads(frame), None
+            header, body = json.loads(frame), None
         else:
             view = memoryview(frame)
             size = int.from_bytes(view[:4], "little")
             header = json.loads(bytes(view[4 : 4 + size]))
-            rows = pa.ipc.open_stream(pa.py_buffer(view[4 + size :])).read_all()
+            body = view[4 + size :]
         if not isinstance(header, dict):
             raise ValueError("the header is no object")
-    except (ValueError, UnicodeDecodeError, pa.ArrowException, OSError) as wrong:
-        raise FrameError("this is no frame of the link", detail=str(wrong)[:200]) from None
-    return header, rows
+        int(header.get("ch", 0))
+    except (ValueError, TypeError, OverflowError, RecursionError) as wrong:
+        raise FrameError("this is no frame of the link", detail=_printable(wrong)) from None
+    return header, body
+
+
+def rows_of(body: memoryview) -> pa.Table:
+    """Rows of a frame, checked. Raises FrameError."""
+    try:
+        return arrow_reader.read(pa.py_buffer(body), _LIMITS)
+    except SchemaError as wrong:
+        raise FrameError("this is no frame of the link", detail=wrong.detail) from None
+
+
+def unpack(frame: str | bytes) -> tuple[dict[str, Any], pa.Table | None]:
+    """Header and rows of a frame; a text frame has no rows. Raises FrameError."""
+    header, body = split(frame)
+    return header, None if body is None else rows_of(body)
+
+
+def _printable(wrong: Exception) -> str:
+    return str(wrong).encode(errors="replace").decode()[:200]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import polars as pl
 import pyarrow as pa
 
+from penstock import vital
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import PenstockError, RemoteError
 from penstock.link import external
@@ -237,7 +238,7 @@ class RemoteTable:
                 self._follow(channel)
             except PenstockError as error:
                 self._lost(error)
-            except Exception as bug:
+            except vital.FAULTS as bug:
                 self._lost(RemoteError(f"following the table failed: {type(bug).__name__}", code="E_INTERNAL", detail=str(bug)[:200]))
             channel = None
             if self._halt.is_set():

@@ -41,6 +41,8 @@ MAX_NODES = 9
 PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)}
 #: below the range that Linux gives to outgoing connections, so none of those takes a picked port before its listener starts
 _PICK_FROM = (15000, 30000)
+#: random bytes of generated passwords and of the signing key
+_PASSWORD_BYTES, _KEY_BYTES = 18, 48
 
 
 @dataclass(frozen=True)
@@ -166,16 +168,30 @@ class Layout:
         return self.logs / f"{room}.log"
 
     def make(self) -> None:
-        for directory in (self.root, self.run, self.logs, self.kafka, self.redis, self.temporary):
-            directory.mkdir(parents=True, exist_ok=True)
-        self.secrets.mkdir(mode=0o700, exist_ok=True)
+        """Make what is missing; nobody but its owner gets into the data directory, also into one that was open before."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (self.run, self.logs, self.kafka, self.redis, self.temporary, self.secrets):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (self.root, self.secrets):
+            if directory.stat().st_mode & 0o077:
+                directory.chmod(0o700)
 
     def secret(self, name: str) -> Path:
         """File `<name>.password`, generated at first use and readable by its owner only."""
-        path = self.secrets / f"{name}.password"
-        if not path.exists():
-            fresh = path.with_suffix(".new")
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                file.write(secrets.token_urlsafe(18) + "\n")
-            fresh.rename(path)
-        return path
+        return _generated(self.secrets / f"{name}.password", _PASSWORD_BYTES)
+
+    @property
+    def token_key(self) -> Path:
+        """File with the key that signs tokens, generated at first use and readable by its owner only."""
+        return _generated(self.secrets / "token.key", _KEY_BYTES)
+
+
+def _generated(path: Path, size: int) -> Path:
+    """Return *path*; write *size* random bytes as text into it if there is no such file."""
+    if not path.exists():
+        fresh = path.with_suffix(".new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(secrets.token_urlsafe(size) + "\n")
+        fresh.rename(path)
+    return path

@@ -22,6 +22,8 @@ MESH_VARIABLE = "PENSTOCK_MESH"
 _LOG_BYTES = 32 << 20
 _LOG_GENERATIONS = 2
 _PR_SET_PDEATHSIG = 1
+#: of every process of a mesh: files, directories and sockets are their owner's alone, wherever they are
+UMASK = 0o077
 
 
 class Child:
@@ -39,6 +41,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 cwd=directory,
                 start_new_session=True,
+                umask=UMASK,
                 preexec_fn=die_with_parent(),
             )
 
@@ -98,6 +101,11 @@ def rotate(log: Path) -> None:
             older.replace(log.with_name(f"{log.name}.{generation}"))
     shutil.copyfile(log, log.with_name(f"{log.name}.1"))
     os.truncate(log, 0)
+
+
+def own_mesh() -> str:
+    """The data directory of the mesh that this process is part of; empty: of none."""
+    return os.environ.get(MESH_VARIABLE, "")
 
 
 def members(root: Path) -> list[psutil.Process]:

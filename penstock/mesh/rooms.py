@@ -34,6 +34,8 @@ SERVERS = ("kafka", "redis")
 ALL_ROOMS = (*SERVERS, *PACKAGES)
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
+#: what is said of a room whose health port does not answer, and before what one says that is stuck
+_NO_ANSWER, _STUCK = "its health port", "stuck: "
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 
 
@@ -46,6 +48,8 @@ class Options:
     #: nodes of stream tables: node1 (alias NODE1) and so on
     nodes: int = 0
     environment: tuple[tuple[str, str], ...] = ()
+    #: a room that was ready and does not answer for so many seconds is ended and started again; 0: never
+    silent_seconds: float = 20.0
 
     @property
     def all_rooms(self) -> tuple[str, ...]:
@@ -123,7 +127,8 @@ def listeners(room: str) -> list[str]:
 _OF_ROOM = {
     "PENSTOCK_KAFKA_BOOTSTRAP": "kafka", "PENSTOCK_REDIS_URL": "redis", "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
     "PENSTOCK_GATEWAY_URL": "gateway", "PENSTOCK_NOTIFIER_URL": "notifier", "PENSTOCK_STORE_URL": "store",
-    "PENSTOCK_PASSWORD_FILE": "gateway",
+    "PENSTOCK_PASSWORD_FILE": "gateway", "PENSTOCK_TOKEN_KEY_FILE": "gateway",
+    "PENSTOCK_BACKUP_KEY_FILE": "gateway",
 }  # fmt: skip
 
 
@@ -141,6 +146,8 @@ def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) 
         "PENSTOCK_FEDERATION_URL": f"ws{secure}://127.0.0.1:{ports['federation-tls' if secure else 'federation']}",
         "PENSTOCK_DATA_DIR": str(layout.root),
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
+        "PENSTOCK_TOKEN_KEY_FILE": str(layout.token_key),
+        "PENSTOCK_BACKUP_KEY_FILE": str(layout.secret("backup")),
     } | elsewhere
 
 
@@ -164,7 +171,13 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
         **dict(options.environment),
     }
     # a password in the caller's environment is for its own mesh, and would come before the files
-    for variable, room in (("PENSTOCK_REDIS_PASSWORD", "redis"), ("PENSTOCK_PASSWORD", "gateway")):
+    own = (
+        ("PENSTOCK_REDIS_PASSWORD", "redis"),
+        ("PENSTOCK_PASSWORD", "gateway"),
+        ("PENSTOCK_TOKEN_KEY", "gateway"),
+        ("PENSTOCK_BACKUP_KEY", "gateway"),
+    )
+    for variable, room in own:
         if room in options.rooms:
             common.pop(variable, None)
     servers = tuple(name for name in SERVERS if name in options.rooms)
@@ -220,6 +233,11 @@ def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, s
     return Room(name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health))
 
 
+def unresponsive(why: str) -> bool:
+    """Tell from what a room waits for that only a new process will do: no answer, or one that says it is stuck."""
+    return why == _NO_ANSWER or why.startswith(_STUCK)
+
+
 def _ask(port: int) -> str:
     """What /readyz says is missing."""
     try:
@@ -227,12 +245,14 @@ def _ask(port: int) -> str:
             return ""
     except urllib.error.HTTPError as answer:
         try:
-            waiting = json.loads(answer.read())["waiting"]
+            body = json.loads(answer.read())
+            waiting = body["waiting"]
         except (ValueError, KeyError, OSError):
             return f"HTTP {answer.code}"
-        return "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
+        missing = "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
+        return f"{_STUCK}{missing}" if body.get("stuck") else missing
     except (OSError, http.client.HTTPException):
-        return "its health port"
+        return _NO_ANSWER
 
 
 def _runnable(package: str) -> bool:

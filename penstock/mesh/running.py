@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,9 +21,9 @@ import psutil
 
 from penstock.errors import RemoteError
 from penstock.mesh.layout import Layout
-from penstock.mesh.process import die_with_parent
+from penstock.mesh.process import UMASK, die_with_parent
 from penstock.mesh.rooms import ALL_ROOMS
-from penstock.mesh.supervisor import read_state, stop_mesh, tail
+from penstock.mesh.supervisor import read_state, stop_mesh, stop_seconds, tail
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,21 @@ class RunningMesh:
         os.kill(pid, number)
         return pid
 
+    def restart(self, room: str, grace: float | None = None) -> None:
+        """Stop *room* and wait until its successor is ready; kill it when it has not stopped after *grace* seconds.
+
+        Raises:
+            RemoteError: the successor does not become ready.
+        """
+        process = psutil.Process(self.pid(room))
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+            try:
+                process.wait(stop_seconds(room) if grace is None else grace)
+            except psutil.TimeoutExpired:
+                process.kill()
+        self.wait_ready(room, not_pid=process.pid)
+
     def processes(self, room: str) -> list[psutil.Process]:
         """The room's first process and all below it."""
         first = psutil.Process(self.pid(room))
@@ -147,6 +162,7 @@ def launch(
     safe: bool = False,
     nodes: int = 0,
     tied: bool = True,
+    silent_seconds: float | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
@@ -154,7 +170,8 @@ def launch(
     command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
     command += ["--nodes", str(nodes), "--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
     command += ["--safe"] if safe else []
-    with open(layout.log("supervisor"), "wb") as output:
+    command += ["--silent-seconds", str(silent_seconds)] if silent_seconds is not None else []
+    with open(layout.log("supervisor"), "wb", opener=lambda path, flags: os.open(path, flags, 0o666 & ~UMASK)) as output:
         return subprocess.Popen(
             command,
             env={**os.environ, **(environment or {})},
@@ -162,6 +179,7 @@ def launch(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=UMASK,
             preexec_fn=die_with_parent(signal.SIGTERM) if tied else None,
         )
 
@@ -198,14 +216,26 @@ def running_mesh(
     port_base: str = "auto",
     safe: bool = False,
     nodes: int = 0,
+    silent_seconds: float | None = None,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room, *nodes* are of stream tables.
+
+    A room that does not answer for *silent_seconds* is started again (0: never, None: as `penstock up` does it).
 
     Raises:
         RemoteError: it does not start.
     """
     layout = Layout(data_dir.absolute())
-    supervisor = launch(data_dir, rooms=rooms, clock=clock, port_base=port_base, environment=environment, nodes=nodes, safe=safe)
+    supervisor = launch(
+        data_dir,
+        rooms=rooms,
+        clock=clock,
+        port_base=port_base,
+        environment=environment,
+        safe=safe,
+        nodes=nodes,
+        silent_seconds=silent_seconds,
+    )
     try:
         settings: Mapping[str, str] = {}
         for state in wait_for_start(supervisor, layout):

@@ -3,6 +3,7 @@
 One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`, replaced at each change, so that
 `penstock status` needs no connection to it. A room that was healthy for a while before it died is started again at once. One that dies
 young waits 0.5 s, doubled each time up to 30 s; one that exits with status 78 was configured wrongly and is left alone.
+One that was ready and whose health port then does not answer for some seconds is ended, by force if need be, and started again.
 Refused: deciding what is healthy, which a room says of itself.
 """
 
@@ -25,7 +26,7 @@ from penstock import log
 from penstock.errors import ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.process import Child, members, rotate
-from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan
+from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan, unresponsive
 from penstock.settings import EXIT_CONFIG
 
 State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
@@ -52,6 +53,9 @@ class Kept:
     not_before: float = 0.0
     ready_since: float | None = None
     ever_ready: bool = False
+    #: since when it does not answer, and when it is killed after it was told to stop
+    silent_since: float | None = None
+    kill_at: float | None = None
     check: Future[str] | None = field(default=None, repr=False)
 
     def to_dict(self, layout: Layout) -> dict[str, Any]:
@@ -97,7 +101,7 @@ class Supervisor:
         self._stopping = False
         self._checks = ThreadPoolExecutor(len(self._kept), thread_name_prefix="check")
 
-    def run(self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 180.0) -> None:
+    def run(self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 300.0) -> None:
         """Start everything and keep it running until SIGTERM or SIGINT; then stop everything.
 
         Raises:
@@ -158,11 +162,14 @@ class Supervisor:
             return
         rotate(self._layout.log(kept.room.name))
         self._look(kept, now)
+        self._end_if_silent(kept, now)
 
     def _look(self, kept: Kept, now: float) -> None:
         """Take the answer of the last question about readiness, ask the next."""
         if kept.check is not None and kept.check.done():
             kept.why = kept.check.result()
+            answers = kept.ready_since is None or not unresponsive(kept.why)
+            kept.silent_since = None if answers else kept.silent_since or now
             if not kept.why and not kept.ever_ready:
                 kept.room.on_ready()
                 kept.ever_ready = True
@@ -174,12 +181,26 @@ class Supervisor:
         if kept.check is None and now >= kept.not_before:
             kept.check = self._checks.submit(kept.room.waits_for)
 
+    def _end_if_silent(self, kept: Kept, now: float) -> None:
+        """End a room that was ready and has not answered for too long: it may hear SIGTERM, if not SIGKILL."""
+        assert kept.child is not None
+        limit = self._options.silent_seconds
+        if kept.kill_at is not None:
+            if now >= kept.kill_at:
+                _logger.warning("room does not stop", child=kept.room.name)
+                kept.child.kill()
+        elif limit and kept.silent_since is not None and now - kept.silent_since >= limit:
+            _logger.warning("room does not answer: it is started again", child=kept.room.name, why=kept.why)
+            kept.child.ask_to_stop()
+            kept.kill_at = now + min(stop_seconds(kept.room.name), limit)
+
     def _ended(self, kept: Kept, status: int, now: float) -> None:
         assert kept.child is not None
         kept.child.kill()  # what it left behind in its group
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         healthy = now - kept.ready_since if kept.ready_since is not None else 0.0
         kept.child, kept.check, kept.ready_since = None, None, None
+        kept.silent_since, kept.kill_at = None, None
         if status == EXIT_CONFIG:
             kept.state, kept.why = "failed", f"wrong configuration, see {self._layout.log(kept.room.name)}"
             _logger.error("room is configured wrongly", child=kept.room.name)
@@ -212,7 +233,7 @@ class Supervisor:
             for kept in group:
                 if kept.child:
                     kept.child.ask_to_stop()
-            deadline = time.monotonic() + max((_STOP_SECONDS.get(k.room.name, _STOP_SECONDS_ROOM) for k in group), default=0)
+            deadline = time.monotonic() + max((stop_seconds(k.room.name) for k in group), default=0)
             for kept in group:
                 if kept.child:
                     if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
@@ -229,6 +250,11 @@ class Supervisor:
         fresh = self._layout.state_file.with_suffix(".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self._layout.state_file)
+
+
+def stop_seconds(room: str) -> float:
+    """Return how long a room may take to stop before it is killed."""
+    return _STOP_SECONDS.get(room, _STOP_SECONDS_ROOM)
 
 
 def pause(last: float, healthy: float) -> float:

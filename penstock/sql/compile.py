@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
@@ -24,7 +25,7 @@ from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
 from penstock.sql.functions.base import BIGINT, BOOL, DOUBLE, MAX_TEXT, NULL, TIMESTAMP, Call, Compiled, Function, Parameter, Scope, common
 from penstock.sql.functions.conditional import as_type
 from penstock.sql.functions.convert import convert
-from penstock.sql.functions.math import remainder
+from penstock.sql.functions.exact import finite, remainder, tick_sum
 from penstock.sql.functions.text import like_pattern
 from penstock.sql.functions.time import NOW, parse_iso, shift
 from penstock.sql.parsers.query import QueryParser
@@ -37,8 +38,16 @@ __all__ = ["Compiled", "compile_expression", "type_of"]
 #: literals that say what they are worth as a number of each side of a comparison
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _MAX_PATTERN = 1024
+#: columns that an expression may name, each as often as it stands in what polars gets: some functions use an argument more than once
+_LARGEST = 20_000
+#: what is infinite or no number on the left side stays so: a chain of these makes NULL of it once, at its end
+_KEEPS_INFINITE = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 #: name → the user-defined function called so
 Functions: TypeAlias = Callable[[str], UserFunction | None]
+
+
+def _finite(raw: pl.Expr) -> Compiled:
+    return Compiled(finite(raw), DOUBLE, raw=raw)
 
 
 def nothing(name: str) -> UserFunction | None:
@@ -131,7 +140,13 @@ class _Compiler:
 
     def _folded(self, value: Compiled, node: exp.Expr) -> Compiled:
         """A constant computed once, here: it stays one value however long the frame is."""
-        if value.literal or value.type == NULL or value.expr.meta.root_names():
+        if value.literal or value.type == NULL:
+            return value
+        names = value.expr.meta.root_names()
+        if len(names) > _LARGEST:
+            hint = "nest fewer functions, or compute a part of it in another stream"
+            self.refuse(node, "this expression is too large", code="E_UNSUPPORTED_EXPRESSION", hint=hint)
+        if names:
             return value
         try:
             constant = pl.select(value.expr).item()
@@ -208,6 +223,8 @@ class _Compiler:
             left = left.left
         value = self.compile(left)
         for operation in reversed(spine):
+            if value.raw is not None and type(operation) in _KEEPS_INFINITE:
+                value = replace(value, expr=value.raw)
             made = self.by_operator[type(operation)](operation, value, self.compile(operation.right))
             value = self._folded(made, operation)
         return value
@@ -218,15 +235,15 @@ class _Compiler:
             return self._time_sum(node, left, right, minus)
         a, b = self.double(left, node.left), self.double(right, node.right)
         if left.duration is not None and right.duration is not None:
-            return Compiled((left.expr - right.expr) if minus else (left.expr + right.expr), BIGINT)
-        return Compiled(a - b if minus else a + b, DOUBLE)
+            return Compiled(tick_sum(left.expr, right.expr, minus), BIGINT)
+        return _finite(a - b if minus else a + b)
 
     def _time_sum(self, node: exp.Binary, left: Compiled, right: Compiled, minus: bool) -> Compiled:
         """Time ± duration or ticks gives a time; time - time gives ticks."""
         if left.type == TIMESTAMP and right.type == TIMESTAMP:
             if not minus:
                 self.refuse(node, "two times cannot be added", code="E_TYPE", hint="subtract them, or add a duration such as 1h")
-            return Compiled(left.expr - right.expr, BIGINT)
+            return Compiled(tick_sum(left.expr, right.expr, minus=True), BIGINT)
         if right.type == TIMESTAMP:
             if minus:
                 self.mismatch(node, "-:", left.type, right.type)
@@ -237,19 +254,19 @@ class _Compiler:
             return Compiled(pl.lit(None, pl.Int64), TIMESTAMP)
         if right.type.integer or right.type.kind == "BOOL":
             ticks = right.expr.cast(pl.Int64, strict=False)
-            return Compiled(left.expr - ticks if minus else left.expr + ticks, TIMESTAMP)
+            return Compiled(tick_sum(left.expr, ticks, minus), TIMESTAMP)
         if right.type.text:
             self.mismatch(node, "-:" if minus else "+:", left.type, right.type)
         a, b = left.expr.cast(pl.Float64), self.double(right, node)
-        return Compiled(a - b if minus else a + b, DOUBLE)
+        return _finite(a - b if minus else a + b)
 
     def _product(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
         a, b = self.double(left, node.left), self.double(right, node.right)
         if isinstance(node, exp.Mul):
-            return Compiled(a * b, DOUBLE)
+            return _finite(a * b)
         if isinstance(node, exp.Mod):
             return Compiled(remainder(a, b), DOUBLE)
-        return Compiled(pl.when(b != 0).then(a / b).otherwise(None), DOUBLE)
+        return _finite(a / b)
 
     def _bits(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
         values = []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock.errors import ConfigError
 from penstock.sql.functions import AGGREGATES, FORBIDDEN, REGISTRY
+from penstock.sql.functions.query import GROUPS
 from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
 
@@ -39,6 +40,11 @@ def aggregates() -> str:
     return _table(("function", "meaning"), ((f"`{f.signature}`", f.doc) for f in AGGREGATES.values()))
 
 
+def query_functions() -> str:
+    """Functions that only a query has."""
+    return _table(("group", "functions"), ((group, ", ".join(f"`{n}`" for n in names)) for group, names in GROUPS.items()))
+
+
 def forbidden() -> str:
     """Functions of TDengine that a stream cannot have."""
     return _table(("function", "not in a stream, because", "instead"), ((f"`{n}`", why, way) for n, (why, way) in FORBIDDEN.items()))
@@ -56,7 +62,8 @@ def refusal_codes() -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
-    "scalars": scalars, "aggregates": aggregates, "forbidden": forbidden, "refusals": refusals, "refusal codes": refusal_codes,
+    "scalars": scalars, "aggregates": aggregates, "query functions": query_functions, "forbidden": forbidden,
+    "refusals": refusals, "refusal codes": refusal_codes,
 }  # fmt: skip
 
 

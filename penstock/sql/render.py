@@ -97,6 +97,7 @@ def _database_options(options: st.DatabaseOptions) -> str:
         _optional("PARTITIONS", options.partitions),
         _optional("MAX_AHEAD", options.max_ahead),
         _optional("REPLICA", options.replica),
+        _optional("DOT_TO_UNDERSCORE", None if options.dot_to_underscore is None else int(options.dot_to_underscore)),
     )
 
 

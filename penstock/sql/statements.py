@@ -86,6 +86,7 @@ class DatabaseOptions:
     partitions: int | None = None
     max_ahead: Duration | None = None
     replica: int | None = None
+    dot_to_underscore: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

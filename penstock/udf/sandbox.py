@@ -19,8 +19,9 @@ import time
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 
+from penstock import arrow_reader, vital
+from penstock.arrow_reader import Limits
 from penstock.memory import ALLOCATORS
 from penstock.udf.function import UserFunction
 
@@ -62,12 +63,15 @@ class Sandbox:
             limit = CALL_SECONDS + ROW_SECONDS * arguments.height
             body = self._exchange(_ipc(arguments), limit)
         try:
-            made = pl.DataFrame(pa.ipc.open_stream(body).read_all())
-        except (pa.ArrowInvalid, pl.exceptions.PolarsError) as error:
+            made = pl.DataFrame(arrow_reader.read(body, _limits(arguments.height)))
+            result = made.get_column("result").cast(self.function.returns.polars())
+        except vital.FAULTS as error:
+            # it may be anything: the process that sent it runs somebody's code
             self.close()
-            raise FunctionError(f"{self.function.name}: unreadable answer: {error}") from None
-        result = made.get_column("result").cast(self.function.returns.polars())
+            raise FunctionError(f"{self.function.name}: unreadable answer: {error}"[:300]) from None
         if len(result) != arguments.height:
+            # the process itself counts what functions return: this is not its answer
+            self.close()
             raise FunctionError(f"{self.function.name}: {arguments.height} rows were given, {len(result)} came back")
         kind = self.function.returns
         if kind.sized and result.dtype == pl.String:
@@ -158,6 +162,11 @@ class Sandbox:
         code = self._process.wait()
         self.close()
         raise FunctionError(f"{self.function.name}: its process ended ({code}); a function has at most 2 GiB of memory")
+
+
+def _limits(rows: int) -> Limits:
+    """What an answer for *rows* rows may hold: a value for each."""
+    return Limits(size=_LARGEST, rows=rows, columns=1, depth=0, messages=16)
 
 
 def _ipc(frame: pl.DataFrame) -> bytes:

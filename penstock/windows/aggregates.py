@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
+from penstock.sql.functions.exact import finite
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import columnwise, sketches
@@ -40,6 +41,13 @@ class _Value(NamedTuple):
 
 
 _Values = dict[str, _Value]
+#: order of a sum that is kept as a double beside one of 64 bits: it tells how often that one has wrapped
+_ROUGH = "rough"
+#: integers whose sums may leave 64 bits
+_WIDE = ("BIGINT", "BIGINT UNSIGNED")
+_TURN = 2.0**64
+#: a rough sum within it says that the exact one has not wrapped
+_SAFE = 2.0**62
 _PICKS = ("first", "last", "last_row", "min", "max")
 
 
@@ -82,6 +90,10 @@ class Aggregates:
         for item in self.items:
             if item.function != "companion":
                 final |= self._made_of(item)
+        # Their parts come last, so that those of a state that was saved without them keep their names.
+        for item in self.items:
+            if item.function == "avg" and self.wide(item):
+                final[item.name] = self._wide_average(item)
         values = [(item.name, *final[item.name]) for item in self.items]
         self._finals = Projection(
             [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind, _ in values],
@@ -121,9 +133,9 @@ class Aggregates:
         companions: tuple[int, ...] = ()
         dtype: pl.DataType = pl.Int64() if argument < 0 or kind == "n" else self._types[argument].polars()
         if kind == "sum":
-            dtype = _sum_type(self._types[argument])
+            dtype = pl.Float64() if order == _ROUGH else _sum_type(self._types[argument])
         elif kind == "moments":
-            columns, dtype = (f"{name}.mean", f"{name}.m2"), pl.Float64()
+            columns, dtype = (f"{name}.mean", f"{name}.m2", f"{name}.low"), pl.Float64()
         elif kind == "digest":
             columns = (f"{name}.m", f"{name}.w")
         elif kind == "pick":
@@ -169,29 +181,74 @@ class Aggregates:
         if function == "count":
             return n, taken(count)
         if function == "sum":
-            total = self._part("sum", argument).columns[0]
-            return pl.when(n > 0).then(pl.col(total)), where_above_0(count, lambda rows: rows.get_column(total))
+            part = self._part("sum", argument)
+            total = part.columns[0]
+            added = pl.when(n > 0).then(pl.col(total))
+            if not part.dtype.is_float():
+                return added, where_above_0(count, lambda rows: rows.get_column(total))
+            return finite(added), where_above_0(count, lambda rows: _if_finite(rows.get_column(total)))
         if function == "avg":
             total = self._part("sum", argument).columns[0]
-            return pl.when(n > 0).then(pl.col(total).cast(pl.Float64) / n), where_above_0(
-                count, lambda rows: rows.get_column(total).cast(pl.Float64) / rows.get_column(count)
+            mean = finite(pl.when(n > 0).then(pl.col(total).cast(pl.Float64) / n))
+            return mean, where_above_0(
+                count,
+                lambda rows: _if_finite(rows.get_column(total).cast(pl.Float64) / rows.get_column(count)),
             )
         if function in ("min", "max"):
             found = self._part("min" if function == "min" else "max", argument).columns[0]
             return pl.when(n > 0).then(pl.col(found)), where_above_0(count, lambda rows: rows.get_column(found))
         if function == "spread":
             low, high = (pl.col(self._part(kind, argument).columns[0]).cast(pl.Float64) for kind in ("min", "max"))
-            return pl.when(n > 0).then(high - low), None
+            return finite(pl.when(n > 0).then(high - low)), None
         if function in ("stddev", "stddev_pop", "var_pop", "stddev_samp", "var_samp"):
             m2 = pl.col(self._part("moments", argument).columns[1])
             least = 2 if function.endswith("_samp") else 1
-            variance = pl.when(n >= least).then(m2 / (n - (least - 1)))
+            variance = finite(pl.when(n >= least).then(m2 / (n - (least - 1))))
             return variance if function.startswith("var") else variance.sqrt(), None
         raise ValueError(f"unknown aggregate {function}")
 
-    def held(self, kind: PartKind, item: Aggregate) -> Part:
+    def wide(self, item: Aggregate) -> bool:
+        """Tell whether a sum over the item's argument may leave 64 bits."""
+        return item.sql is not None and self._types[self._sql.index(item.sql)].kind in _WIDE
+
+    def _wide_average(self, item: Aggregate) -> _Value:
+        """The mean of integers whose sum of 64 bits may have wrapped."""
+        assert item.sql is not None
+        argument = self._sql.index(item.sql)
+        count = self._part("n", argument).columns[0]
+        total = self._part("sum", argument).columns[0]
+        rough = self._part("sum", argument, _ROUGH).columns[0]
+        wrapped = pl.col(total).cast(pl.Float64)
+        turns = ((pl.col(rough) - wrapped) / _TURN).round().cast(pl.Int128)
+        exact = pl.col(total).cast(pl.Int128) + turns * pl.lit(1 << 64, pl.Int128)
+
+        def quick(rows: pl.DataFrame) -> pl.Series | None:
+            about = rows.get_column(rough)
+            if not rows.height or not bool((about.abs() < _SAFE).all()):
+                return None
+            return rows.get_column(total).cast(pl.Float64) / rows.get_column(count)
+
+        mean = pl.when(pl.col(count) > 0).then(exact.cast(pl.Float64) / pl.col(count))
+        return _Value(mean, item.type.polars(), where_above_0(count, quick))
+
+    def held(self, kind: PartKind, item: Aggregate, rough: bool = False) -> Part:
         """The part of a kind that the value of *item* is made from; there is one."""
-        return self._parts[kind, -1 if item.sql is None else self._sql.index(item.sql), "", ""]
+        argument = -1 if item.sql is None else self._sql.index(item.sql)
+        return self._parts[kind, argument, _ROUGH if rough else "", ""]
+
+    def completed(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """Add the columns that partials saved by an earlier version lack."""
+        lacking: list[pl.Series] = []
+        for part in self.parts:
+            name = part.columns[-1]
+            if name in partials.columns:
+                continue
+            if part.kind == "moments":
+                lacking.append(pl.repeat(0.0, partials.height, eager=True).alias(name))
+            elif part.order == _ROUGH:
+                total = partials.get_column(self._parts["sum", part.argument, "", ""].columns[0])
+                lacking.append(total.cast(pl.Float64).alias(name))
+        return partials.hstack(lacking) if lacking else partials
 
     def _has_companions(self, item: Aggregate) -> bool:
         return any(a.of == item.name for a in self.items)
@@ -243,8 +300,8 @@ class Aggregates:
         if part.kind in ("min", "max"):
             return [(x.min() if part.kind == "min" else x.max()).alias(part.columns[0])]
         if part.kind == "moments":
-            m2 = x.cast(pl.Float64).var(ddof=0) * x.count()
-            return [x.cast(pl.Float64).mean().fill_null(0.0).alias(part.columns[0]), m2.fill_null(0.0).alias(part.columns[1])]
+            value = x.cast(pl.Float64)
+            return _moments(part.columns, value, x.count())
         if part.kind == "digest":
             values = x.drop_nulls().cast(pl.Float64)
             return [values.alias(part.columns[0]), pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1])]
@@ -273,9 +330,7 @@ class Aggregates:
         if part.kind in ("min", "max"):
             return [columns[0].min() if part.kind == "min" else columns[0].max()]
         if part.kind == "moments":
-            n = pl.col(self._part("n", part.argument).columns[0])
-            mean = pl.when(n.sum() > 0).then((columns[0] * n).sum() / n.sum()).otherwise(0.0)
-            return [mean, columns[1].sum() + (n * (columns[0] - mean) ** 2).sum()]
+            return _merged_moments(part.columns, pl.col(self._part("n", part.argument).columns[0]))
         if part.kind in ("digest", "distinct", "values"):
             return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
         value, time = columns[0], columns[1]
@@ -302,6 +357,42 @@ class Aggregates:
     def compute(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = True) -> pl.DataFrame:
         """Final values of rows labelled with *by*; rows of one key must be in time order unless *ordered* is False."""
         return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
+
+
+def _moments(names: Sequence[str], x: pl.Expr, n: pl.Expr) -> list[pl.Expr]:
+    """Mean (in two parts, so that its error is far below that of one double) and squared deviations of rows."""
+    pivot = x.drop_nulls().first()
+    above = x - pivot
+    share = above.sum() / n
+    apart = above - share
+    m2 = (apart**2).sum() - apart.sum() ** 2 / n
+    return _named(names, pivot, share, m2, n)
+
+
+def _merged_moments(names: Sequence[str], n: pl.Expr) -> list[pl.Expr]:
+    """The same of partials, by Chan's rule about a common pivot."""
+    mean, m2, low = (pl.col(name) for name in names)
+    pivot = mean.filter(n > 0).first()
+    above = (mean - pivot) + low
+    total = n.sum()
+    share = (above * n).sum() / total
+    return _named(names, pivot, share, m2.sum() + (n * (above - share) ** 2).sum(), total)
+
+
+def _named(names: Sequence[str], pivot: pl.Expr, share: pl.Expr, m2: pl.Expr, n: pl.Expr) -> list[pl.Expr]:
+    mean = pivot + share
+    back = mean - pivot
+    low = (pivot - (mean - back)) + (share - back)
+    return [pl.when(n > 0).then(e).otherwise(0.0).alias(name) for e, name in zip((mean, m2, low), names, strict=True)]
+
+
+def unwrapped(total: int, rough: float) -> int:
+    """The exact sum that *total* is modulo 2^64 and that is near *rough*."""
+    return int(total) + (round((rough - total) / _TURN) << 64)
+
+
+def _if_finite(values: pl.Series) -> pl.Series | None:
+    return values if values.is_finite().all() else None
 
 
 def _sum_type(argument: ColumnType) -> pl.DataType:

@@ -199,7 +199,9 @@ class Call:
         return total
 
     def _added(self, total: Array, values: Array) -> Array:
-        np.add.at(total, self.place, values)
+        # What overflows is infinite, and NULL as a result.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(total, self.place, values)
         return total
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from penstock.sql.functions.exact import finite, to_decimal, to_float
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.types import ColumnType
+from penstock.types import SIZED, ColumnType
 
 
 def cast_expression(value: pl.Expr, given: ColumnType, wanted: ColumnType, precision: str, target_precision: str) -> pl.Expr:
@@ -24,6 +25,8 @@ def cast_expression(value: pl.Expr, given: ColumnType, wanted: ColumnType, preci
         return _cut_bytes(value if given.kind == "VARBINARY" else _text(value, given, ColumnType("NCHAR")).cast(pl.Binary), wanted.length)
     if given == wanted:
         return value
+    if wanted.kind == "DECIMAL" and given.kind not in ("VARBINARY", *SIZED, "JSON"):
+        return to_decimal(value.cast(pl.Int8) if given.kind == "BOOL" else value, given, wanted)
     if given.text:
         return _parse(value, wanted)
     if given.kind == "VARBINARY":
@@ -32,6 +35,8 @@ def cast_expression(value: pl.Expr, given: ColumnType, wanted: ColumnType, preci
         return _whole(value.cast(pl.Float64), wanted)
     if wanted.kind == "BOOL":
         return value != 0
+    if wanted.kind == "FLOAT":
+        return to_float(value)
     return value.cast(wanted.polars(), strict=False)
 
 
@@ -49,7 +54,11 @@ def _parse(value: pl.Expr, wanted: ColumnType) -> pl.Expr:
     if wanted.integer:
         exact = text.cast(wanted.polars(), strict=False)
         return pl.coalesce(exact, _whole(text.cast(pl.Float64, strict=False), wanted))
-    return text.cast(wanted.polars(), strict=False)
+    if wanted.kind == "DECIMAL":
+        exact = text.cast(pl.Decimal(38, wanted.scale), strict=False).cast(wanted.polars(), strict=False)
+        return pl.coalesce(exact, to_decimal(text.cast(pl.Float64, strict=False), ColumnType("DOUBLE"), wanted))
+    number = text.cast(pl.Float64, strict=False)
+    return to_float(number) if wanted.kind == "FLOAT" else finite(number)
 
 
 def _timestamp(value: pl.Expr, given: ColumnType, precision: str, target_precision: str) -> pl.Expr:
@@ -58,7 +67,9 @@ def _timestamp(value: pl.Expr, given: ColumnType, precision: str, target_precisi
     source, target = TICKS_PER_SECOND[precision], TICKS_PER_SECOND[target_precision]
     if source == target:
         return value
-    return value * (target // source) if target > source else value.floordiv(source // target)
+    if target < source:
+        return value.floordiv(source // target)
+    return (value.cast(pl.Int128) * (target // source)).cast(pl.Int64, strict=False)
 
 
 def _text(value: pl.Expr, given: ColumnType, wanted: ColumnType) -> pl.Expr:

@@ -23,7 +23,7 @@ import polars as pl
 from penstock.sql.plan import Count, Event, Interval, Session, State
 from penstock.windows.boundaries import Grid
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import NEVER
+from penstock.windows.timeline import ALWAYS, NEVER
 
 Numbers = npt.NDArray[np.int64]
 
@@ -203,7 +203,7 @@ class CountCutter(_ByRows):
 
 
 class IntervalCutter:
-    """The windows of the grid that hold a row. A row with a `_floor` counts only in windows that reach up to it."""
+    """The windows of the grid that hold a row. It counts only in those that reach up to its `_floor` and not up to its `_ceiling`."""
 
     def __init__(self, scope: Scope, window: Interval) -> None:
         plan = scope.plan
@@ -216,6 +216,8 @@ class IntervalCutter:
         made = self.grid.label(rows, self.time)
         if not self.grid.tumbling and "_floor" in rows.columns and (rows.get_column("_floor").max() or NEVER) != NEVER:
             made = made.filter(pl.col("_wend") > pl.col("_floor"))
+        if not self.grid.tumbling and "_ceiling" in rows.columns and (rows.get_column("_ceiling").min() or ALWAYS) != ALWAYS:
+            made = made.filter(pl.col("_wend") <= pl.col("_ceiling"))
         if not self.grid.tumbling:
             made = made.sort("_g", "_wstart", maintain_order=True)
         first, starts = _starts(made), made.get_column("_wstart").to_numpy()

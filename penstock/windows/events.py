@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import polars as pl
@@ -68,16 +69,18 @@ class Events:
             stamp: the writes that caused it.
         """
         numbers = pl.concat([f.get_column("_g") for f in (opened, closed, removed)]).unique()
-        about = dict(zip(numbers.to_list(), self.groups.about()[numbers].select("tbname", "_group").iter_rows(), strict=True))
+        known = self.groups.targets(numbers.to_numpy()).select("tbname", "_group")
+        about = dict(zip(numbers.to_list(), zip(known.iter_rows(), self._tags(numbers), strict=True), strict=True))
         made: list[tuple[Order, dict[str, Any]]] = []
         second = TICKS_PER_SECOND[self.plan.source.precision]
 
         def base(kind: str, line: dict[str, Any]) -> dict[str, Any]:
-            child, group = about[line["_g"]]
+            (child, group), tags = about[line["_g"]]
             step, now = stamp.of(line["_g"])
             event: dict[str, Any] = {
                 "tableName": child, "eventType": kind, "eventTime": now * 1000 // second, "windowId": window_id(group, line["_wstart"]),
-                "windowType": _TYPES[self.kind], "groupId": str(group), "windowStart": line["_wstart"],
+                "windowType": _TYPES[self.kind], "groupId": str(group), "tags": tags,
+                "windowStart": line["_wstart"],
             }  # fmt: skip
             if kind != "WINDOW_OPEN":
                 event["windowEnd"] = line["_wend"] if self.kind == "interval" else line["_stop"]
@@ -103,6 +106,12 @@ class Events:
             for line in removed.iter_rows(named=True):
                 base("WINDOW_INVALIDATION", line)
         return made
+
+    def _tags(self, numbers: pl.Series) -> Iterator[dict[str, Any]]:
+        """The keys of PARTITION BY of each group, under their own names."""
+        named = [key.alias for key in self.plan.keys]
+        values = self.groups.keys_of(numbers.to_numpy()).select(self.groups.columns).iter_rows() if named else repeat((), len(numbers))
+        return (dict(zip(named, line, strict=True)) for line in values)
 
     def _results(self, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
         target = self.plan.target

@@ -3,8 +3,8 @@
 Every partition has a horizon; live rows and windows below it are not in memory. `trim` moves horizons up to the windows
 that may still change by themselves (and one before them), `load` moves them down again through `History` as far as a change reaches.
 What is read again must be what was live: rows that came before the stream or were dropped as late are left out, and rows
-that storage does not keep (an earlier copy of a repeated row, or one whose update was dropped) never leave memory. Refuses to work
-without a History: then everything stays.
+that storage does not keep as they counted (a repeated row's earlier copies, one whose update was dropped, fails WHERE or counts in
+some of its windows only) never leave memory. Refuses to work without a History: then everything stays.
 """
 
 from __future__ import annotations
@@ -46,11 +46,14 @@ class Evictor:
         self.first: int | None = NEVER if plan.fill_history else 0 if getattr(history, "since_begin", False) else None
         self.dropped = pl.DataFrame(schema={n: store.rows.schema[n] for n in ingest.identity} | {"_offset": pl.Int64})
         self._saved = 0
+        #: arrival numbers of rows that storage lacks, or has otherwise than they count
+        self.unstored = store.rows.select("_seq").clear()
         #: rows below a horizon that storage does not keep
         self.extras = store.rows.clear()
         self.room = room
         self._limit = 0
-        self._trimmed = False
+        #: whether rows were ever let go
+        self.trimmed = False
 
     def begin(self, rows: pl.DataFrame) -> None:
         """Note where the stream began."""
@@ -61,6 +64,47 @@ class Evictor:
         """Remember rows that were dropped as late (`_tab`, time, key, `_offset`): storage has them, the stream does not."""
         if self.history is not None and rows.height:
             self.dropped = pl.concat([self.dropped, rows.select(self.dropped.columns)], rechunk=True)
+
+    def keep(self, live: pl.DataFrame) -> None:
+        """Remember *live* rows (by `_seq`) as ones that storage lacks, or has otherwise than they count."""
+        if self.history is not None and live.height:
+            self.unstored = pl.concat([self.unstored, live.select("_seq")], rechunk=True)
+
+    def count_again(self, rows: pl.DataFrame, low: int, high: int) -> None:
+        """All stored *rows* of *low*..*high* (with `_offset`) count from now on, whatever came of them before."""
+        self.dropped = self.dropped.filter(~pl.col(self.ingest.time).is_between(low, high))
+        self._saved = min(self._saved, self.dropped.height)
+        if self.first is not None:
+            before = rows.filter(pl.col("_offset") < self.first)
+            self.keep(before)
+            self.drop(before)
+
+    def supersede(self, rows: pl.DataFrame) -> None:
+        """Prepared *rows* that do not count themselves replace what is stored: what counts in their place stays in memory."""
+        if self.history is None or not rows.height:
+            return
+        identity = self.ingest.identity
+        latest = rows.group_by(identity).agg(pl.col("_seq").max().alias("_until"))
+        counted = self.store.like(rows.select(identity), identity).join(latest, on=identity, nulls_equal=True)
+        self.keep(counted.filter(pl.col("_seq") < pl.col("_until")))
+        if not self.trimmed:
+            return
+        below = rows.filter(pl.col(self.ingest.time) < int(self.horizon.values.max()))
+        if below.height and (stored := self._like(below)) is not None:
+            place = stored.get_column(self.ingest.time).to_numpy() < self.horizon.values[stored.get_column("_g").to_numpy()]
+            saved = stored.filter(pl.Series(place)).select(self.ingest.columns)
+            saved = saved.join(self.extras.select(identity), on=identity, how="anti", nulls_equal=True)
+            self.keep(saved)
+            self.extras = pl.concat([self.extras, saved], rechunk=True)
+
+    def _like(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """What storage has of the rows that agree with one of *rows* in their identity, as far as it is the stream's."""
+        assert self.history is not None
+        times = rows.get_column(self.ingest.time)
+        names = self.ingest.tables_of(rows)
+        stored = self._ours(self.history.fetch(times.min(), times.max(), names))  # type: ignore[arg-type]
+        same = rows.select(self.ingest.identity)
+        return None if stored is None else stored.join(same, on=self.ingest.identity, how="semi", nulls_equal=True)
 
     # -- up ------------------------------------------------------------------------------------------------------
 
@@ -80,46 +124,43 @@ class Evictor:
         self.horizon.raise_to(numbers, keep[numbers])
         rows = self.store.rows
         old = rows.filter(pl.Series(rows.get_column(self.ingest.time).to_numpy() < self.horizon.values[rows.get_column("_g").to_numpy()]))
-        self.extras = pl.concat([self.extras, *self._unstored(old)], rechunk=True)
+        self.extras = pl.concat([self.extras, self._unstored(old)], rechunk=True)
         self.store.remove(old)
         self.store.forget(self.horizon.values)
         self._limit = 2 * self.store.count
-        self._trimmed = True
+        self.trimmed = True
 
-    def _unstored(self, old: pl.DataFrame) -> list[pl.DataFrame]:
+    def _unstored(self, old: pl.DataFrame) -> pl.DataFrame:
         """Rows among *old* that storage does not have, or has in another version."""
-        identity, made = self.ingest.identity, []
+        rows = self.store.rows
         if not self._unique:
-            copies = old.filter(pl.struct(identity).is_duplicated())
-            last = copies.unique(identity, keep="last", maintain_order=True).select("_seq")
-            made.append(copies.join(last, on="_seq", how="anti"))
-        if self.dropped.height and self._unique:
-            made.append(old.join(self.dropped.select(identity), on=identity, how="semi", nulls_equal=True))
-        return made
+            # whatever partition they are in, and whichever of them is let go
+            copies = rows.filter(pl.struct(self.ingest.identity).is_duplicated())
+            last = copies.sort("_seq").unique(self.ingest.identity, keep="last").select("_seq")
+            self.keep(copies.join(last, on="_seq", how="anti"))
+        held = pl.concat([rows.select("_seq"), self.extras.select("_seq")])
+        self.unstored = self.unstored.unique(maintain_order=True).join(held, on="_seq", how="semi", maintain_order="left")
+        return old.join(self.unstored, on="_seq", how="semi")
 
     # -- down ----------------------------------------------------------------------------------------------------
 
     def load_for(self, rows: pl.DataFrame) -> None:
         """Bring into memory what prepared *rows* of the present call may reach, and what they may replace."""
-        if self.history is None or not self._trimmed or not rows.height:
+        if self.history is None or not self.trimmed or not rows.height:
             return
         points = [rows.select("_g", pl.col(self.ingest.time).alias("_t"))]
-        if self._unique and not self.ingest.groups.whole:
-            # a new version of a row may belong to another partition than the one it replaces
-            times = rows.get_column(self.ingest.time)
-            below = rows.filter(times < int(self.horizon.values.max()))
+        if not self.ingest.groups.whole:
+            # a new version of a row may belong to another partition than those before it
+            below = rows.filter(pl.col(self.ingest.time) < int(self.horizon.values.max()))
             if below.height:
-                low, high = below.get_column(self.ingest.time).min(), below.get_column(self.ingest.time).max()
-                stored = self.history.fetch(low, high, self.ingest.tables.keys.get_column("tbname").to_list())  # type: ignore[arg-type]
-                if stored.height:
-                    made, _ = self.ingest.prepare(stored)
-                    earlier = made.join(below.select(self.ingest.identity), on=self.ingest.identity, how="semi", nulls_equal=True)
-                    points.append(earlier.select("_g", pl.col(self.ingest.time).alias("_t")))
+                same = below.select(self.ingest.identity)
+                earlier = self.extras.join(same, on=self.ingest.identity, how="semi", nulls_equal=True)
+                points += [f.select("_g", pl.col(self.ingest.time).alias("_t")) for f in (self._like(below), earlier) if f is not None]
         self.load(pl.concat(points).group_by("_g").agg(pl.col("_t").min().alias("_lo"), pl.col("_t").max().alias("_hi")))
 
     def load_range(self, low: int, high: int, tables: Sequence[str] | None = None) -> None:
         """Bring into memory what a change of *low*..*high* may reach in the partitions of *tables* (None: in all)."""
-        if self.history is not None and self._trimmed:
+        if self.history is not None and self.trimmed:
             numbers = np.arange(len(self.ingest.groups))
             if tables is not None and self.ingest.groups.whole:
                 numbers = self.ingest.tables_named(tables)
@@ -161,7 +202,9 @@ class Evictor:
         if self.regions.by_window:
             low = int(regions.get_column("_from").to_numpy().min())
         elif seconds is not None:
-            low = max(int(regions.get_column("_lo").to_numpy().min()) - seconds * self._ticks, NEVER)
+            # what changes may lie far above the horizon, and its region begin below
+            least = min(int(regions.get_column("_lo").to_numpy().min()) - self.regions.tolerance, int(horizon.min()))
+            low = max(least - seconds * self._ticks, NEVER)
         fresh = self._stored(low, int(horizon.max()) - 1, numbers)
         wanted = regions.select("_g", pl.Series("_horizon", horizon))
         back = self.extras.join(wanted, on="_g").filter(pl.col(time) < pl.col("_horizon"), pl.col(time) >= low)
@@ -176,13 +219,16 @@ class Evictor:
     def _stored(self, low: int, high: int, numbers: Numbers) -> pl.DataFrame | None:
         """Prepared rows of low..high that are the stream's."""
         assert self.history is not None
-        stored = self.history.fetch(low, high, self.ingest.names_of(numbers))
+        return self._ours(self.history.fetch(low, high, self.ingest.names_of(numbers)))
+
+    def _ours(self, stored: pl.DataFrame) -> pl.DataFrame | None:
+        """Prepared rows of those *stored* that are the stream's and count."""
         if self.first is not None and stored.height:
             stored = stored.filter(pl.col("_offset") >= self.first)
         if not stored.height:
             return None
-        made, _ = self.ingest.prepare(stored)
-        offsets = stored.get_column("_offset").gather(made.get_column("_source"))
+        made, _ = self.ingest.prepare(stored.sort("_offset", maintain_order=True))
+        offsets = stored.get_column("_offset").sort().gather(made.get_column("_source"))
         live = made.with_columns(offsets).filter(pl.col("_pass"))
         return live.join(self.dropped, on=[*self.ingest.identity, "_offset"], how="anti", nulls_equal=True)
 
@@ -203,8 +249,12 @@ class Evictor:
             owners = first.get_column("_g").to_numpy()
             bounds[owners] = first.get_column("_stop").to_numpy() + 1
             windows = windows.filter(pl.Series(windows.get_column("_wstart").to_numpy() >= bounds[windows.get_column("_g").to_numpy()]))
-            rows = rows.filter(pl.Series(rows.get_column(self.ingest.time).to_numpy() >= bounds[rows.get_column("_g").to_numpy()]))
-        self.horizon.put(numbers, bounds[numbers])
+            reached = pl.Series(rows.get_column(self.ingest.time).to_numpy() >= bounds[rows.get_column("_g").to_numpy()])
+            left = rows.filter(~reached).join(self.unstored, on="_seq", how="semi")
+            self.extras = pl.concat([self.extras, left.select(self.extras.columns)], rechunk=True)
+            rows = rows.filter(reached)
+        # never above rows in memory: they would be read again beside themselves
+        self.horizon.put(numbers, np.minimum(bounds[numbers], horizon[numbers]))
         self.store.add(rows)
         taken = self.store.take(numbers)
         kept = pl.concat([windows.select(taken.columns), taken], rechunk=True)
@@ -218,9 +268,9 @@ class Evictor:
         """Horizons moved and rows dropped since the last call; rows storage lacks; where the stream began."""
         begin, self._saved = (0 if full else self._saved), self.dropped.height
         schema = {"first": pl.Int64(), "limit": pl.Int64(), "trimmed": pl.Boolean()}
-        about = pl.DataFrame([(self.first, self._limit, self._trimmed)], schema=schema, orient="row")
+        about = pl.DataFrame([(self.first, self._limit, self.trimmed)], schema=schema, orient="row")
         frames = {"horizon": self.horizon.delta(full), "dropped": self.dropped[begin:]}
-        return {**{n: f for n, f in frames.items() if f.height}, "extras": self.extras, "evictor": about}
+        return {**{n: f for n, f in frames.items() if f.height}, "extras": self.extras, "unstored": self.unstored, "evictor": about}
 
     def restore(self, frames: dict[str, pl.DataFrame]) -> None:
         """Apply what `delta` gave."""
@@ -229,5 +279,6 @@ class Evictor:
         if "dropped" in frames:
             self.dropped = pl.concat([self.dropped, frames["dropped"]])
         self._saved = self.dropped.height
-        self.extras = frames["extras"]
-        self.first, self._limit, self._trimmed = frames["evictor"].row(0)
+        self.extras = self.ingest.as_now(frames["extras"])
+        self.unstored = frames.get("unstored", self.extras.select("_seq"))
+        self.first, self._limit, self.trimmed = frames["evictor"].row(0)

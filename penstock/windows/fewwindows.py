@@ -19,7 +19,7 @@ import polars as pl
 from penstock.few import Few
 from penstock.sql.plan import Aggregate, StreamPlan
 from penstock.windows.accumulators import Number
-from penstock.windows.aggregates import Aggregates
+from penstock.windows.aggregates import Aggregates, unwrapped
 from penstock.windows.boundaries import Grid
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import Groups, Numbers
@@ -206,10 +206,22 @@ def _value(aggregates: Aggregates, item: Aggregate) -> _Value | None:
         return (lambda parts: parts[n]) if item.type.polars() == count.dtype else None
     if item.function == "avg":
         total = aggregates.held("sum", item).columns[0]
-        average: _Value = lambda parts: float(parts[total]) / parts[n] if parts[n] else None  # noqa: E731
-        return average if item.type.polars() == pl.Float64 else None
+        if item.type.polars() != pl.Float64:
+            return None
+        if aggregates.wide(item):
+            rough = aggregates.held("sum", item, rough=True).columns[0]
+            return lambda parts: unwrapped(parts[total], parts[rough]) / parts[n] if parts[n] else None
+        return lambda parts: _finite(float(parts[total]) / parts[n]) if parts[n] else None
     if item.function not in ("sum", "min", "max"):
         return None
     part = aggregates.held(item.function, item)  # type: ignore[arg-type]
     name = part.columns[0]
-    return (lambda parts: parts[name] if parts[n] else None) if item.type.polars() == part.dtype else None
+    if item.type.polars() != part.dtype:
+        return None
+    if item.function == "sum" and part.dtype.is_float():
+        return lambda parts: _finite(parts[name]) if parts[n] else None
+    return lambda parts: parts[name] if parts[n] else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

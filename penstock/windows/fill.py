@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from penstock.sql.plan import Interval
@@ -19,6 +20,9 @@ from penstock.windows.cast import cast_expression
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 
+Lines = npt.NDArray[np.int64]
+#: modes whose values come from other windows
+_SEEKING = ("prev", "next", "linear")
 _AGGREGATE = re.compile(r"\b_a\d+\b")
 
 
@@ -46,7 +50,7 @@ class Filler:
                 given = scope.over_windows(text)
                 value = cast_expression(given.expr, given.type, column.type, plan.source.precision, plan.target.precision)
                 self.values[column.name] = value.cast(column.type.polars(), strict=False)
-            if column.type.numeric:
+            if column.type.numeric or column.type.kind == "TIMESTAMP":
                 self.linear.append(column.name)
 
     def refill(self, before: pl.DataFrame, after: pl.DataFrame, changed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -63,10 +67,30 @@ class Filler:
         spans = spans.join(left, on="_g", how="left").join(right, on="_g", how="left").with_columns(
             pl.coalesce("_left", "_lo").alias("_left"), pl.coalesce("_right", "_hi").alias("_right"),
         )  # fmt: skip
+        if self.mode in _SEEKING and after.height:
+            spans = self._reach(spans, after)
         inside = (pl.col("_wstart") >= pl.col("_left")) & (pl.col("_wstart") <= pl.col("_right"))
         real = after.join(spans.select("_g", "_left", "_right"), on="_g").filter(inside).sort("_g", "_wstart")
         old = before.join(spans.select("_g", "_left", "_right"), on="_g").filter(inside)
         return self._gaps(real), self._outside(old, real)
+
+    def _reach(self, spans: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+        """Widen *spans* to windows on either side without a NULL: gaps up to there take values from across those with one."""
+        finals = self.aggregates.finalise(after, ["_g", "_wstart"])
+        names = [c for c in finals.columns if c not in ("_g", "_wstart")]
+        if not any(finals.get_column(c).null_count() for c in names):
+            return spans
+        whole = pl.all_horizontal(pl.col(c).is_not_null() for c in names)
+        near = finals.select("_g", "_wstart", whole.alias("_whole")).join(spans, on="_g")
+        start = pl.col("_wstart")
+        low = pl.coalesce(start.filter("_whole").max(), start.min()).alias("_low")
+        high = pl.coalesce(start.filter("_whole").min(), start.max()).alias("_high")
+        below = near.filter(start <= pl.col("_left")).group_by("_g").agg(low)
+        above = near.filter(start >= pl.col("_right")).group_by("_g").agg(high)
+        spans = spans.join(below, on="_g", how="left").join(above, on="_g", how="left")
+        left = pl.coalesce("_low", "_left").alias("_left")
+        right = pl.coalesce("_high", "_right").alias("_right")
+        return spans.with_columns(left, right).drop("_low", "_high")
 
     def _index(self, frame: pl.DataFrame, column: str) -> pl.Series:
         return pl.Series(self.grid.last(frame.get_column(column).to_numpy()), dtype=pl.Int64)
@@ -110,13 +134,22 @@ class Filler:
         finals = self.aggregates.finalise(real, ["_wstart"])
         if self.mode in ("null", "value"):
             return self.blank(gaps)
-        rows = self._like(gaps, finals, left if self.mode != "next" else left + 1)
+        # What each real window shows: a filled value comes from the nearest one that is not NULL.
+        windows = real.select("_g", "_wstart").with_columns(
+            pl.Series("_wend", self.grid.end(self._index(real, "_wstart").to_numpy()), dtype=pl.Int64)
+        )
+        shown = self._like(windows, finals, np.arange(real.height))
+        if shown.height < real.height:
+            return self.blank(gaps)
+        groups = real.get_column("_g").to_numpy()
+        starts = real.get_column("_wstart").to_numpy()
         if self.mode == "linear":
-            after = self._like(gaps, finals, left + 1)
-            starts = finals.get_column("_wstart").to_numpy()
-            share = (gaps.get_column("_wstart").to_numpy() - starts[left]) / (starts[left + 1] - starts[left])
-            rows = self._interpolate(rows, after, share)
-        return rows
+            return self._interpolate(gaps, shown, groups, starts, left)
+        down = self.mode == "prev"
+        line = left if down else left + 1
+        rows = self._like(gaps, finals, line)
+        lacking = [name for name in self.values if rows.get_column(name).null_count()]
+        return rows.with_columns(_at(shown.get_column(name), _nearest(shown.get_column(name), groups, down)[line]) for name in lacking)
 
     def after(self, gaps: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
         """Rows for the windows `_f` up to `_u` behind line `_line` of *known* (NULL, VALUE and PREV)."""
@@ -129,15 +162,24 @@ class Filler:
         """Rows of *gaps* with the aggregates of the real windows at *lines*."""
         return self.results.upserts(gaps.select("_g", "_wstart", "_wend").hstack(finals.drop("_wstart")[lines])).rows
 
-    def _interpolate(self, low: pl.DataFrame, high: pl.DataFrame, share: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pl.DataFrame:
-        rows = low.with_columns(null.alias(name) for name, null in self.values.items() if name not in self.linear)
+    def _interpolate(self, gaps: pl.DataFrame, shown: pl.DataFrame, groups: Lines, starts: Lines, left: Lines) -> pl.DataFrame:
+        """Rows of *gaps* with numbers and times between those of the nearest windows that have them, in proportion.
+
+        Args:
+            shown: the rows of the real windows; *groups* and *starts* are theirs.
+            left: of each gap the real window before it.
+        """
+        rows = self.blank(gaps)
+        wanted = gaps.get_column("_wstart").to_numpy()
         for name in self.linear:
-            a, b = low.get_column(name).cast(pl.Float64), high.get_column(name).cast(pl.Float64)
-            value = a + (b - a) * pl.Series(share)
-            dtype = low.schema[name]
-            if dtype.is_integer():
-                value = pl.select(pl.when(value < 0).then(value.ceil()).otherwise(value.floor())).to_series()
-            rows = rows.with_columns(value.cast(dtype, strict=False).alias(name))
+            column = shown.get_column(name)
+            low = _nearest(column, groups, down=True)[left]
+            high = _nearest(column, groups, down=False)[left + 1]
+            passed = wanted - starts[low]
+            length = starts[high] - starts[low]
+            value = _between(_at(column, low), _at(column, high), passed, length)
+            value = value.zip_with(pl.Series((low >= 0) & (high >= 0)), _nothing(value))
+            rows = rows.with_columns(value.alias(name))
         return rows
 
     def blank(self, windows: pl.DataFrame) -> pl.DataFrame:
@@ -145,3 +187,43 @@ class Filler:
         nulls = [pl.lit(None, dtype=a.type.polars()).alias(a.name) for a in self.aggregates.items]
         rows = self.results.upserts(windows.select("_g", "_wstart", "_wend").with_columns(nulls)).rows
         return rows.with_columns(e.alias(n) for n, e in self.values.items())
+
+
+def _nearest(column: pl.Series, groups: Lines, down: bool) -> Lines:
+    """Of each line the nearest of its group, itself or before (*down*) or behind it, that has a value; -1: there is none."""
+    count = len(column)
+    lines = np.arange(count)
+    known = column.is_not_null().to_numpy()
+    if down:
+        found = np.maximum.accumulate(np.where(known, lines, -1))
+    else:
+        found = np.minimum.accumulate(np.where(known, lines, count)[::-1])[::-1]
+    there = (found >= 0) & (found < count)
+    found = np.where(there, found, 0)
+    return np.where(there & (groups[found] == groups), found, -1)
+
+
+def _at(column: pl.Series, lines: Lines) -> pl.Series:
+    """The values at *lines*; NULL at -1."""
+    found = column.gather(np.maximum(lines, 0))
+    return found.zip_with(pl.Series(lines >= 0), _nothing(found))
+
+
+def _nothing(like: pl.Series) -> pl.Series:
+    return pl.Series(like.name, [None], dtype=like.dtype)
+
+
+def _between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl.Series:
+    """Values *passed* of *length* from *low* to *high*; whole ones exactly, cut toward zero."""
+    dtype = low.dtype
+    share = pl.Series(passed / np.where(length, length, 1))
+    if not dtype.is_integer():
+        a = low.cast(pl.Float64)
+        value = a + (high.cast(pl.Float64) - a) * share
+        return value.cast(dtype, strict=False)
+    a = low.cast(pl.Int128)
+    span = pl.Series(np.where(length, length, 1)).cast(pl.Int128)
+    total = a * span + (high.cast(pl.Int128) - a) * pl.Series(passed).cast(pl.Int128)
+    size = total.abs() // span
+    signed = pl.when(pl.lit(total) < 0).then(0 - pl.lit(size)).otherwise(pl.lit(size))
+    return pl.select(signed.cast(dtype, strict=False)).to_series()

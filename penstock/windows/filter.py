@@ -3,22 +3,24 @@
 The target row's key is (child, first select item[, second for a composite key]). Where that key follows from the source row's own key
 (`stable`: the usual case), updates and deletes need no look back; otherwise the old row is read from `History`. IGNORE UPDATE 0, and a
 source that is itself a stream's result, also remove the result of a row that passes no longer or moved. A DELETE of a range reads from
-`History` which rows it takes. Nothing expires: there is no window that could be over.
+`History` which rows it takes, where IGNORE UPDATE 1 has left results of earlier versions with all of these. Nothing expires: there is no
+window that could be over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from penstock.few import Few
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.counted import standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import TABLES, Groups, OneChild
 from penstock.windows.kernel import DELETE, EARLIEST, LATEST, UPSERT, Control, Delta, Emission, History
-from penstock.windows.merge import complete
+from penstock.windows.merge import as_planned, complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
@@ -65,7 +67,7 @@ class FilterKernel:
             if not passed.any():
                 return Emission(failed=failed)
             return self._publish(made if passed.all() else columnwise.kept(made, passed), failed)
-        rows = rows.with_columns(behind).with_row_index("_at")
+        rows = as_planned(rows, self.plan.source).with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
         removed = pl.col("_op") == DELETE
         put = made.filter(pl.col("_pass") & ~removed).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
@@ -73,8 +75,9 @@ class FilterKernel:
             lines = made.filter((pl.col("_pass") & ~removed) | pl.col("_behind"))
             op = pl.when(pl.col("_pass") & ~removed).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
             return self._publish(lines.with_columns(op), failed)
-        # what earlier versions had published is known from themselves only; of versions within the call the last one counts
-        last = made.unique(self._identity, keep="last").select("_at")
+        # what earlier versions had published is known from themselves only
+        left = made.unique(self._identity, keep="last") if self._replaces else standing(made, self._identity)
+        last = left.select("_at")
         put = put.join(last, on="_at", how="semi", maintain_order="left")
         old, more = self._old(rows.filter(behind))
         put = put if old is None else pl.concat([old.select(put.columns), put])
@@ -114,13 +117,19 @@ class FilterKernel:
         span = touched.get_column(self._identity[1])
         low, high = span.min(), span.max()
         assert isinstance(low, int) and isinstance(high, int)
-        found = self._history.fetch(low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
+        found = self._published(self._history, low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
         if not found.height:
             return None, None
         found = found.join(touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left")
         blank = [pl.lit(None, dtype=pl.UInt32).alias("_at"), pl.lit(True).alias("_behind"), pl.lit(DELETE, dtype=pl.Int8).alias("_op")]
         made, failed = evaluate(found.with_columns(blank), self._expressions)
         return made.filter(pl.col("_pass")), failed
+
+    def _published(self, history: History, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+        """Stored rows of low..high in all versions that may have a result."""
+        if self._replaces or self._stable:
+            return history.fetch(low, high, tables)
+        return complete(history.fetch_versions(low, high, tables), None, self._identity, self._columns)
 
     def _publish(self, made: pl.DataFrame, failed: pl.DataFrame | None) -> Emission:
         """Rows of the target; of several lines for one target row the last."""
@@ -138,15 +147,18 @@ class FilterKernel:
     def control(self, control: Control) -> Emission:
         if self._history is None or control.kind not in ("delete", "recalculate"):
             return Emission()
-        stored = self._history.fetch(control.low, control.high, control.tables if control.kind == "delete" else None)
-        op = DELETE if control.kind == "delete" else UPSERT
-        return self._stored(stored, op)
+        if control.kind == "recalculate":
+            return self._stored(self._history.fetch(control.low, control.high), UPSERT)
+        return self._stored(self._published(self._history, control.low, control.high, control.tables), DELETE)
 
     def _stored(self, stored: pl.DataFrame, op: int) -> Emission:
         if self._child is not None:
             stored, _ = self._child.rows(stored)
         made, failed = evaluate(stored, self._expressions)
-        made = made.filter(pl.col("_pass")).with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
+        if op == UPSERT or not self._stable:
+            # otherwise what is stored fails WHERE now, but an earlier version may have a result
+            made = made.filter(pl.col("_pass"))
+        made = made.with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
         return self._publish(made, failed)
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:

@@ -191,4 +191,7 @@ class ForceKernel:
                 self.__init__(self.plan, self.history)  # type: ignore[misc]
             self.ingest.restore(delta.frames)
             self.clock, self.next, self.now = delta.frames["clock"].row(0)
-            self.rows, self.latest = delta.frames.get("rows"), delta.frames.get("latest")
+            rows, self.latest = delta.frames.get("rows"), delta.frames.get("latest")
+            self.rows = None if rows is None else self.ingest.as_now(rows)
+            if self.latest is not None:
+                self.latest = self.aggregates.completed(self.latest)

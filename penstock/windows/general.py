@@ -21,7 +21,7 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, ROOM, Control, Delta, Emission, History
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, ROOM, Control, Delta, Emission, History
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -96,29 +96,44 @@ class GeneralKernel:
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """Prepared rows of one call."""
         self._reserve()
+        if not self.groups.whole:
+            # by what came before the call: rows of other partitions that are worked on first do not make a row late
+            made = made.with_columns(pl.Series("_behind", self._behind_table(made)))
         if self.inorder is None:
             for part in self._parts(made):
                 self._write(part, source, out)
             return
-        ordered = self.inorder.split(made, self.timeline, self.replaces)
+        ordered = self.inorder.split(made, self.timeline, self.replaces, self.replaces or self.evictor.trimmed)
         if ordered.all():
-            self._extend(made, out)
+            self._extend(made, source, out)
             return
         if ordered.any():
-            self._extend(made.filter(pl.Series(ordered)), out)
+            self._extend(made.filter(pl.Series(ordered)), source, out)
         for part in self._parts(made.filter(pl.Series(~ordered))):
             self._write(part, source, out)
 
-    def _extend(self, rows: pl.DataFrame, out: Output) -> None:
+    def _behind_table(self, rows: pl.DataFrame) -> Mask:
+        """Whether each row lies below what its table had before the row's write."""
+        steps, times = rows.get_column("_step").to_numpy(), rows.get_column(self.time).to_numpy()
+        counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
+        made: Mask = times < self.timeline.tables.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
+        return made
+
+    def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """Rows of partitions that are in order."""
         assert self.inorder is not None
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
-        live = rows.filter(pl.col("_pass")) if not rows.get_column("_pass").all() else rows
+        passed = rows.get_column("_pass")
+        live = rows.filter(passed) if not passed.all() else rows
+        repeats = rows.clear() if live is rows or self.replaces else rows.filter(~passed)
+        repeats = repeats.filter(pl.Series(repeats.get_column(self.time).to_numpy() <= self._highest(repeats)))
+        if live.height:
+            self._raise(live)
+            self.store.add(live.select(self.ingest.columns))
+        self._note(live, repeats, source)
         if not live.height:
             return
-        self._raise(live)
         t = self.timeline.all_t()
-        self.store.add(live.select(self.ingest.columns))
         groups, windows, left = self.inorder.extend(live)
         numbers = windows.get_column("_g").to_numpy()
         renewed = np.zeros(len(self.groups), np.bool_)
@@ -197,13 +212,32 @@ class GeneralKernel:
         self._reserve()
         self.stamp = self._stamp(rows)
         before = self.timeline.all_t()
-        rows = self._drop_late(rows, source, out)
-        live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
+        rows, lost = self._drop_late(rows, source, out)
         self.evictor.load_for(rows)
+        if self.evictor.trimmed:
+            # behind what has just been read again
+            rows, lost = self.ingest.renumbered(rows, lost)
+        live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         fresh, points = self._change(rows, live)
+        if not self.replaces:
+            lost = pl.concat([lost, rows.filter(~pl.col("_pass") & (pl.col("_op") != DELETE))])
+        self._note(live, lost, source)
         self._raise(live)
         numbers = pl.concat([points.get_column("_g"), live.get_column("_g")]).unique().to_numpy()
         self._settle(points, numbers, before, out, fresh)
+
+    def _note(self, live: pl.DataFrame, silent: pl.DataFrame, source: pl.DataFrame) -> None:
+        """Tell who lets rows go where storage has something else than what counts: *silent* rows replaced only what is stored."""
+        if self.evictor.history is None:
+            return
+        otherwise = pl.col("_floor") != NEVER
+        if not self.replaces:
+            otherwise |= pl.col("_op") == MERGE
+        partly = live.filter(otherwise)
+        if partly.height:
+            self.evictor.keep(partly)
+            self.evictor.drop(partly.with_columns(source.get_column("_offset").gather(partly.get_column("_source"))))
+        self.evictor.supersede(silent)
 
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
@@ -219,24 +253,29 @@ class GeneralKernel:
         self.timeline.reserve(len(self.groups))
         self.store.reserve(len(self.groups))
 
-    def _drop_late(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> pl.DataFrame:
-        """Mark rows that are late (`_late`: out of order for their table and overdue), and drop them unless they are wanted."""
+    def _drop_late(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Mark rows that are late (`_late`: out of order for their table and overdue), and drop them unless they are wanted.
+
+        Returns the rows left and those dropped.
+        """
         steps, times = rows.get_column("_step").to_numpy(), rows.get_column(self.time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        highest = self.timeline.groups if self.groups.whole else self.timeline.tables
-        tables = highest.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
-        behind = times < tables
+        if self.groups.whole:
+            behind = times < self.timeline.groups.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
+        else:
+            behind = rows.get_column("_behind").to_numpy()
         if "_late" in source.columns:
             behind = source.get_column("_late").gather(rows.get_column("_source")).to_numpy()
         behind = behind & (rows.get_column("_op") != DELETE).to_numpy()
+        rows = rows.with_columns(pl.lit(False).alias("_late"))
         if not behind.any():
-            return rows.with_columns(pl.lit(False).alias("_late"))
+            return rows, rows.clear()
         t = self.timeline.t_before(rows.get_column("_g").to_numpy(), steps, times, counts)
         last = self.regions.last_tick(times)
         late = behind & (last < t)
         partly = behind & ~late & (self.regions.first_last_tick(times) < t)
         if self.keeps_late:
-            return rows.with_columns(pl.Series("_late", late))
+            return rows.with_columns(pl.Series("_late", late)), rows.clear()
         if late.any():
             lost = rows.filter(pl.Series(late & counts)).get_column("_source")
             if len(lost):
@@ -244,7 +283,8 @@ class GeneralKernel:
                 out.late.append(dropped.drop("_source"))
                 self.evictor.drop(rows.join(dropped.select("_source", "_offset"), on="_source"))
         floor = pl.when(pl.Series(partly)).then(pl.Series(t)).otherwise(pl.col("_floor"))
-        return rows.with_columns(pl.lit(False).alias("_late"), floor.alias("_floor")).filter(pl.Series(~late))
+        gone = pl.Series(late)
+        return rows.with_columns(floor.alias("_floor")).filter(~gone), rows.filter(gone)
 
     # -- live rows -----------------------------------------------------------------------------------------------
 
@@ -264,12 +304,27 @@ class GeneralKernel:
                 keys = [k for k in identity if deleted.get_column(k).null_count() == 0]
                 gone = self.store.rows.join(deleted.select(keys), on=keys, how="semi")
         self.store.remove(gone)
+        if gone.height and self.replaces:
+            self._leave(gone, final)
         self.store.add(fresh.select(self.ingest.columns))
         updated = pl.lit(False)
         if gone.height and self.replaces:
             again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True)
             updated = pl.col("_seq").is_in(again.get_column("_seq").implode())
         return fresh, pl.concat([self._points(fresh, pl.col("_late") | updated), self._points(gone, pl.lit(True), gone=True)])
+
+    def _leave(self, gone: pl.DataFrame, rows: pl.DataFrame) -> None:
+        """Rows *gone* stay as they were in windows that are over for the *rows* that replace them."""
+        identity = self.ingest.identity
+        late = rows.filter(pl.col("_floor") != NEVER)
+        if not late.height:
+            return
+        over = late.select(*identity, pl.col("_floor").alias("_over"))
+        left = gone.join(over, on=identity, nulls_equal=True, maintain_order="left")
+        left = left.with_columns(pl.min_horizontal("_ceiling", "_over").alias("_ceiling")).filter(pl.col("_floor") < pl.col("_ceiling"))
+        left, _ = self.ingest.renumbered(left.select(gone.columns), left.clear())
+        self.store.add(left)
+        self.evictor.keep(left)
 
     def _highest(self, rows: pl.DataFrame) -> Ticks:
         """The latest time of each row's table so far."""
@@ -412,10 +467,13 @@ class GeneralKernel:
         if self.history is None:
             return
         self.evictor.load_range(low, high)
-        made, failed = self.ingest.prepare(self.history.fetch(low, high))
+        stored = self.history.fetch(low, high)
+        made, failed = self.ingest.prepare(stored)
         if failed is not None:
             out.failed.append(failed)
-        fresh = made.filter(pl.col("_pass")).select(self.ingest.columns)
+        made = made.filter(pl.col("_pass"))
+        fresh = made.select(self.ingest.columns)
+        self.evictor.count_again(made.with_columns(stored.get_column("_offset").gather(made.get_column("_source"))), low, high)
         gone = self.store.rows.filter(pl.col(self.time).is_between(low, high))
         self.store.remove(gone)
         self.store.add(fresh)
@@ -460,10 +518,14 @@ class GeneralKernel:
         for delta in deltas:
             if delta.full and len(self.groups):
                 self.__init__(self.plan, self.history)  # type: ignore[misc]
-            frames = delta.frames
+            frames = dict(delta.frames)
             self.ingest.restore(frames)
             self._reserve()
             self.timeline.restore(frames)
+            if "windows" in frames:
+                frames["windows"] = self.aggregates.completed(frames["windows"])
+            if "rows" in frames:
+                frames = frames | {"rows": self.ingest.as_now(frames["rows"])}
             self.store.restore(frames, self.timeline.all_t())
             self.evictor.restore(frames)
             self.ghosts = frames["ghosts"].cast(dict(self.ghosts.schema))  # type: ignore[arg-type]

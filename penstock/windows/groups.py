@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,8 @@ from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
-from penstock.windows.scope import Scope
+from penstock.windows.projection import Projection
+from penstock.windows.scope import Scope, evaluate
 
 Numbers = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -194,7 +195,8 @@ class Groups:
         self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
         self._own: Numbers = np.empty(0, np.int64)  # process-wide table number → group, where the groups are the tables
         self._tables: Numbers = np.empty(0, np.int64)  # and back
-        self._subtable = scope.over_keys(plan.target.subtable_sql).expr if plan.target.subtable_sql else None
+        subtable = plan.target.subtable_sql
+        self._subtable = Projection([scope.over_keys(subtable).expr.cast(pl.String).alias("_name")]) if subtable else None
         texts = [k.sql.strip('`" ').lower() for k in plan.keys]
         tags = {t.name.lower() for t in plan.source.tags}
         single = plan.source.kind in ("child", "plain")
@@ -337,7 +339,10 @@ class Groups:
         ids = [names.group_id(stable, v) for v in values]
         named: list[str | None] = [None] * len(ids)
         if self._subtable is not None:
-            named = cast("list[str | None]", keys.with_columns(_name=self._subtable.cast(pl.String)).get_column("_name").to_list())
+            # where the name cannot be worked out the child has the automatic one, as where it is NULL
+            made, _ = evaluate(keys.with_row_index("_at"), self._subtable)
+            for at, name in made.select("_at", "_name").iter_rows():
+                named[at] = name
         own = [names.automatic_child(stable, g) for g in ids]
         if self.plan.target.beside and self.columns:  # results of one table alone are one record wherever they go
             own = beside(own, self._places(keys, ids))

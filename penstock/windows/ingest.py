@@ -1,7 +1,8 @@
 """Source rows → prepared rows: filtered, evaluated once, numbered by partition and arrival.
 
 A prepared row holds only what windows need: `_g` partition, `_seq` arrival number, `_tab` table number, the time and
-composite key columns, `_floor`, the aggregates' arguments `_x…` and the cutter's columns; while a call is worked on also
+composite key columns, `_floor` and `_ceiling` (of overlapping windows it counts in those that end from here to before there),
+the aggregates' arguments `_x…` and the cutter's columns; while a call is worked on also
 `_step`, `_op`, `_now`, `_pass` (WHERE holds). Rows on which an expression fails come back apart. Refuses to decide what
 becomes of a row.
 """
@@ -22,7 +23,7 @@ from penstock.windows.kernel import History
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.timeline import NEVER
+from penstock.windows.timeline import ALWAYS, NEVER
 
 _CALL = ("_step", "_op", "_now", "_pass", "_source")
 
@@ -50,7 +51,7 @@ class Ingest:
         evaluated = [e.meta.output_name() for e in (*cutter.expressions, *aggregates.argument_expressions())]
         kept = dict.fromkeys([*self._source_identity[1:], *evaluated, *fields])
         #: columns of a prepared row, in order
-        self.columns = ["_g", "_seq", "_tab", "_floor", *kept]
+        self.columns = ["_g", "_seq", "_tab", "_floor", "_ceiling", *kept]
         fields_of = {c.name: c.type.polars() for c in (*plan.source.columns, *plan.source.tags)}
         self._input_types: dict[str, pl.DataType] = {
             "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **fields_of,
@@ -78,9 +79,31 @@ class Ingest:
         self._next += made.height
         made = made.with_columns(
             pl.Series("_g", numbers, dtype=pl.Int64), pl.Series("_seq", sequence), pl.Series("_tab", tables, dtype=pl.Int64),
-            pl.lit(NEVER).alias("_floor"),
+            pl.lit(NEVER).alias("_floor"), pl.lit(ALWAYS).alias("_ceiling"),
         )  # fmt: skip
         return made.select(*self.columns, *_CALL), failed
+
+    def renumbered(self, rows: pl.DataFrame, others: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Prepared *rows* and *others* of one call as if they came only now, in the order in which they came."""
+        numbers = np.concatenate([rows.get_column("_seq").to_numpy(), others.get_column("_seq").to_numpy()])
+        if not len(numbers):
+            return rows, others
+        shift = self._next - int(numbers.min())
+        self._next = int(numbers.max()) + shift + 1
+        return rows.with_columns(pl.col("_seq") + shift), others.with_columns(pl.col("_seq") + shift)
+
+    def as_now(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Prepared rows that were saved: those of earlier versions have no `_ceiling`."""
+        if "_ceiling" not in rows.columns:
+            rows = rows.with_columns(pl.lit(ALWAYS).alias("_ceiling"))
+        return rows.select(self.columns)
+
+    def tables_of(self, rows: pl.DataFrame) -> list[str] | None:
+        """Names of the tables of prepared *rows*; None: any of them."""
+        numbers = rows.get_column("_tab").unique()
+        if not self.groups.whole:
+            return self.tables.keys.get_column("tbname").gather(numbers).to_list()
+        return self.names_of(numbers.to_numpy())
 
     def empty(self) -> pl.DataFrame:
         """No prepared rows, in their layout."""

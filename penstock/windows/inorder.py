@@ -55,11 +55,16 @@ class InOrder:
         #: whether this plan's windows can be extended at all
         self.able = window is not None and window.kind != "interval" and not (isinstance(window, Count) and window.size != window.sliding)
 
-    def split(self, rows: pl.DataFrame, timeline: Timeline, replaces: bool) -> Mask:
-        """Which rows belong to partitions that are in order throughout the call."""
+    def split(self, rows: pl.DataFrame, timeline: Timeline, replaces: bool, wait: bool) -> Mask:
+        """Which rows belong to partitions that are in order throughout the call.
+
+        Args:
+            replaces: a repeat replaces the row before it.
+            wait: a repeat concerns the row before it, whatever partition that is in.
+        """
         groups, times = rows.get_column("_g").to_numpy(), rows.get_column(self.time).to_numpy()
         out_of_order = _descends(groups, times, timeline.groups.values, replaces)
-        if replaces and not self.ingest.groups.whole:
+        if wait and not self.ingest.groups.whole:
             tables = rows.get_column("_tab").to_numpy()
             timeline.tables.reserve(int(tables.max()) + 1 if len(tables) else 0)
             # a new version of a row may take it out of another partition: all partitions of such a table wait

@@ -2,7 +2,8 @@
 
 Owns plans with IGNORE EXPIRED 1, IGNORE UPDATE 1, no FILL, no NOTIFY, over a source that is no stream's result (`supports`):
 then a row once counted stays counted, and a window is its accumulators. Only DELETE and RECALCULATE go back to the rows, through
-`History`. Everything is judged per client write: a row that comes after its window was closed by an earlier write of the same call is
+`counted`: to all their versions that counted.
+Everything is judged per client write: a row that comes after its window was closed by an earlier write of the same call is
 dropped exactly as if each write were a call; a call in which no row lies in a window that is over by its end skips that work.
 
 T of a group is its highest time minus the watermark, or what FLUSH and the idle time-out raised it to. A row is expired for a window
@@ -20,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.errors import StateError
 from penstock.few import Few
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import SHARED, Call
+from penstock.windows.counted import Counted, standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.fewwindows import few_windows
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
@@ -64,8 +65,7 @@ class IntervalKernel:
         self._history = history
         scope = Scope(plan)
         self._time = plan.source.time_column
-        key = plan.source.key_column
-        self._identity = ["tbname", self._time, *([key] if key else [])]
+        self._counted = Counted(plan, history)
         self._grid = Grid(plan.window, plan.source.precision, plan.timezone)
         self._aggregates = Aggregates(scope)
         self._groups = Groups(scope)
@@ -96,6 +96,7 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
             return Emission()
+        self._counted.begin(rows)
         removed = SHARED.get(rows, "removed", lambda: _removed(rows))
         if removed is None:
             return self._count(rows)
@@ -104,7 +105,7 @@ class IntervalKernel:
 
     def few(self, rows: Few) -> FewResults | None:
         """See `TakesFew`."""
-        made = None if self._few is None else self._few.count(rows)
+        made = None if self._few is None or self._counted.first is None else self._few.count(rows)
         if made is None:
             return None
         results, earliest, came = made
@@ -130,6 +131,7 @@ class IntervalKernel:
             expired = self._expired(call, groups, before, over)
             if expired is not None:
                 late = self._dropped(call, expired, rows.columns)
+                self._lose(call, expired)
                 counted = call.without(expired)
                 owners = groups.take(counted.owner)
         if self._judges_tables(call.rows):
@@ -176,12 +178,8 @@ class IntervalKernel:
         low, high = int(start.min()), int(end.max()) - 1
         stored, fresh = self._fetch(low, high, None), call.filter(pl.col(self._time).is_between(low, high))
         at = pl.concat([pl.repeat(-1, stored.height, dtype=pl.Int64, eager=True), fresh.get_column("_step").cast(pl.Int64)])
-        both = self._with_call(stored, fresh).with_columns(at.alias("_at"))
-        both = both.with_columns(pl.col("_at").shift(-1).over(self._identity).alias("_next"))
-        labelled, _ = self._labelled(both)
-        # of each row the version that was the last one then
-        last = (pl.col("_at") < pl.col("_until")) & (pl.col("_next").is_null() | (pl.col("_next") >= pl.col("_until")))
-        left = labelled.join(windows, on=["_g", "_i"]).filter(last, pl.col("_op") != DELETE)
+        labelled, _ = self._labelled(self._with_call(stored, fresh).with_columns(at.alias("_at")))
+        left = labelled.join(windows, on=["_g", "_i"]).filter(pl.col("_at") < pl.col("_until"))
         partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
         groups, found = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
         slots = self._slots.locate(groups, found, self._grid.stops(found))
@@ -257,6 +255,13 @@ class IntervalKernel:
             late = times < previous
         expired: Mask = overdue & late[rows_of]
         return expired if expired.any() else None
+
+    def _lose(self, call: Call, expired: Mask) -> None:
+        """Remember which (row, window) are dropped: storage has the rows."""
+        floors = np.full(call.rows.height, NEVER, np.int64)
+        np.maximum.at(floors, call.rows_of()[expired], call.stops.take(call.place)[expired] + 1)
+        lost = call.rows.select(*self._counted.identity, "_offset").with_columns(pl.Series("_floor", floors))
+        self._counted.lose(lost.filter(pl.Series(floors != NEVER)))
 
     @staticmethod
     def _dropped(call: Call, expired: Mask, columns: list[str]) -> pl.DataFrame | None:
@@ -359,7 +364,7 @@ class IntervalKernel:
     def _remove(self, removed: pl.DataFrame, call: pl.DataFrame) -> Emission:
         """Delete rows by key; *call* holds all rows of the call, which `History` lacks yet."""
         emission = Emission()
-        identity = self._identity
+        identity = self._counted.identity
         for low, high in _ranges(np.unique(removed.get_column(self._time).to_numpy())):
             span = self._span(low, high)
             if span is None:
@@ -371,8 +376,7 @@ class IntervalKernel:
                 recent = recent.filter(pl.col("tbname").is_in(mine.get_column("tbname").unique().implode()))
             both = self._with_call(stored, recent)
             touched = both.filter(pl.col("_op") != DELETE).join(mine.select(identity), on=identity, how="semi", nulls_equal=True)
-            left = both.unique(identity, keep="last", maintain_order=True).filter(pl.col("_op") != DELETE)
-            emission = self._combine(emission, self._again(left, touched))
+            emission = self._combine(emission, self._again(standing(both, identity), touched))
         return emission
 
     def _recalculate(self, control: Control) -> Emission:
@@ -380,11 +384,14 @@ class IntervalKernel:
         span = self._span(control.low, control.high)
         if span is None:
             return Emission()
+        before = self._fetch(control.low, control.high, None)
+        self._counted.renew(control.low, control.high)
         stored = self._fetch(*span, None)
         slots = self._slots.live()
         first, last = self._grid.first(np.array([control.low]).clip(*span)), self._grid.last(np.array([control.high]).clip(*span))
         slots = slots[(self._slots.index[slots] >= first) & (self._slots.index[slots] <= last)]
-        return self._again(stored, stored.filter(pl.col(self._time).is_between(control.low, control.high)), slots)
+        inside = stored.filter(pl.col(self._time).is_between(control.low, control.high))
+        return self._again(stored, pl.concat([before, inside]), slots)
 
     def _span(self, low: int, high: int) -> tuple[int, int] | None:
         """First and last tick of the windows that touch low..high and can have rows."""
@@ -396,9 +403,7 @@ class IntervalKernel:
         return int(start[0]), int(end[1]) - 1
 
     def _fetch(self, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
-        if self._history is None:
-            raise StateError("this kernel has no history to read again", hint="a kernel that gets DELETE needs a History")
-        return self._history.fetch(low, high, tables if self._solo else None)
+        return self._counted.fetch(low, high, tables if self._solo else None)
 
     def _again(self, rows: pl.DataFrame, touched: pl.DataFrame, slots: Numbers | None = None) -> Emission:
         """Compute the windows that *touched* rows were in (and those in *slots*) anew from *rows*."""
@@ -422,7 +427,9 @@ class IntervalKernel:
         groups = self._groups.numbers(made, tables)
         self._reserve()
         positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
-        return made[positions].with_columns(pl.Series("_g", groups[positions]), pl.Series("_i", indexes)), failed
+        labelled = made[positions].with_columns(pl.Series("_g", groups[positions]), pl.Series("_i", indexes))
+        labelled = labelled.filter(pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy()))
+        return labelled, failed
 
     def _replace(self, partials: pl.DataFrame, empty: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """Put recomputed windows into the state, take empty ones out, publish both."""
@@ -445,7 +452,8 @@ class IntervalKernel:
         found = self._slots.find(empty_groups, empty_indexes)
         self._slots.drop(found[found >= 0])
         start, end = self._grid.bounds(empty_indexes)
-        shown = np.ones(len(start), np.bool_) if self._at_once else end - 1 < self._clock.t(empty_groups)
+        # history shows windows that are open
+        shown = np.ones(len(start), np.bool_) if self._at_once or self.plan.fill_history else end - 1 < self._clock.t(empty_groups)
         gone = pl.DataFrame({"_g": empty_groups[shown], "_wstart": start[shown], "_wend": end[shown]})
         deletes = self._results.deletes(gone)
         rows = pl.concat([deletes.rows, upserts.rows])
@@ -461,6 +469,7 @@ class IntervalKernel:
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
             return Emission()
+        self._counted.fill()
         stored = self._history.fetch(low, high)
         call, failed = self._read(stored)
         if call is None:
@@ -489,7 +498,8 @@ class IntervalKernel:
         frames["call"] = pl.DataFrame([pl.Series("now", [self._now]), pl.Series("earliest", [self._earliest])])
         if not self._groups.whole:
             frames["tables"] = self._tables.delta(full)
-        return Delta({name: frame for name, frame in frames.items() if frame.height}, full)
+        frames = {name: frame for name, frame in frames.items() if frame.height}
+        return Delta(frames | self._counted.delta(full), full)
 
     def _purge(self) -> None:
         """Drop closed windows behind DELETE_MARK."""
@@ -509,6 +519,7 @@ class IntervalKernel:
                 self._reserve()
             if "tables" in frames:
                 self._tables.restore(frames["tables"])
+            self._counted.restore(frames, delta.full)
             if "call" in frames:
                 self._now, self._earliest = frames["call"].row(0)
             if "clock" in frames:

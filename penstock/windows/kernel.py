@@ -92,6 +92,10 @@ class History(Protocol):
         """Live rows (upserts merged, deletes gone) with low <= ts <= high, in the input layout, sorted by (tbname, ts)."""
         ...
 
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """All versions that were written of the live rows of `fetch`, older ones first: `_op` UPSERT or MERGE, as they were written."""
+        ...
+
 
 @runtime_checkable
 class Rewindable(Protocol):

@@ -44,6 +44,12 @@ class Projection:
         old = [n for n in self._names if n in rows.columns]
         return (rows.drop(old) if old else rows).hstack(self.columns(rows))
 
+    def add_none(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """No row of *rows*, in the layout of `add`; nothing is computed."""
+        layout = rows.lazy().with_columns(self.expressions).collect_schema()
+        kept = [n for n in rows.columns if n not in self._names]
+        return pl.DataFrame(schema={n: layout[n] for n in (*kept, *self._names)})
+
 
 def _values(rows: pl.DataFrame, asked: list[pl.Expr]) -> list[pl.Series]:
     if len(asked) > _ONE_BY_ONE or rows.height > _FEW:
@@ -67,7 +73,7 @@ def without_nan(name: str) -> Quick:
     return quick
 
 
-def where_above_0(name: str, values: Callable[[pl.DataFrame], pl.Series]) -> Quick:
+def where_above_0(name: str, values: Quick) -> Quick:
     """*values*, which hold as long as every value of the column *name* is above 0."""
 
     def quick(rows: pl.DataFrame) -> pl.Series | None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from penstock.sql.compile import Compiled
 from penstock.sql.plan import StreamPlan
-from penstock.types import ColumnType
+from penstock.types import TIME_LIMITS, ColumnType, in_range
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
 from penstock.windows.fewrows import FewLayout
@@ -66,13 +66,17 @@ class Results:
                 value = cast_expression(value, given, column.type, precision, wanted_precision)
                 made.append(value.cast(column.type.polars(), strict=False).alias(column.name))
             plain.append(cast_to(column.type.polars(), taken(value.meta.root_names()[0])) if value.meta.is_column() else None)
-            if given.kind != column.type.kind and not column.type.sized:
+            other = given != column.type if column.type.kind == "DECIMAL" else given.kind != column.type.kind
+            if other and not column.type.sized:
                 self._checked.append(column.name)
         taken_as_is = self._taken_as_is(plan, compiled)
         #: for a few rows, where every column is one of what results are made from
         self.few = None if taken_as_is is None else FewLayout(taken_as_is, [t.name for t in plan.target.tags], self.empty().schema)
         self._raw, self._cast, self._direct = Projection(raw), Projection(cast), Projection(direct, plain)
         self.columns = [c.name for c in plan.target.columns]
+        self._times = [c.name for c in plan.target.columns if c.type.kind == "TIMESTAMP"]
+        self._floats = [c.name for c in plan.target.columns if c.type.kind in ("FLOAT", "DOUBLE")]
+        self._limits = TIME_LIMITS[plan.target.precision]
         self.tags = [t.name for t in plan.target.tags]
         self.time = self.columns[0]
         self._types = scope.after if windowed else {}
@@ -150,8 +154,25 @@ class Results:
             failed = failed.select(children.alias("tbname"), *times, "_reason")
         return raw, failed
 
+    def _readable(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """*rows* with NULL for values that no table takes: times out of range, infinity."""
+        mended: list[pl.Series] = []
+        for name in self._times:
+            column = rows.get_column(name)
+            found = in_range(column, self._limits)
+            if found is not column:
+                mended.append(found)
+        for name in self._floats:
+            column = rows.get_column(name)
+            infinite = column.is_infinite()
+            if infinite.any():
+                nothing = pl.Series(name, [None], dtype=column.dtype)
+                mended.append(column.zip_with(~infinite.fill_null(value=False), nothing))
+        return rows.with_columns(mended) if mended else rows
+
     def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, hashes: pl.Series, failed: pl.DataFrame | None) -> Made:
         """Report NULLs that casts made; drop lines without time."""
+        rows = self._readable(rows)
         reports = [] if failed is None else [failed]
         for name in self._checked:
             column = rows.get_column(name)

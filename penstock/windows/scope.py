@@ -24,8 +24,8 @@ BIGINT = ColumnType("BIGINT")
 TBNAME = ColumnType("VARCHAR", 192)
 
 
-#: what an expression that fails on a row raises
-FAILURES = (pl.exceptions.PolarsError, OverflowError, ValueError, ArithmeticError)
+#: what an expression that fails on a row raises: anything, and the panic of a polars kernel, which is no Exception
+FAILURES = (Exception, pl.exceptions.PanicException)
 
 
 class Scope:
@@ -76,8 +76,9 @@ def evaluate(rows: pl.DataFrame, expressions: Projection) -> tuple[pl.DataFrame,
         return expressions.add(rows), None
     except FAILURES as error:
         if rows.height <= 1:
-            empty = expressions.add(rows.clear())
-            return empty, rows.with_columns(_reason=pl.lit(str(error).splitlines()[0] if str(error) else type(error).__name__))
+            return expressions.add_none(rows), rows.with_columns(
+                _reason=pl.lit(str(error).splitlines()[0] if str(error) else type(error).__name__)
+            )
     middle = rows.height // 2
     low, low_failed = evaluate(rows[:middle], expressions)
     high, high_failed = evaluate(rows[middle:], expressions)

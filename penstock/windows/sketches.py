@@ -27,22 +27,23 @@ def compress_digests(frame: pl.DataFrame, means: str, weights: str) -> pl.DataFr
     long = pl.col(means).list.len() > EXACT
     if not frame.height or not frame.select(long.any()).item():
         return frame
-    lines = frame.with_row_index("_line")
-    flat = lines.filter(long).select("_line", m=pl.col(means), w=pl.col(weights)).explode("m", "w").sort("_line", "m", maintain_order=True)
+    # a frame of their own: the partials' keys may have any of these names
+    lines = frame.select(pl.col(means).alias("m"), pl.col(weights).alias("w")).with_row_index("line")
+    grown = lines.filter(pl.col("m").list.len() > EXACT)
+    flat = grown.explode("m", "w").sort("line", "m", maintain_order=True)
     w = pl.col("w")
-    middle = (w.cum_sum().over("_line") - w / 2) / w.sum().over("_line")
-    bin_ = ((2 * middle - 1).arcsin() * (_CENTROIDS / (2 * math.pi))).floor().alias("_bin")
+    middle = (w.cum_sum().over("line") - w / 2) / w.sum().over("line")
+    bin_ = ((2 * middle - 1).arcsin() * (_CENTROIDS / (2 * math.pi))).floor().alias("bin")
     packed = (
         flat.with_columns(bin_)
-        .group_by("_line", "_bin", maintain_order=True)
+        .group_by("line", "bin", maintain_order=True)
         .agg(((pl.col("m") * w).sum() / w.sum()).alias("m"), w.sum().alias("w"))
-        .group_by("_line", maintain_order=True)
-        .agg(pl.col("m").alias("_m"), pl.col("w").alias("_w"))
+        .group_by("line", maintain_order=True)
+        .agg("m", "w")
     )
-    return (
-        lines.join(packed, on="_line", how="left", maintain_order="left")
-        .with_columns(pl.coalesce("_m", means).alias(means), pl.coalesce("_w", weights).alias(weights))
-        .drop("_line", "_m", "_w")
+    made = lines.join(packed, on="line", how="left", maintain_order="left", suffix="_packed")
+    return frame.with_columns(
+        made.select(pl.coalesce("m_packed", "m").alias(means), pl.coalesce("w_packed", "w").alias(weights)).iter_columns()
     )
 
 
@@ -97,8 +98,8 @@ def compress_registers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
         return frame
     code = pl.col(column)
     best = (
-        frame.with_row_index("_line")
-        .select("_line", column)
+        frame.select(column)
+        .with_row_index("_line")
         .explode(column, empty_as_null=True, keep_nulls=True)
         .group_by("_line", (code // 64).alias("_register"), maintain_order=True)
         .agg(code.max())

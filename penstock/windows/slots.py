@@ -57,6 +57,7 @@ class Slots:
         self._unhashed: list[Array] = []
         self._unhashed_count = 0
         self._gone: list[pl.DataFrame] = []
+        self._aggregates = aggregates
         self.accumulators = accumulators(aggregates)
         self._added = 0
 
@@ -330,7 +331,7 @@ class Slots:
             groups, indexes, stops = (put.get_column(c).to_numpy() for c in ("_g", "_i", "_stop"))
             self.reserve_groups(int(groups.max()) + 1)
             slots = self.locate(groups, indexes, stops)
-            self.put(slots, put)
+            self.put(slots, self._aggregates.completed(put))
             closed = put.get_column("_closed").to_numpy()
             self.closed[slots] = closed
             if keep and closed.any():

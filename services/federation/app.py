@@ -14,11 +14,13 @@ from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
+from penstock.connections import Connections, guarded
 from penstock.gate import Gate, Halts
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.log import configure, get
 from penstock.nodes import Presence
+from penstock.pulse import Pulse
 from services.federation.appenders import Appenders
 from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader
@@ -32,12 +34,12 @@ log = get(__name__)
 def run(settings: FederationSettings) -> int:
     """Serve until told to stop."""
     configure("federation", settings.log_level)
-    audit.open_trail(settings.audit_log, "federation")
+    audit.open_trail(settings.audit_log, "federation", settings.audit_log_bytes, settings.audit_log_files)
     kafka.secure(settings.kafka_options)
     health = Health("federation", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
     presence = Presence(settings)
     presence.start()
-    with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True) as catalog:
+    with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True, registry=health.registry) as catalog:
         health.ready("catalog")
         asyncio.run(_serve(settings, catalog, health))
     presence.close()
@@ -48,6 +50,7 @@ def run(settings: FederationSettings) -> int:
 async def _serve(settings: FederationSettings, catalog: CatalogReader, health: Health) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    health.watch("event loop", Pulse(loop).late)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
@@ -68,9 +71,11 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             lambda table, child: bool(redis_link.ask(lambda: client.hexists(names.children(table), child))),
         )  # fmt: skip
         port, context = _listener(settings)
+        connections = Connections(settings)
         server = serve(
             door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,
             ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds, max_queue=CREDIT, server_header=None, close_timeout=1.0,
+            open_timeout=settings.header_seconds, create_connection=guarded(connections),
         )  # fmt: skip
         async with server:
             health.ready("socket")

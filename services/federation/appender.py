@@ -17,7 +17,7 @@ from concurrent.futures import Future
 import polars as pl
 import pyarrow as pa
 
-from penstock import segments
+from penstock import readable, segments
 from penstock.bus import Admin, Delivery, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
@@ -27,6 +27,7 @@ from penstock.names import CONTROL_SCHEMA_ID
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, decode, encode
+from penstock.types import TIME_LIMITS
 
 #: rows of one record, before their size is known
 _RECORD_ROWS = 5_000
@@ -277,6 +278,7 @@ def conform(rows: pa.Table, table: Table) -> pl.DataFrame:
             arrays[column.name] = array.cast(pa.int64()) if column.type.kind == "TIMESTAMP" else array
         except pa.ArrowException as wrong:
             raise SchemaError(f'column "{column.name}" is {column.type}', code="E_ROW", detail=str(wrong)[:200]) from None
+        readable.check(pl.Series(arrays[column.name]), column, TIME_LIMITS[table.precision])
         if column.type.sized:
             _check_length(pl.Series(arrays[column.name]), column.name, column.type.kind, column.type.length)
     time = arrays.get(table.time_column)

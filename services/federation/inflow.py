@@ -15,15 +15,15 @@ import numpy as np
 import polars as pl
 
 from penstock import foreign, names
-from penstock.bus import Admin, Batch, Publisher, Reader
+from penstock.bus import Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
-from penstock.foreign import MESSAGE_ID, Messages, Registry, message_id
+from penstock.foreign import MESSAGE_ID, Brokers, Messages, Registry, message_id
 from penstock.link import external
 from penstock.log import get
+from penstock.reach import Outbound
 from penstock.records import DeadLetter, encode
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.targets import check_hosts
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
@@ -37,12 +37,24 @@ class Inflow(Persistent):
     """Runs until `stop`."""
 
     def __init__(
-        self, table: Table, present: Callable[[], Table | None], settings: FederationSettings, appenders: Appenders, dead: Publisher
+        self,
+        table: Table,
+        present: Callable[[], Table | None],
+        settings: FederationSettings,
+        appenders: Appenders,
+        dead: Publisher,
+        outbound: Outbound,
+        home: foreign.Home,
     ) -> None:
         """
         Args:
+            table: that the topic is read into.
             present: the table as it is now; None: it was dropped.
+            settings: of the room.
+            appenders: write into tables.
             dead: takes dead letters.
+            outbound: where topics may be.
+            home: the mesh's own Kafka.
         """
         shown = f"{table.database}.{table.name}"
         super().__init__(f"inflow-{shown}", settings, stream=shown)
@@ -50,6 +62,7 @@ class Inflow(Persistent):
         assert topic is not None
         self._topic, self._stream, self._id = topic, shown, table.id
         self._present, self._all, self._dead = present, appenders, dead
+        self._reach, self._home = outbound.reach(topic.maker), home
         # of one connection
         self._appenders: dict[int, AnyAppender] = {}
         self._next: dict[int, int] = {}
@@ -63,20 +76,22 @@ class Inflow(Persistent):
 
     def work(self) -> None:
         topic, settings = self._topic, self._settings
-        check_hosts(topic.hosts, settings.external_allow)
-        options = topic.options(external.secret(settings.data_dir, self._id))
-        admin = Admin(topic.brokers, client_id="penstock-federation", timeout=settings.connect_seconds, options=options)
-        registry = Registry(topic.registry) if topic.registry else None
+        password = external.secret(settings.data_dir, self._id)
+        client, options = "penstock-federation", topic.options(password)
+        brokers = foreign.reached(topic, password, self._reach, self._home, client_id=client, timeout=settings.connect_seconds)
+        registry = Registry(topic.registry, self._reach) if topic.registry else None
         self._appenders, self._next, self._messages = {}, {}, None
         self._under_way.clear()
         try:
-            with Reader(topic.brokers, {}, client_id="penstock-federation", options=options) as reader:
+            with Reader(brokers.bootstrap, {}, client_id=client, options=options) as reader:
                 looked = -_LOOK_SECONDS
                 while not self._halt.is_set():
                     if time.monotonic() - looked >= _LOOK_SECONDS:
                         looked = time.monotonic()
-                        self._look(admin, reader)
-                    for batch in reader.read(settings.frame_rows, 0.02 if self._under_way else 0.2):
+                        self._look(brokers, reader)
+                    with foreign.quiet(topic):
+                        batches = reader.read(settings.frame_rows, 0.02 if self._under_way else 0.2)
+                    for batch in batches:
                         self._send(batch, [i for i, v in enumerate(batch.values) if v is not None], registry)
                         self._next[batch.partition] = batch.next_offset
                     self._settle()
@@ -84,18 +99,22 @@ class Inflow(Persistent):
             if registry is not None:
                 registry.close()
 
-    def _look(self, admin: Admin, reader: Reader) -> None:
+    def _look(self, brokers: Brokers, reader: Reader) -> None:
         """Begin with partitions that are new, each behind its last message in our log; and see how far behind we are."""
-        name = self._topic.topic
-        count = admin.topics().get(name)
+        brokers.check()
+        name, admin = self._topic.topic, brokers.admin
+        with foreign.quiet(self._topic):
+            count = admin.topics().get(name)
         if count is None:
             raise BusError(f"there is no topic {name} at {self._topic.brokers}", code="E_NO_TOPIC", retryable=True)
         new = [p for p in range(count) if p not in self._appenders]
-        oldest = admin.start_offsets((name, p) for p in new)
+        with foreign.quiet(self._topic):
+            oldest = admin.start_offsets((name, p) for p in new)
         for p in new:
             self._next[p] = self._begin(p, oldest[name, p])
         reader.add({(name, p): self._next[p] for p in new})
-        ends = admin.end_offsets((name, p) for p in self._next)
+        with foreign.quiet(self._topic):
+            ends = admin.end_offsets((name, p) for p in self._next)
         self.report.lag = sum(max(end - self._next[p], 0) for (_, p), end in ends.items())
         self.report.state = "running"
 

@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
+from penstock import vital
 from penstock.errors import PenstockError, RemoteError
 from penstock.log import get
 from services.federation.settings import FederationSettings
@@ -52,6 +53,7 @@ class Persistent(threading.Thread, ABC):
     def stop(self) -> None:
         self._halt.set()
 
+    @vital.run
     def run(self) -> None:
         pause = self._settings.retry_min
         while not self._halt.is_set():
@@ -61,7 +63,7 @@ class Persistent(threading.Thread, ABC):
                 return
             except PenstockError as error:
                 self._say("retrying" if self.passes(error) else "error", error)
-            except Exception as bug:
+            except vital.FAULTS as bug:
                 log.exception("a task found a bug", **self._shown)
                 self._say("error", RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
             if self.report.rows > before:

@@ -13,8 +13,9 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Sequence
 
+from penstock import vital
 from penstock.cursor import TokenError
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, RemoteError
 from penstock.link.client import Address, Link, Message, connect_any
 
 _PREFIX = "x."
@@ -73,6 +74,8 @@ async def messages(
                     put((number, message))
         except PenstockError as error:
             put((number, error))
+        except vital.FAULTS as bug:
+            put((number, RemoteError(f"the relay failed: {type(bug).__name__}", code="E_INTERNAL")))
         finally:
             if link is not None:
                 link.close()

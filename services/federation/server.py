@@ -24,14 +24,16 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 from prometheus_client import Counter, Gauge, Histogram
 from sqlglot import exp
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, turning
+from penstock import audit, turning, vital
 from penstock.access import Access, visible
+from penstock.arrow_reader import INLINE_BYTES
 from penstock.catalog.model import External, Right, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
@@ -42,10 +44,11 @@ from penstock.feed import SMALL, Feed, Feeds, worked
 from penstock.health import SECONDS, Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
-from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, unpack
+from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, rows_of, split
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from penstock.login import Login
+from penstock.reach import Outbound
 from penstock.sql import parse
 from penstock.sql.statements import Query
 from services.federation import relay, stored
@@ -116,8 +119,9 @@ class Doorway:
         self._information, self._born = information, born
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock())
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock(), settings.signing_key)
         self._access = Access(lambda: catalog.catalog, settings.user)
+        self._outbound = Outbound(settings, self._access)
         #: who each link logged in as
         self._users: WeakKeyDictionary[ServerConnection, str] = WeakKeyDictionary()
         self._links = Gauge("penstock_federation_links", "Links that others have open here", registry=health.registry)
@@ -138,9 +142,7 @@ class Doorway:
             return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n")
         try:
             given = request.headers.get("Authorization")
-            user = self._login.known(given)
-            if user is None:
-                user = await asyncio.to_thread(self._login.check, given, where=_remote(connection))
+            user = await self._login.admit(given, where=_remote(connection))
             self._users[connection] = user
         except AuthError as wrong:
             response = connection.respond(HTTPStatus.UNAUTHORIZED, f"E_AUTH: {wrong.message}\n")
@@ -176,12 +178,14 @@ class Doorway:
     async def _handle(self, connection: ServerConnection, data: str | bytes, channels: dict[int, _Channel]) -> None:
         number = 0
         try:
-            header, rows = unpack(data)
+            header, body = split(data)
             number = int(header.get("ch", 0))
             channel = channels.get(number)
             op = header.get("op")
-            if rows is not None or "delete" in header:
+            if body is not None or "delete" in header:
+                # an open channel says that its user may write: rows for none are not looked at
                 if channel is not None:
+                    rows = None if body is None else await _rows(body)
                     try:
                         channel.frames.put_nowait((header, rows))  # to wait here would make all channels of the link wait
                     except asyncio.QueueFull:
@@ -221,6 +225,9 @@ class Doorway:
             channel.task = asyncio.create_task(self._run(connection, channel, header, begins[op]))
         except PenstockError as error:
             await connection.send(json.dumps({"ch": number, "type": "error", **error.to_dict()}))
+        except (ValueError, TypeError, OverflowError) as wrong:
+            refused = BadRequest("a parameter is not of its type", detail=str(wrong)[:100])
+            await connection.send(json.dumps({"ch": number, "type": "error", **refused.to_dict()}))
 
     async def _run(
         self, connection: ServerConnection, channel: _Channel, request: dict[str, Any],
@@ -234,7 +241,7 @@ class Doorway:
             if error.code == "E_FORBIDDEN":
                 audit.refused(self._users[connection], _remote(connection), error)
             await self._say(connection, channel, {"type": "error", **error.to_dict()})
-        except Exception as error:
+        except vital.FAULTS as error:
             log.exception("a channel ended")
             words = {"code": "E_INTERNAL", "message": f"the channel ended: {type(error).__name__}"}
             await self._say(connection, channel, {"type": "error", **words})
@@ -289,7 +296,7 @@ class Doorway:
                 except CatalogError:
                     self._access.require_named(user, "READ", home, node.name)
                 else:
-                    self._access.require(user, "READ", table)
+                    self._access.require(user, "READ", table, f"{home}.{node.name}")
 
     def _find_for(self, user: str, right: Right, database: str, name: str, born: bool) -> tuple[Table, str | None]:
         """The same for somebody who needs *right*: who may not know is not told whether it exists. Raises AuthError, CatalogError."""
@@ -299,7 +306,7 @@ class Doorway:
             home, _, plain = name.partition(".") if "." in name else (database, "", name)
             self._access.require_named(user, right, home, plain)
             raise
-        self._access.require(user, right, table)
+        self._access.require(user, right, table, name if "." in name else f"{database}.{name}")
         return table, child
 
     def _find(self, database: str, name: str, *, born: bool = False) -> tuple[Table, str | None]:
@@ -419,7 +426,7 @@ class Doorway:
         """Rows of an external stream come from where it is."""
         flags = {"positions": bool(request.get("positions")), "cycles": bool(request.get("cycles"))}
         found = relay.messages(
-            external.addresses(entry, self._settings.data_dir, self._settings.external_allow),
+            external.addresses(entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)),
             pointed_at(select, entry.remote_database, entry.remote_name),
             entry.remote_database, str(request.get("from", "latest")), **flags, timezone=str(request.get("timezone") or "UTC"),
             patience=self._settings.connect_seconds,
@@ -584,6 +591,13 @@ def _check_parameters(op: str, header: dict[str, Any]) -> None:
     if unknown:
         hint = f"this side speaks version {VERSION} of the link; parameters are {', '.join(sorted(_PARAMETERS[op]))}"
         raise BadRequest(f"{op} has no parameter {unknown[0][:64]}", hint=hint)
+
+
+async def _rows(body: memoryview) -> pa.Table:
+    """Rows of a frame; large ones are read beside the event loop. Raises FrameError."""
+    if len(body) <= INLINE_BYTES:
+        return rows_of(body)
+    return await asyncio.to_thread(rows_of, body)
 
 
 def _behind(subscription: Subscription, feed: Feed) -> int:

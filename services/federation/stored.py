@@ -11,6 +11,7 @@ import polars as pl
 
 from penstock import segments
 from penstock.catalog.model import Table
+from penstock.catalog.stored import present_rows
 from penstock.segments import Position, Segment
 
 
@@ -32,6 +33,7 @@ def read(segments_dir: str, table: Table, partition: int, where: Position, start
             rows = pl.read_parquet(segment.path)
         except FileNotFoundError:
             continue  # merged with others, long after it was listed
+        rows = present_rows(table.stored_names, rows)
         rows = rows.filter(pl.col("_offset").is_between(at, where.next, closed="left")).sort("_offset", "_row")
         at = segment.last + 1
         rows = rows.with_columns(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times if t in rows.columns)

@@ -7,6 +7,7 @@ positions) is dropped. A DELETE of a range and new tags of a child table come as
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from penstock.catalog.model import Table
+from penstock.catalog.stored import present
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import CatalogError
 from penstock.feed import Slice
@@ -121,7 +123,8 @@ class Subscription:
                 what = {"tables": tables, "low": control.low, "high": control.high, "offset": int(offsets[at])}
                 out.append(Out({"type": "delete", **what}))
             else:
-                out.append(Out({"type": "tags", "tables": tables, "tags": control.body}))
+                tags = json.dumps(present(table.stored_names, json.loads(control.body)))
+                out.append(Out({"type": "tags", "tables": tables, "tags": tags}))
         out += self._messages(rows.filter(pl.col("_at") >= low) if low and rows.height else rows)
         for one in out:
             one.header["partition"] = piece.partition

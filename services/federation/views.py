@@ -17,8 +17,9 @@ from typing import Any
 import redis
 from prometheus_client import CollectorRegistry, Gauge
 
-from penstock import names
-from penstock.bus import Publisher
+from penstock import foreign, names, vital
+from penstock.access import Access
+from penstock.bus import Admin, Publisher
 from penstock.catalog.model import External, Table, View
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError
@@ -26,6 +27,7 @@ from penstock.link import external
 from penstock.link.client import Address
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
+from penstock.reach import Outbound
 from services.federation.appenders import Appenders
 from services.federation.inflow import Inflow
 from services.federation.persistent import Persistent, Report
@@ -48,6 +50,8 @@ class Views(threading.Thread):
         self._inflows: dict[int, Inflow] = {}
         self._settings, self._catalog, self._redis = settings, catalog, client
         self._directory = settings.data_dir / "federation"
+        self._outbound = Outbound(settings, Access(lambda: catalog.catalog, settings.user))
+        self._home = foreign.Home(Admin(settings.kafka_bootstrap, client_id="federation-home", timeout=settings.connect_seconds).cluster)
         self.deployment = deployment_id(self._directory)
         self._pumps: dict[tuple[int, int], Pump] = {}
         #: pumps that were told to stop
@@ -66,6 +70,7 @@ class Views(threading.Thread):
         for pump in running:
             pump.join(5.0)
 
+    @vital.run
     def run(self) -> None:
         while not self._halt.wait(_EVERY):
             try:
@@ -74,7 +79,7 @@ class Views(threading.Thread):
                 self._tell()
             except redis.RedisError as down:
                 log.warning("views cannot be reported", reason=str(down))
-            except Exception:
+            except vital.FAULTS:
                 log.exception("following the views of the catalog failed")
 
     def _follow(self) -> None:
@@ -108,7 +113,9 @@ class Views(threading.Thread):
             self._redis.delete(names.view_status(table_id))
         for table_id in wanted.keys() - self._inflows.keys():
             present = partial(catalog.table_by_id, table_id)
-            self._inflows[table_id] = Inflow(wanted[table_id], present, self._settings, self._appenders, self._bus)
+            self._inflows[table_id] = Inflow(
+                wanted[table_id], present, self._settings, self._appenders, self._bus, self._outbound, self._home
+            )
             self._inflows[table_id].start()
 
     def _job(self, view: View, shard: int) -> Job | None:
@@ -132,7 +139,7 @@ class Views(threading.Thread):
             host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
             here = Address(host, self._settings.port, self._settings.user, self._settings.root_password)
             return Place(((here,),), entry.database, entry.name)
-        places = external.addresses(entry, self._settings.data_dir, self._settings.external_allow)
+        places = external.addresses(entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True))
         return Place(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:

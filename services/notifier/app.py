@@ -11,13 +11,15 @@ import signal
 
 from websockets.asyncio.server import serve
 
-from penstock import audit, bus, redis_link, tls
+from penstock import audit, bus, redis_link, tls, vital
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
+from penstock.connections import Connections, guarded
 from penstock.health import Health
 from penstock.log import configure, get
 from penstock.nodes import Presence
+from penstock.pulse import Pulse
 from services.notifier.metrics import PushMetrics
 from services.notifier.push import Push
 from services.notifier.server import Hub
@@ -29,10 +31,10 @@ log = get(__name__)
 def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
     configure("notifier", settings.log_level)
-    audit.open_trail(settings.audit_log, "notifier")
+    audit.open_trail(settings.audit_log, "notifier", settings.audit_log_bytes, settings.audit_log_files)
     bus.secure(settings.kafka_options)
     health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
-    with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True) as catalog:
+    with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True, registry=health.registry) as catalog:
         health.ready("catalog")
         presence = Presence(settings)
         presence.start()
@@ -45,17 +47,20 @@ def run(settings: NotifierSettings) -> int:
 async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    health.watch("event loop", Pulse(loop).late)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     hub = Hub(settings, catalog, health)
     catalog.listen(hub.hear)
+    connections = Connections(settings)
     server = serve(
         hub.serve, settings.host, settings.port, process_request=hub.admit, max_size=1 << 20, ping_interval=settings.ping_seconds,
-        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0, ssl=tls.server(settings),
+        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0,
+        open_timeout=settings.header_seconds, create_connection=guarded(connections), ssl=tls.server(settings),
     )  # fmt: skip
     async with server:
         health.ready("socket")
-        pushing = asyncio.create_task(_push(settings, catalog, health))
+        pushing = vital.task(_push(settings, catalog, health), "push")
         await stop.wait()
         pushing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -71,7 +76,7 @@ async def _push(settings: NotifierSettings, catalog: CatalogReader, health: Heal
         while True:
             try:
                 await Push(settings, catalog, health, metrics, clock, client, publisher).run()
-            except Exception as error:
+            except vital.FAULTS as error:
                 log.exception("delivery of NOTIFY messages broke; starting it again")
                 health.ready("push", False, str(error))
             await asyncio.sleep(settings.retry_max)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ from dataclasses import dataclass
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from penstock import vital
 from penstock.errors import BusError, PenstockError
 from penstock.feed import History, Slice
 from penstock.log import get
-from penstock.targets import AllowList, endpoint, resolve
+from penstock.targets import AllowList, endpoint, reason_of, resolve, shown
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
@@ -36,6 +38,8 @@ class Surroundings:
 
     settings: NotifierSettings
     allowed: AllowList
+    #: whether an address and port are the mesh's own
+    is_own: Callable[[str, int], bool]
     metrics: PushMetrics
     #: parcels in records read from the log
     parcels: Callable[[Slice], list[Parcel]]
@@ -53,11 +57,12 @@ class Courier:
     def __init__(self, target: Target, around: Surroundings) -> None:
         self.target, self._around = target, around
         self.tracks: dict[int, Track] = {}
-        #: characters offered and not settled, by stream
+        #: characters and events offered and not settled, by stream
         self.pending: Counter[int] = Counter()
+        self._events: Counter[int] = Counter()
         #: why nothing can be delivered at the moment
         self.down = ""
-        self._label = target.url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        self._label = shown(target.url)
         self._histories: dict[int, History] = {}
         self._wake = asyncio.Event()
         self._at_once = _WINDOW_MESSAGES
@@ -67,7 +72,7 @@ class Courier:
     # -- what the process tells it ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"courier {self._label}")
+        self._task = vital.task(self._run(), f"courier {self._label}")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -92,8 +97,13 @@ class Courier:
         """A parcel from the live reader."""
         if self.tracks[parcel.partition].offer(parcel):
             self.pending[parcel.stream] += len(parcel.text)
+            self._events[parcel.stream] += parcel.events
             self._around.metrics.offered(parcel)
         self._wake.set()
+
+    def events_waiting(self, stream_id: int) -> int:
+        """Events of a stream that the target has not got yet, of before this process those that were read from the log again."""
+        return self._events[stream_id] + sum(track.read_again(stream_id) for track in self.tracks.values())
 
     def has_settled(self, partition: int, offset: int) -> bool:
         track = self.tracks.get(partition)
@@ -120,17 +130,19 @@ class Courier:
                 self._delay = self._delay or self._around.settings.retry_min
             except (OSError, WebSocketException, PenstockError, ValueError) as error:
                 await self._sit_out(error)
-            except Exception as error:
-                log.exception("delivery failed", target=self._label)
+            except vital.FAULTS as error:
+                log.error("delivery failed", target=self._label, error=type(error).__name__)
                 await self._sit_out(error)
 
     async def _connect(self) -> ClientConnection:
         settings = self._around.settings
         where = endpoint(self.target.url)
         async with asyncio.timeout(settings.connect_seconds):
-            address = await resolve(where, self._around.allowed)
+            address = await resolve(where, self._around.allowed, self._around.is_own)
+            # a connection that is made already follows no redirect
+            reached = await _reached(address, where.port)
             return await connect(
-                self.target.url, host=address, port=where.port, proxy=None, compression=None, max_size=1 << 20, max_queue=4,
+                self.target.url, sock=reached, proxy=None, compression=None, max_size=1 << 20, max_queue=4,
                 open_timeout=None, close_timeout=1.0, ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds,
             )  # fmt: skip
 
@@ -221,6 +233,7 @@ class Courier:
             self._around.metrics.settled(parcel, delivered=delivered, waited=waited)
             if waited:
                 self.pending[parcel.stream] -= len(parcel.text)
+                self._events[parcel.stream] -= parcel.events
             if parcel.trace is not None:
                 said = "a target was told" if delivered else "a target was not told"
                 log.info(said, target=self._label, stream=parcel.name, trace=parcel.trace, events=parcel.events)
@@ -228,9 +241,9 @@ class Courier:
 
     # -- while it is down -------------------------------------------------------------------------------------------------
 
-    async def _sit_out(self, error: Exception) -> None:
+    async def _sit_out(self, error: BaseException) -> None:
         """Wait before the next attempt. A target that drops loses what there is and what comes meanwhile."""
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
         if reason != self.down:
             log.warning("target is down", target=self._label, on_failure=self.target.on_failure, error=reason)
         self.down = reason
@@ -240,9 +253,30 @@ class Courier:
             self._close_history(partition)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._delay):
-                while self.target.on_failure == "drop":
-                    self._settle(await self._window(), delivered=False)
+                if self.target.on_failure == "drop":
+                    await self._drop()
                 await asyncio.Event().wait()
+
+    async def _drop(self) -> None:
+        """Settle what comes without delivering it, until cancelled or until it cannot be read."""
+        try:
+            while True:
+                self._settle(await self._window(), delivered=False)
+        except vital.FAULTS as error:
+            log.error("messages cannot be read", target=self._label, error=type(error).__name__)
+
+
+async def _reached(address: str, port: int) -> socket.socket:
+    """Connect to an address that was checked."""
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    made.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 async def _ignore(connection: ClientConnection) -> None:

@@ -21,6 +21,7 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from penstock import names, tls
+from penstock.access import Access
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
@@ -29,14 +30,16 @@ from penstock.errors import BusError, SchemaError
 from penstock.feed import History, Slice
 from penstock.health import Health
 from penstock.log import get
+from penstock.reach import Outbound
 from penstock.records import ControlRecord, EventsRecord, decode
-from penstock.targets import AllowList
+from penstock.targets import NOTIFY_HINT, AllowList
 from services.notifier.brake import Brake
 from services.notifier.courier import Courier, Surroundings, behind
 from services.notifier.intake import Intake
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings
+from services.notifier.standing import Standing
 from services.notifier.track import Mark
 
 _PARTITIONS = names.BUILT_IN_TOPICS[names.EVENTS]
@@ -78,6 +81,7 @@ class Push:
         self._settings, self._catalog, self._health, self._clock, self._redis = settings, catalog, health, clock, client
         self._metrics = metrics
         self._brake = Brake(catalog, client, publisher)
+        self._standing = Standing(catalog, client, settings.instance)
         self._admin = Admin(settings.kafka_bootstrap, client_id="notifier-push")
         self._couriers: dict[Target, Courier] = {}
         self._live: dict[int, int] = {}
@@ -85,8 +89,12 @@ class Push:
         self._saved: dict[int, int] = {}
         self._barriers: list[_Barrier] = []
         self._jobs: set[asyncio.Task[None]] = set()
+        access = Access(lambda: catalog.catalog, settings.user)
+        self._outbound = Outbound(settings, access, settings.notify_allow)
+        #: streams whose maker may not notify anybody (any more)
+        self._silent: set[int] = set()
         self._around = Surroundings(
-            settings, AllowList(settings.notify_allow), metrics, self._parcels,
+            settings, AllowList(settings.notify_allow), self._outbound.own.holds, metrics, self._parcels,
             self._history, lambda partition: self._live.get(partition, 0), self._save, self._settled,
         )  # fmt: skip
         self._intake = Intake(self._route, lambda partitions: self._offsets(self._admin.end_offsets, partitions), self._history)
@@ -132,7 +140,11 @@ class Push:
         working = [asyncio.create_task(self._keep()), asyncio.create_task(self._intake.run())]
         try:
             await self._app.start()
-            await self._app.wait()
+            working.append(asyncio.create_task(self._app.wait()))
+            # whichever ends first, all of it is begun again
+            done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
             raise BusError("the Faust app broke", detail=str(self._app.crash_reason))
         finally:
             self._health.ready("push", False, "not delivering")
@@ -234,7 +246,19 @@ class Push:
         return self._catalog.catalog.stream_by_id(stream_id)
 
     def _parcel(self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None) -> Parcel | None:
-        return None if entry is None else pack(entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock))
+        if entry is None or not self._may_notify(entry):
+            return None
+        return pack(entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock))
+
+    def _may_notify(self, entry: StreamEntry) -> bool:
+        """Tell whether the stream's maker may have anybody notified; several makers may share the connection to a target."""
+        if not targets_of(entry) or not self._outbound.reach(entry.maker).nowhere:
+            self._silent.discard(entry.id)
+            return True
+        if entry.id not in self._silent:
+            self._silent.add(entry.id)
+            log.warning("a stream's targets are not notified", stream=f"{entry.database}.{entry.name}", maker=entry.maker, hint=NOTIFY_HINT)
+        return False
 
     def _parcels(self, piece: Slice) -> list[Parcel]:
         """Messages of records that a courier has read from the log."""
@@ -320,6 +344,7 @@ class Push:
             if self._health.conditions()["push"].ready:
                 with contextlib.suppress(RedisError):
                     await self._redis.set(names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS)
+                    await self._standing.tell(self._couriers)
             self._check_barriers()
             self._metrics.state(down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held))
             for stream_id in list(self._brake.held):

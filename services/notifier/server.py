@@ -22,7 +22,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, names, turning
+from penstock import audit, names, turning, vital
 from penstock.access import Access
 from penstock.catalog.model import Database, StreamEntry, Table
 from penstock.catalog.reader import CatalogReader, Changed
@@ -54,7 +54,7 @@ class Hub:
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
         self._clock = SystemClock()
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, self._clock)
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, self._clock, settings.signing_key)
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
@@ -84,9 +84,7 @@ class Hub:
         try:
             given = request.headers.get("Authorization")
             remote = _remote(connection)
-            user = self._login.known(given)
-            if user is None:
-                user = await asyncio.to_thread(self._login.check, given, where=remote)
+            user = await self._login.admit(given, where=remote)
             self._users[connection] = user
         except AuthError as wrong:
             response = connection.respond(HTTPStatus.UNAUTHORIZED, f"E_AUTH: {wrong.message}\n")
@@ -170,7 +168,9 @@ class Hub:
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
         table = await self._known(lambda: self._table(request, user))
-        subject = self._stream(str(request["stream"]), user) if "stream" in request else table
+        source = self._stream(str(request["stream"]), user) if "stream" in request else None
+        # READ on a stream goes with it to its own result table only
+        subject = source if source is not None and table.result_of == source.id else table
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
         feed, cursor = await self._place(request, table)
@@ -210,8 +210,11 @@ class Hub:
         """The table asked for: a stream's result, a supertable, a plain table or a child table."""
         catalog = self._catalog.catalog
         if "stream" in request:
-            target = self._stream(str(request["stream"]), user).plan.target
+            stream = self._stream(str(request["stream"]), user)
+            target = stream.plan.target
             table = catalog.table(target.database, target.table)
+            if table is not None and table.result_of != stream.id:
+                self._access.require(user, "READ", table)
         else:
             database, _, name = str(request.get("table", "")).rpartition(".")
             table = catalog.table(database, name)
@@ -220,7 +223,7 @@ class Hub:
                 request["_child"] = child.name
                 table = catalog.table_by_id(child.stable_id)
             if table is not None:
-                self._access.require(user, "READ", table)
+                self._access.require(user, "READ", table, f"{database}.{name}")
             else:
                 self._access.require_named(user, "READ", database, name)
         if table is None:
@@ -259,7 +262,7 @@ class Hub:
             raise
         except PenstockError as error:
             await _send(connection, {"id": key, "type": "error", **error.to_dict()})
-        except Exception as error:
+        except vital.FAULTS as error:
             log.exception("subscription ended")
             await _send(
                 connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"}

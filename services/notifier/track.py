@@ -68,6 +68,10 @@ class Track:
         """Whether the live reader has given it; the log may be read further than that, and holds what came before this process."""
         return self._first_offer is not None and self._first_offer <= parcel.offset < self._next_offer
 
+    def read_again(self, stream_id: int) -> int:
+        """Events of a stream in the queue that the live reader has not given."""
+        return sum(p.events for p in self._queue if p.stream == stream_id and not self.was_offered(p))
+
     def refill(self, parcels: Iterable[Parcel], until: int, live: int) -> None:
         """Take what the log has from `behind` up to *until*; *live* is where the live reader stands."""
         for parcel in parcels:

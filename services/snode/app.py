@@ -28,11 +28,12 @@ def run(settings: SnodeSettings) -> int:
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with (
         Health("snode", settings.health_port, host=settings.host, wait_for=("catalog", "epochs")) as health,
-        CatalogReader(settings.kafka_bootstrap, client_id="snode-catalog", children=False) as catalog,
+        CatalogReader(settings.kafka_bootstrap, client_id="snode-catalog", children=False, registry=health.registry) as catalog,
     ):
         health.ready("catalog")
         endpoint = settings.address or f"{settings.host}:{health.port}"
-        keeper = Keeper(settings, catalog, client, Vault(settings.checkpoint_backup_dir), health, SystemClock(), endpoint)
+        vault = Vault(settings.checkpoint_backup_dir, settings.backup_signing_key)
+        keeper = Keeper(settings, catalog, client, vault, health, SystemClock(), endpoint)
         keeper.run(stop, lambda: health.ready("epochs"))
     presence.close()
     return 0

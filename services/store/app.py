@@ -9,7 +9,7 @@ from types import FrameType
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from penstock import audit, bus, redis_link, tls
+from penstock import audit, bus, redis_link, tls, vital
 from penstock.access import Access
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
@@ -17,6 +17,7 @@ from penstock.health import SECONDS, Health
 from penstock.log import configure, get
 from penstock.login import Login
 from penstock.nodes import Presence
+from penstock.reach import Outbound
 from services.store.far import Far
 from services.store.flight import StoreServer
 from services.store.intake import Intake
@@ -31,7 +32,7 @@ log = get(__name__)
 def run(settings: StoreSettings) -> int:
     """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts anew)."""
     configure("store", settings.log_level)
-    audit.open_trail(settings.audit_log, "store")
+    audit.open_trail(settings.audit_log, "store", settings.audit_log_bytes, settings.audit_log_files)
     bus.secure(settings.kafka_options)
     health = Health("store", settings.health_port, host=settings.host, wait_for=("catalog", "topics", "flight"))
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
@@ -53,23 +54,30 @@ def run(settings: StoreSettings) -> int:
     client = redis_link.connect(settings)
     presence = Presence(settings)
     presence.start()
-    with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog") as catalog:
+    with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog", registry=health.registry) as catalog:
         health.ready("catalog")
         shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)
         tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
         intake = Intake(settings, catalog, shelf, client, on_read)
         intake.start()
-        far = Far(catalog, settings.data_dir, settings.external_allow)
-        queries = Queries(
-            shelf, Resolver(catalog, client, far), Limits(settings.query_memory, settings.query_threads, settings.max_result_rows)
+        access = Access(lambda: catalog.catalog, settings.user)
+        far = Far(catalog, settings.data_dir, Outbound(settings, access))
+        limits = Limits(
+            settings.query_memory,
+            settings.query_threads,
+            settings.max_result_rows,
+            settings.query_seconds,
+            settings.query_spill,
+            settings.max_result_bytes,
         )
+        queries = Queries(shelf, Resolver(catalog, client, far), limits)
         server = StoreServer(
             f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}", queries, shelf,
-            login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock()),
-            access=Access(lambda: catalog.catalog, settings.user), reached=catalog.wait_for, own_writes_seconds=settings.own_writes_seconds,
-            timed=took.time, **tls.flight_server(settings),
+            login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock(), settings.signing_key),
+            access=access, reached=catalog.wait_for, own_writes_seconds=settings.own_writes_seconds,
+            max_queries=settings.max_queries_per_user, timed=took.time, **tls.flight_server(settings),
         )  # fmt: skip
-        threading.Thread(target=server.serve, name="flight", daemon=True).start()
+        threading.Thread(target=vital.run(server.serve), name="flight", daemon=True).start()
         health.ready("flight")
         while not stop.wait(0.2):
             health.ready("topics", intake.caught_up.is_set(), "topics are not being read yet")

@@ -16,6 +16,7 @@ from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.reader import CatalogReader
 from penstock.link import external, pushdown
 from penstock.link.client import Links
+from penstock.reach import Outbound
 
 #: virtual columns: where in the other side's log a row stands
 _PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}
@@ -24,9 +25,9 @@ _PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}
 class Far:
     """Thread-safe. Passwords come from the deployment's secret files, once for each question."""
 
-    def __init__(self, catalog: CatalogReader, data_dir: Path, allowed: tuple[str, ...]) -> None:
-        """*allowed*: hosts that may be asked, as `external_allow` has them."""
-        self._reader, self._data_dir, self._allowed = catalog, data_dir, allowed
+    def __init__(self, catalog: CatalogReader, data_dir: Path, outbound: Outbound) -> None:
+        """*outbound*: which hosts may be asked."""
+        self._reader, self._data_dir, self._outbound = catalog, data_dir, outbound
         self._links = Links()
         self._threads = ThreadPoolExecutor(8, "far")
 
@@ -40,13 +41,13 @@ class Far:
         if sent is None:
             return None
         first, text = sent
-        (replicas,) = external.addresses(first, self._data_dir, self._allowed)
+        (replicas,) = external.addresses(first, self._data_dir, self._outbound.reach(first.maker, link=True))
         return self._links.query(replicas, text, first.remote_database, timezone)
 
     def rows(self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str) -> pa.Table:
         """`tbname` and the columns of the rows of every shard that meet the conditions; times without a zone, as DuckDB has them."""
         sql = pushdown.rows(entry, columns, conditions)
-        shards = external.addresses(entry, self._data_dir, self._allowed)
+        shards = external.addresses(entry, self._data_dir, self._outbound.reach(entry.maker, link=True))
         parts = self._threads.map(lambda replicas: self._links.query(replicas, sql, entry.remote_database, timezone), shards)
         kinds = _PLACES | {c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)}
         wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in columns)]

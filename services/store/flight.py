@@ -12,17 +12,19 @@ having asked for their caller's rights themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import audit
 from penstock.access import Access
 from penstock.catalog.model import Table
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
+from penstock.limits import Open
 from penstock.log import get
 from penstock.login import Login
 from services.store import flightsql
@@ -30,14 +32,29 @@ from services.store.query import Queries
 from services.store.shelf import Shelf
 
 log = get(__name__)
+#: stands for the address of who shakes hands
+_HANDSHAKES = "handshake"
+
+
+class Unimplemented(NotImplementedError):
+    """A call that there is not.
+
+    Arrow sends the traceback of what a server raises to the client, except where none can be made:
+    `traceback` gives up on an exception that does not tell its cause.
+    """
+
+    @property
+    def __cause__(self) -> BaseException | None:  # type: ignore[override]
+        raise AttributeError("not told")
 
 
 class _Caller(flight.ServerMiddleware):  # type: ignore[misc]
-    """Who made a call, and with what."""
+    """What a call came with. Who sent it is asked where its peer is known, in the call itself."""
 
-    def __init__(self, user: str, answer: str | None) -> None:
+    def __init__(self, given: str, answer: str | None) -> None:
         super().__init__()
-        self.user, self._answer = user, answer
+        self.given = given
+        self._answer = answer
 
     def sending_headers(self) -> dict[str, str]:
         return {} if self._answer is None else {"authorization": self._answer}
@@ -54,7 +71,10 @@ class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
 
 
 class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Refuses calls without good credentials before any of them reaches the server."""
+    """Takes the credentials of each call, and answers handshakes.
+
+    A handshake does not tell its peer's address. Wrong ones are counted together, apart from those of calls.
+    """
 
     def __init__(self, login: Login) -> None:
         super().__init__()
@@ -62,18 +82,20 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
         given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
-        try:
-            user = self._login.check(given, where="flight")
-            # what a handshake answers is sent along with every call from then on
-            return _Caller(user, self._answer(user, given) if info.method == flight.FlightMethod.HANDSHAKE else None)
-        except AuthError as wrong:
-            raise flight.FlightUnauthenticatedError(f"E_AUTH: {wrong.message}") from None
-        except PenstockError as later:
-            raise flight.FlightUnavailableError(f"{later.code}: {later.message}") from None
+        if info.method != flight.FlightMethod.HANDSHAKE:
+            return _Caller(given, None)
+        user = _admitted(self._login, given, _HANDSHAKES)
+        # what a handshake answers is sent along with every call from then on
+        return _Caller(given, self._answer(user, given))
 
     def _answer(self, user: str, given: str) -> str:
-        """What to send from now on: a token for who came with a password. Raises AuthError."""
-        return f"Bearer {self._login.token(user, where='flight')}" if given.lower().startswith("basic ") else given
+        """What to send from now on: a token for who came with a password. Raises FlightError."""
+        if not given.lower().startswith("basic "):
+            return given
+        try:
+            return f"Bearer {self._login.token(user, where=_HANDSHAKES)}"
+        except PenstockError as gone:
+            raise flight.FlightUnauthenticatedError(f"E_AUTH: {gone.message}") from None
 
 
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -81,55 +103,75 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def __init__(
         self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, reached: Callable[[int, float], object],
-        own_writes_seconds: float, timed: Callable[[], AbstractContextManager[object]] = nullcontext, **options: Any,
+        own_writes_seconds: float, max_queries: int = 0, timed: Callable[[], AbstractContextManager[object]] = nullcontext, **options: Any,
     ) -> None:  # fmt: skip
         """
         Args:
             reached: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`).
+            max_queries: of one user at a time; 0: as many as come.
             timed: what measures how long a query takes.
         """
         super().__init__(location, auth_handler=_Handshake(), middleware={"credentials": _Credentials(login)}, **options)
-        self._reached, self._access, self._timed = reached, access, timed
+        self._login, self._reached, self._access, self._timed = login, reached, access, timed
+        self._open = Open(max_queries)
+        self._lock = threading.Lock()
         self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
 
     def get_flight_info(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
         """Where the rows of a query are: here, behind a ticket. The query runs when they are fetched, and says its schema then."""
+        self._user(context)
         if descriptor.descriptor_type != flight.DescriptorType.CMD:
-            raise NotImplementedError("descriptors are commands")
+            raise Unimplemented("descriptors are commands")
         command = descriptor.command
         try:
             sql = flightsql.query_of(command) if command[:1] == b"\n" else _request(command)["sql"]
-        except (ValueError, UnicodeDecodeError) as error:
+        except NotImplementedError as error:
+            raise Unimplemented(str(error)) from None
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})) from None
         return flight.FlightInfo(None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1)
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        user = _user(context)
+        user = self._user(context)
         try:
             request = _request(ticket.ticket)
             self._await(int(request.get("revision") or 0), request.get("after") or {})
             database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
             permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
-            with self._timed():
+            with self._running(user), self._timed():
                 table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
             return flight.RecordBatchStream(table)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(user, "flight", error)
+                audit.refused(user, _address(context), error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
             raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})) from None
-        except pa.ArrowException:
+        except flight.FlightError:
             raise
         except Exception as error:
             log.exception("query failed")
             raise flight.FlightServerError(json.dumps({"code": "E_INTERNAL", "message": f"query failed: {type(error).__name__}"})) from None
 
+    @contextmanager
+    def _running(self, user: str) -> Iterator[None]:
+        """Count one more query of *user*; gateways have limits of their own. Raises OverloadError."""
+        if user == self._access.root:
+            yield
+            return
+        with self._lock:
+            self._open.enter(user)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.leave(user)
+
     def _permit(self, user: str, database: str, name: str, table: Table | None) -> None:
         if table is None:
             self._access.require_named(user, "READ", database, name)
         else:
-            self._access.require(user, "READ", table)
+            self._access.require(user, "READ", table, f"{database}.{name}")
 
     def _await(self, revision: int, after: Mapping[str, int]) -> None:
         """Read your own writes: wait until every definition the caller knows is here, and every record it names is in the tail."""
@@ -148,18 +190,56 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 )
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
+        user = self._user(context)
         if action.type != "positions":
             # drivers of Flight SQL go on without what is not implemented
-            raise NotImplementedError(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
+            raise Unimplemented(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
         try:
-            self._access.require(_user(context), "READ", None)
+            self._access.require(user, "READ", None)
         except AuthError as error:
             raise _flight_error(error) from None
         positions = {f"{t}:{p}": tail.next for (t, p), tail in self._shelf.tails().items()}
         return [flight.Result(json.dumps(positions).encode())]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
+        self._user(context)
         return [("positions", "next offset of every partition the store reads")]
+
+    def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:
+        raise self._not_here(context, "list_flights")
+
+    def get_schema(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> Any:
+        # pyarrow sends tracebacks of its own errors here, too; there is nothing to be known about who asks
+        raise Unimplemented(json.dumps({"code": "E_REQUEST", "message": "no get_schema: do_get tells it"}))
+
+    def do_put(self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any) -> None:
+        raise self._not_here(context, "do_put")
+
+    def do_exchange(self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any) -> None:
+        raise self._not_here(context, "do_exchange")
+
+    def _not_here(self, context: flight.ServerCallContext, call: str) -> Unimplemented:
+        self._user(context)
+        return Unimplemented(json.dumps({"code": "E_REQUEST", "message": f"no {call}: rows come over do_get"}))
+
+    def _user(self, context: flight.ServerCallContext) -> str:
+        """Return who makes a call; every call asks before anything else. Raises FlightError."""
+        return _admitted(self._login, context.get_middleware("credentials").given, _address(context))
+
+
+def _admitted(login: Login, given: str, where: str) -> str:
+    try:
+        return login.check(given, where=where)
+    except AuthError as wrong:
+        raise flight.FlightUnauthenticatedError(f"E_AUTH: {wrong.message}") from None
+    except PenstockError as later:
+        raise flight.FlightUnavailableError(f"{later.code}: {later.message}") from None
+
+
+def _address(context: flight.ServerCallContext) -> str:
+    """Return the peer's address: `ipv4:10.0.0.1:5000` or `ipv6:[::1]:5000` without kind and port."""
+    peer = unquote(context.peer())
+    return peer.partition(":")[2].rpartition(":")[0].strip("[]") or peer
 
 
 def _request(ticket: bytes) -> dict[str, Any]:
@@ -169,10 +249,6 @@ def _request(ticket: bytes) -> dict[str, Any]:
     if not isinstance(request.get("sql"), str):
         raise ValueError("it has no sql")
     return dict(request)
-
-
-def _user(context: flight.ServerCallContext) -> str:
-    return str(context.get_middleware("credentials").user)
 
 
 def _flight_error(error: PenstockError) -> flight.FlightError:

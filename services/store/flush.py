@@ -15,7 +15,9 @@ import polars as pl
 import structlog
 
 from penstock import segments
+from penstock.catalog.stored import StoredNames
 from penstock.segments import META, Position, Segment
+from penstock.types import TIME_LIMITS, in_range
 from services.store.tail import Frozen
 
 log = structlog.get_logger(__name__)
@@ -29,13 +31,15 @@ LINGER = 600.0
 
 @dataclass(frozen=True)
 class Layout:
-    """What flushing must know of a table."""
+    """What flushing must know of a table. Names are those in segments."""
 
     table_id: int
     time_column: str
     keys: tuple[str, ...]
     precision: str
     timestamps: tuple[str, ...]
+    #: names in segments of columns that bear another one now, or once did (`penstock.catalog.stored`)
+    stored: StoredNames = field(default_factory=dict, hash=False)
 
 
 @dataclass
@@ -91,7 +95,9 @@ def flush(
 
 
 def to_wire(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
-    """Ticks → timestamps of the database's precision."""
+    """Ticks → timestamps of the database's precision; what is no time of it is NULL."""
+    limits = TIME_LIMITS[layout.precision]
+    rows = rows.with_columns(in_range(rows.get_column(c), limits) for c in layout.timestamps if c in rows.columns)
     return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
 
 

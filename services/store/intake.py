@@ -21,16 +21,18 @@ import numpy.typing as npt
 import polars as pl
 import redis
 
-from penstock import moves, names, segments
+from penstock import moves, names, redis_link, segments
 from penstock.bus import Admin, Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
+from penstock.catalog.stored import written
 from penstock.codec import Decoded, TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError
 from penstock.log import get
 from penstock.partition import partition_of
 from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
 from penstock.segments import Position, RangeDelete
+from penstock.sql.plan import TICKS_PER_SECOND
 from services.store import flush
 from services.store.flush import Newest
 from services.store.latest import Latest
@@ -203,12 +205,33 @@ class Intake(threading.Thread):
         if unwanted:
             rows = rows.filter(~pl.col("_record").is_in(unwanted))
         rows = _in_place(codec.table, batch.partition, rows)
+        rows = self._near(codec.table, rows, batch.timestamps[places], decoded)
         record = rows["_record"].to_numpy()
         starts = np.flatnonzero(np.diff(record, prepend=-1))
         place = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))
+        if renamed := written(codec.table.stored_names):
+            rows = rows.rename(renamed)
         return rows.drop("_record", "_write").with_columns(
             _offset=pl.Series(batch.offsets[places][record]), _row=pl.Series(place.astype(np.uint32))
         )
+
+    def _near(self, table: Table, rows: pl.DataFrame, came: Ids, decoded: Decoded) -> pl.DataFrame:
+        """Rows that are not further ahead of their arrival than MAX_AHEAD; the scan makes dead letters of the others.
+
+        Results of streams have the times of their windows.
+        """
+        database = self._catalog.catalog.database(table.database)
+        if database is None or not rows.height:
+            return rows
+        ahead = database.max_ahead.ticks(table.precision)
+        per_ms = TICKS_PER_SECOND[table.precision] // 1000
+        times = rows[table.time_column].to_numpy()
+        far = times > came[rows["_record"].to_numpy()] * per_ms + ahead
+        if not far.any():
+            return rows
+        results = {record for record, *_ in decoded.stamps}
+        mine = rows["_record"].is_in(list(results)).to_numpy()
+        return rows.filter(pl.Series(~far | mine))
 
     def _repeats(self, tail: Tail, decoded: Decoded) -> list[int]:
         """Records of producers (streams) that were had already: a restarted operator may publish them again."""
@@ -295,7 +318,7 @@ class Intake(threading.Thread):
         self._latest.replace(table, children, left, dropped=control.body == DROPPED)
 
     def _children(self, table: Table) -> list[str]:
-        keys = self._redis.hkeys(names.last_row(table.database, table.name))
+        keys = {k for k, _ in redis_link.hash_items(self._redis, names.last_row(table.database, table.name))}
         return [k if isinstance(k, str) else k.decode() for k in keys]
 
     def live(self, table: Table, children: tuple[str, ...] | None) -> pl.DataFrame:

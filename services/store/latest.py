@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import redis
 
-from penstock import names
+from penstock import names, redis_link
 from penstock.catalog.model import Table
 
 _CHUNK = 5_000
@@ -59,7 +59,7 @@ class Latest:
         self._pending: dict[int, _Pending] = {}
 
     def note(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows in log order (input layout). Of many only each child's latest are kept until the next `write`."""
+        """Rows in log order (input layout, under stored names). Of many only each child's latest are kept until the next `write`."""
         if (rows.get_column("_op") == 1).any():
             rows = rows.filter(pl.col("_op") != 1)
         if rows.is_empty():
@@ -104,7 +104,7 @@ class Latest:
     def _write_rows(self, table: Table, rows: pl.DataFrame) -> None:
         if rows.is_empty():
             return
-        values = [c.name for c in (*table.columns, *table.tags) if c.name in rows.columns]
+        values = [n for held in table.stored_names.values() for n in held if n in rows.columns]
         texts = rows.select(pl.struct(_jsonable(rows, values)).struct.json_encode().alias("j"))["j"].to_list()
         key = names.last_row(table.database, table.name)
         pairs = list(zip(rows["tbname"].to_list(), texts, strict=True))
@@ -117,13 +117,14 @@ class Latest:
         new = rows.filter(~pl.col("tbname").is_in(list(known.children))) if known.children else rows
         if new.is_empty():
             return
-        tags = [c.name for c in table.tags if c.name in new.columns]
+        tags = [n for c in table.tags for n in table.stored_names[c.name] if n in new.columns]
         texts = new.select(pl.struct(_jsonable(new, tags)).struct.json_encode().alias("j"))["j"].to_list() if tags else ["{}"] * new.height
         children = new["tbname"].to_list()
-        pipe = self._redis.pipeline(transaction=False)
-        for child, text in zip(children, texts, strict=True):
-            pipe.hsetnx(names.children(table.id), child, text)
-        pipe.execute()
+        for some in redis_link.chunks(list(zip(children, texts, strict=True))):
+            pipe = self._redis.pipeline(transaction=False)
+            for child, text in some:
+                pipe.hsetnx(names.children(table.id), child, text)
+            pipe.execute()
         known.children.update(children)
 
     def _load(self, table: Table) -> _Known:
@@ -131,8 +132,8 @@ class Latest:
         known = self._known.setdefault(table.id, _Known())
         if not known.loaded:
             if table.kind == "stable":
-                known.children = {_text(k) for k in self._redis.hkeys(names.children(table.id))}
-            stored = self._redis.hgetall(names.last_row(table.database, table.name))
+                known.children = {_text(k) for k, _ in redis_link.hash_items(self._redis, names.children(table.id))}
+            stored = dict(redis_link.hash_items(self._redis, names.last_row(table.database, table.name)))
             if stored:
                 texts = pl.DataFrame({"tbname": [_text(k) for k in stored], "j": [_text(v) for v in stored.values()]})
                 times = texts["j"].str.json_decode(pl.Struct({table.time_column: pl.Int64})).struct.field(table.time_column)

@@ -1,14 +1,16 @@
 """One SELECT: names bound to relations, window clauses computed by the same kernels that streams use, the rest by DuckDB.
 
 A window select over a table is planned as a stream would be and fed the table's rows once (`Kernel.load_history`), so a query and a
-stream can't disagree. Refused: writing anything, and functions that reach files or the network (external access is off).
+stream can't disagree. Refused: functions that are not on the list of those a query has. DuckDB can open the segments of the query's own
+tables and nothing else.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +21,21 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
 from penstock.catalog.model import Table
+from penstock.duck import Bounds, Engine, refused
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
 from penstock.sql import parse
+from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY, WRITTEN_OUT
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction, sandbox
 from services.store import virtual
 from services.store.far import Far
-from services.store.relation import PLACES, Relation, literal, parts, quote
+from services.store.relation import PLACES, Part, Relation, literal, parts, quote
 from services.store.resolve import Resolved, Resolver
 from services.store.shelf import Shelf, layout_of
 from services.store.tail import View
-from services.store.translate import Bound, Context, query
+from services.store.translate import Bound, Context, own_name, query
 from services.store.windowed import evaluate
 
 _DUCK = {
@@ -53,6 +57,41 @@ class Limits:
     memory: str
     threads: int
     max_rows: int
+    seconds: float
+    spill: str
+    max_bytes: int = 256 * 2**20
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.memory, self.threads, self.seconds, self.spill, self.max_bytes)
+
+
+#: functions that a query may call; user-defined ones come to these
+_KNOWN = REGISTRY.keys() | AGGREGATES.keys() | QUERY_ONLY.keys() | WRITTEN_OUT
+
+
+class Images:
+    """Images of the tables of one query, each taken once: the query reads one moment of a table wherever it names it.
+
+    What is in no image cannot be opened, so they are all taken before the engine is confined.
+    """
+
+    def __init__(self, root: str, views: Callable[[str], dict[int, View]]) -> None:
+        self._root = root
+        self._views = views
+        self._found: dict[int, tuple[dict[int, View], list[Part]]] = {}
+
+    def of(self, table: Table) -> tuple[dict[int, View], list[Part]]:
+        """The partitions of a table's topic as they were, and the table's parts in them."""
+        found = self._found.get(table.id)
+        if found is None:
+            views = self._views(table.topic)
+            found = self._found[table.id] = views, parts(self._root, table.id, views, table.topic)
+        return found
+
+    def files(self) -> list[str]:
+        """Paths of all segments of the images so far."""
+        return [str(segment.path) for _, image in self._found.values() for part in image for segment in part.found]
 
 
 class Queries:
@@ -80,32 +119,40 @@ class Queries:
             for table in statements[0].query.find_all(exp.Table):
                 found = self._resolver.find(table.db or database, table.name)
                 permit(table.db or database, table.name, found.table if found is not None else None)
-        con = duckdb.connect(config={"memory_limit": self._limits.memory, "threads": self._limits.threads})
+        engine = Engine(self._limits.bounds)
         try:
-            self._confine(con)
-            run = _Run(self, con, statements[0], database, timezone)
-            table = run.result()
+            with engine.in_time():
+                run = _Run(self, engine, statements[0], database, timezone)
+                table = run.result()
             return (
                 table.replace_schema_metadata({**(table.schema.metadata or {}), POSITIONS: json.dumps(run.positions)})
                 if positions
                 else table
             )
         except duckdb.Error as error:
-            raise _sql_error(error) from None
+            raise refused(error) from None
         finally:
-            con.close()
+            engine.close()
 
-    def _confine(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Division by zero gives NULL as in the dialect, and nothing outside the segments can be read."""
-        con.execute("SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'")
-        con.execute(f"SET allowed_directories=[{literal(self._shelf.root)}]; SET enable_external_access=false; SET lock_configuration=true")
+    def images(self) -> Images:
+        return Images(self._shelf.root, self._shelf.views)
+
+    def tables(self, found: Resolved) -> Iterator[Table]:
+        """The tables whose rows a table's rows are: itself, or the origins of a virtual one."""
+        if found.external is not None:
+            return
+        if found.table.kind != "virtual":
+            yield found.table
+            return
+        ids = {o.table_id for m in self._resolver.members(found) for o in m.origins}
+        yield from (t for t in map(self._resolver.by_id, ids) if t is not None)
 
     def relation(
         self,
         con: duckdb.DuckDBPyConnection,
         prefix: str,
         found: Resolved,
-        views: dict[int, View] | None = None,
+        images: Images,
         *,
         places: Collection[str] = (),
     ) -> str:
@@ -114,18 +161,20 @@ class Queries:
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
         if table.kind == "virtual":
             members = self._resolver.members(found)
-            return virtual.sql(con, prefix, columns, table.tags, members, lambda *o: self._origin(con, prefix, *o))
-        image = parts(self._shelf.root, table.id, self.views(table.topic) if views is None else views, table.topic)
+            return virtual.sql(con, prefix, columns, table.tags, members, lambda *o: self._origin(con, prefix, images, *o))
+        _, image = images.of(table)
         relation = Relation(con, prefix, layout_of(table), columns, image, places=places)
         return self._kept(table, relation.sql(None if found.child is None else [found.child]))
 
-    def _origin(self, con: duckdb.DuckDBPyConnection, prefix: str, table_id: int, tables: Sequence[str], number: int) -> str | None:
+    def _origin(
+        self, con: duckdb.DuckDBPyConnection, prefix: str, images: Images, table_id: int, tables: Sequence[str], number: int
+    ) -> str | None:
         """Live rows of some child tables (or of a plain table) for a virtual one, with their time as `_penstock_ts`."""
         table = self._resolver.by_id(table_id)
         if table is None:
             return None
         columns = [(c.name, duck_type(c.type.kind, table.precision, str(c.type))) for c in (*table.columns, *table.tags)]
-        image = parts(self._shelf.root, table.id, self.views(table.topic), table.topic)
+        _, image = images.of(table)
         relation = Relation(con, f"{prefix}_o{number}", layout_of(table), columns, image)
         rows = self._kept(table, relation.sql(tables if table.kind == "stable" else None))
         name = "tbname" if table.kind == "stable" else f"{literal(tables[0])} AS tbname"
@@ -153,10 +202,6 @@ class Queries:
     def far(self) -> Far | None:
         return self._resolver.far
 
-    def views(self, topic: str) -> dict[int, View]:
-        """One moment of each partition of *topic*."""
-        return self._shelf.views(topic)
-
     @property
     def max_rows(self) -> int:
         return self._limits.max_rows
@@ -169,8 +214,14 @@ def duck_type(kind: str, precision: str, text: str) -> str:
 class _Run:
     """State of one query."""
 
-    def __init__(self, queries: Queries, con: duckdb.DuckDBPyConnection, statement: Query, database: str, timezone: str) -> None:
-        self._queries, self._con, self._statement, self._database, self._timezone = queries, con, statement, database, timezone
+    def __init__(self, queries: Queries, engine: Engine, statement: Query, database: str, timezone: str) -> None:
+        self._queries, self._statement, self._database, self._timezone = queries, statement, database, timezone
+        self._engine, self._con = engine, engine.con
+        self._images = queries.images()
+        self._functions: dict[str, UserFunction] = {}
+        self._named = {t.name.lower() for t in statement.query.find_all(exp.Table)}
+        #: relations that stand for tables and computed windows
+        self._made: set[str] = set()
         self._tables: dict[str, Bound] = {}
         self._types: dict[str, str] = {}
         self._count = 0
@@ -183,11 +234,11 @@ class _Run:
     def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
         if found.external is not None:
             return self._fetched(prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], [])
-        views = self._queries.views(found.table.topic)
+        views, _ = self._images.of(found.table)
         for partition, view in views.items():
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
-        return self._queries.relation(con, prefix, found, views, places=self._places(found.table))
+        return self._queries.relation(con, prefix, found, self._images, places=self._places(found.table))
 
     def _places(self, table: Table) -> list[str]:
         """The virtual columns that the query names and the table has no columns of its own for."""
@@ -213,31 +264,50 @@ class _Run:
         if answer is not None:
             return answer
         tree = self._statement.query.copy()
+        for node in tree.find_all(exp.Table):
+            for table in self._queries.tables(self._queries.resolve(self._database, node, self._statement)):
+                self._images.of(table)
+        self._engine.confine(self._images.files())
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._windowed(tree, select)
-        self._functions(tree)
-        for table in list(tree.find_all(exp.Table)):
-            self._bind(tree, table)
-        context = Context(self._tables, self._timezone)
+        self._check_functions(tree)
+        for node in list(tree.find_all(exp.Table)):
+            self._bind(tree, node)
+        context = Context(self._tables, self._timezone, self._functions, frozenset(self._made))
         text = query(tree, context)
-        arrow = self._con.sql(f"SELECT * FROM ({text}) LIMIT {self._queries.max_rows + 1}" if _unordered(tree) else text).to_arrow_table()
+        arrow = self._engine.answer(f"SELECT * FROM ({text}) LIMIT {self._queries.max_rows + 1}" if _unordered(tree) else text)
         if arrow.num_rows > self._queries.max_rows:
             raise PenstockError(
                 f"more than {self._queries.max_rows} rows", code="E_RESULT_TOO_LARGE", hint="narrow the query, or use `penstock export`"
             )
         return arrow.cast(pa.schema([self._typed(f) for f in arrow.schema]))
 
-    def _functions(self, tree: exp.Query) -> None:
-        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox."""
+    def _check_functions(self, tree: exp.Query) -> None:
+        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises SqlError: there is no function of a name."""
         view = self._queries.view()
-        found = (view.function(str(call.this)) for call in tree.find_all(exp.Anonymous))
-        for function in {f.id: f for f in found if f is not None and not f.aggregate}.values():
+        for call in tree.find_all(exp.Anonymous):
+            name = str(call.this).lower()
+            function = view.function(name)
+            if name in self._functions or (name in _KNOWN and (function is None or function.aggregate)):
+                continue
+            if function is None or function.aggregate:
+                raise self._no_function(call, function)
+            self._functions[name] = function
             types: list[Any] = [duck_type(t.kind, "ms", str(t)) for t in function.parameters]
             result = duck_type(function.returns.kind, "ms", str(function.returns))
             self._con.create_function(
-                function.name, _callable(function), types, result, type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL
+                own_name(function), _callable(function), types, result, type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL
             )
+
+    def _no_function(self, call: exp.Anonymous, aggregate: UserFunction | None) -> SqlSemanticError:
+        name = str(call.this).lower()
+        if aggregate is not None:
+            hint = f"SELECT {name}(…) FROM … INTERVAL(1h)"
+            return self._statement.error(f"{name[:80]}() needs a window in a query", call, code="E_NONWINDOW_AGG", hint=hint)
+        near = difflib.get_close_matches(name, sorted(_KNOWN), 1)
+        hint = f"did you mean {near[0]}()?" if near else "docs/sql.md lists the functions that a query has"
+        return self._statement.error(f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint)
 
     def _typed(self, field: pa.Field) -> pa.Field:
         known = self._types.get(field.name.lower())
@@ -245,7 +315,7 @@ class _Run:
 
     def _bind(self, tree: exp.Query, table: exp.Table) -> None:
         """Make *table* a temporary view and let the tree name it; its alias stays what the query calls it."""
-        if table.name.startswith("_penstock_"):
+        if table.name in self._made and not table.db:
             return
         alias = (table.alias or table.name).lower()
         found = self._queries.resolve(self._database, table, self._statement)
@@ -255,6 +325,7 @@ class _Run:
         else:
             rows = self.relation(self._con, name, found)
         self._con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
+        self._made.add(name)
         columns = (*found.table.columns, *found.table.tags)
         times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
         self._tables[alias] = Bound(name, tuple(c.name for c in columns), times, found.table.precision)
@@ -269,14 +340,19 @@ class _Run:
         table.set("this", exp.to_identifier(name))
 
     def _name(self) -> str:
-        self._count += 1
-        return f"_penstock_{self._count}"
+        """A name for a relation that no table of the query has."""
+        while True:
+            self._count += 1
+            name = f"_penstock_{self._count}"
+            if name not in self._named:
+                return name
 
     def _windowed(self, tree: exp.Query, select: exp.Select) -> exp.Query:
         """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay outside."""
         rows = evaluate(self, self._con, self._statement, select, self._database, self._timezone)
         name = self._name()
         self._con.register(name, rows.frame.to_arrow())
+        self._made.add(name)
         outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
         for key in ("order", "limit", "offset", "distinct"):
             if select.args.get(key) is not None:
@@ -312,12 +388,6 @@ def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
 
 def _unordered(tree: exp.Query) -> bool:
     return tree.args.get("order") is None and tree.args.get("limit") is None
-
-
-def _sql_error(error: duckdb.Error) -> SqlSemanticError:
-    """DuckDB's first line says what is wrong in the names the query used; the rest shows our rewritten text."""
-    line = str(error).splitlines()[0]
-    return SqlSemanticError(line.split(": ", 1)[-1][:500], code="E_QUERY", detail=type(error).__name__)
 
 
 def rows_of(con: duckdb.DuckDBPyConnection, relation: str, condition: str | None, columns: Sequence[str]) -> pl.DataFrame:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from penstock import segments
+from penstock.catalog.stored import present
 from penstock.segments import RangeDelete, Segment
-from services.store.flush import Layout, to_wire
+from penstock.types import TIME_LIMITS
+from services.store.flush import Layout, to_ticks, to_wire
 from services.store.tail import View
 
 _HIDDEN = ("_op", "_offset", "_row", "_part")
@@ -51,6 +57,21 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+@lru_cache(maxsize=1 << 16)
+def _has_far_times(path: Path, precision: str) -> bool:
+    """Tell from a segment's statistics whether it holds values that are no times of its precision."""
+    low, high = TIME_LIMITS[precision]
+    about = pq.read_metadata(path)
+    schema = about.schema.to_arrow_schema()
+    places = [i for i, field in enumerate(schema) if pa.types.is_timestamp(field.type)]
+    for group in range(about.num_row_groups):
+        for place in places:
+            found = about.row_group(group).column(place).statistics
+            if found is not None and found.has_min_max and (found.min_raw < low or found.max_raw > high):
+                return True
+    return False
+
+
 #: virtual column → (what it is in a part, its DuckDB type)
 PLACES = {"_tp_sn": ("_offset", "BIGINT"), "_tp_shard": ("_part", "INTEGER")}
 
@@ -67,6 +88,8 @@ class Relation:
         """
         self._places = [name for name in PLACES if name in places]
         self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
+        #: column → its names in the parts
+        self._stored = {name: layout.stored.get(name, (name,)) for name, _ in columns}
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
         """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows to child tables."""
@@ -77,6 +100,7 @@ class Relation:
         changed = {child: tags for part in self._image for child, tags in part.tags.items()}
         if not changed:
             return rows
+        changed = {child: present(self._stored, tags) for child, tags in changed.items()}
         named = sorted({tag for tags in changed.values() for tag in tags} & {n for n, _ in self._columns})
         lines = [{"tbname": c, **{t: tags.get(t) for t in named}, **{f"{t}?": t in tags for t in named}} for c, tags in changed.items()]
         name = f"{self._prefix}_tags"
@@ -97,6 +121,13 @@ class Relation:
         for part in self._image:
             for fresh in (True, False):
                 files = [s for s in part.found if s.fresh is fresh]
+                far = [s for s in files if _has_far_times(s.path, self._layout.precision)]
+                for segment in far:
+                    source = self._mended(segment, part.partition, len(sources))
+                    sources.append(source)
+                    if not fresh:
+                        dirty.append(source)
+                files = [s for s in files if s not in far]
                 if files:
                     listing = ", ".join(literal(str(s.path)) for s in files)
                     source = f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}], union_by_name=true)"
@@ -112,7 +143,7 @@ class Relation:
                     dirty.append(f"SELECT * FROM {name}")
         everything = " UNION ALL BY NAME ".join(sources)
         places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
-        names = ", ".join(["tbname", *(f"CAST({quote(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *places])
+        names = ", ".join(["tbname", *(f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *places])
         only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})" if tables is not None else ""
         everything = f"SELECT * FROM ({everything}){only}"
         deletes = [(p.partition, d) for p in self._image for d in p.deletes]
@@ -133,6 +164,19 @@ class Relation:
         newest = f"SELECT * FROM ({versions}) QUALIFY {place} = 1"
         return f"{clean}SELECT {names} FROM ({newest}) WHERE _op <> 1"
 
+    def _value(self, column: str) -> str:
+        """SQL of a column's value in the parts."""
+        held = ", ".join(map(quote, self._stored[column]))
+        return held if len(self._stored[column]) == 1 else f"coalesce({held})"
+
+    def _mended(self, segment: Segment, partition: int, number: int) -> str:
+        """A segment of an earlier version with values that are no times: DuckDB cannot read it, here they are NULL."""
+        rows = segments.read([segment], time_column=self._layout.time_column)
+        assert rows is not None
+        name = f"{self._prefix}_far{number}"
+        self._con.register(name, to_wire(to_ticks(rows, self._layout), self._layout).to_arrow())
+        return f"SELECT *, {partition} AS _part FROM {name}"
+
     def _merges(self, sources: Sequence[str]) -> bool:
         """Whether any version leaves columns as they were: the statistics of the files mostly say it."""
         looks = " UNION ALL ".join(f"(SELECT 1 FROM ({source}) WHERE _op = 2 LIMIT 1)" for source in sources)
@@ -140,7 +184,7 @@ class Relation:
 
     def _template(self) -> str:
         """No rows, all columns: gives the union its names and types, and an empty table its shape."""
-        typed = ", ".join(f"CAST(NULL AS {t}) AS {quote(n)}" for n, t in self._columns)
+        typed = ", ".join(f"CAST(NULL AS {t}) AS {quote(held)}" for n, t in self._columns for held in self._stored[n])
         types = {"tbname": "VARCHAR", "_op": "TINYINT", "_offset": "BIGINT", "_row": "UINTEGER", "_part": "INTEGER"}
         fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
@@ -164,7 +208,7 @@ class Relation:
         whole = f"sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset, _row)"
         life = f"SELECT *, {whole} AS _life FROM ({versions})"
         fixed = {k.lower() for k in self._layout.keys}
-        values = [n for n, _ in self._columns if n.lower() not in fixed]
+        values = [held for n, _ in self._columns if n.lower() not in fixed for held in self._stored[n]]
         if not values:
             return versions
         over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"

@@ -13,8 +13,9 @@ from services.store.tail import Tail, View
 
 def layout_of(table: Table) -> Layout:
     keys = ("tbname", table.time_column) + ((table.key_column,) if table.key_column else ())
-    times = tuple(c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP")
-    return Layout(table.id, table.time_column, keys, table.precision, times)
+    names = table.stored_names
+    times = tuple(n for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP" for n in names[c.name])
+    return Layout(table.id, table.time_column, keys, table.precision, times, names)
 
 
 class Shelf:

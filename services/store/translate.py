@@ -7,15 +7,17 @@ get DuckDB's names. What DuckDB computes differently is written out (population 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
+from penstock.duck import printed
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.plan import Duration
+from penstock.udf import UserFunction
 
 _UNIT = {
     "b": "NANOSECOND", "u": "MICROSECOND", "a": "MILLISECOND", "s": "SECOND", "m": "MINUTE",
@@ -45,6 +47,10 @@ class Context:
 
     tables: Mapping[str, Bound]
     timezone: str
+    #: user-defined functions by name
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    #: relations besides the tables that the query may read
+    relations: frozenset[str] = frozenset()
 
     def of(self, column: exp.Column) -> Bound | None:
         if column.table:
@@ -64,7 +70,15 @@ class Context:
 
 def query(tree: exp.Query, context: Context) -> str:
     """DuckDB's text for a query whose tables are bound and whose window clauses have been evaluated away."""
-    return tree.transform(_select, context).transform(_rewrite, context).sql(dialect="duckdb", identify=True)
+    rewritten = tree.transform(_select, context).transform(_rewrite, context, copy=False)
+    assert isinstance(rewritten, exp.Query)
+    own = [own_name(f) for f in context.functions.values()]
+    return printed(rewritten, context.relations.union(b.name for b in context.tables.values()), own)
+
+
+def own_name(function: UserFunction) -> str:
+    """What DuckDB calls a user-defined function: never by a name that a function of its own has."""
+    return f"_penstock_function_{function.id}"
 
 
 def _select(node: exp.Expr, context: Context) -> exp.Expr:
@@ -197,19 +211,37 @@ def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
     elif isinstance(node, exp.In) and (bound := context.is_time(node.this)) is not None:
         node.set("expressions", [_time_literal(e, bound, context.timezone) for e in node.expressions])
     elif isinstance(node, exp.Add | exp.Sub | exp.Mul) and not _is_time_arithmetic(node, context):
-        node.set("this", exp.cast(node.this, "DOUBLE"))  # arithmetic gives DOUBLE, as in streams
+        if not _is_real(node.this, context):
+            node.set("this", exp.cast(node.this, "DOUBLE"))  # arithmetic gives DOUBLE, as in streams
     name = _function_name(node)
-    if name in _FUNCTIONS and not isinstance(node, exp.Cast | exp.Case):
+    if name in context.functions and isinstance(node, exp.Anonymous):
+        node.set("this", own_name(context.functions[name]))
+    elif name in _FUNCTIONS and not isinstance(node, exp.Cast | exp.Case):
         # what is replaced is not descended into, so its arguments are rewritten here
         return _FUNCTIONS[name]([a.transform(_rewrite, context) for a in _arguments(node)], context)
     return node
 
 
+def _is_real(node: exp.Expr, context: Context) -> bool:
+    """Whether *node* is arithmetic, which gives DOUBLE already."""
+    return isinstance(node, exp.Add | exp.Sub | exp.Mul) and not _is_time_arithmetic(node, context)
+
+
 def _is_time_arithmetic(node: exp.Expr, context: Context) -> bool:
-    return any(
-        isinstance(n, nodes.DurationLiteral | exp.Interval) or context.is_time(n) is not None or _function_name(n) in _TIME_FUNCTIONS
-        for n in node.walk()
-    )
+    """Whether times or durations are anywhere in *node*; found once for each node of a query."""
+    known = node.meta.get(_TIMELY)
+    if known is None:
+        _mark_times(node, context)
+        known = node.meta[_TIMELY]
+    return bool(known)
+
+
+def _mark_times(root: exp.Expr, context: Context) -> None:
+    """Note at every node below *root* whether times or durations are in it: from the leaves up, each looked at once."""
+    for node in reversed(list(root.walk(bfs=True))):
+        timely = isinstance(node, nodes.DurationLiteral | exp.Interval) or _function_name(node) in _TIME_FUNCTIONS
+        timely = timely or context.is_time(node) is not None or any(c.meta.get(_TIMELY) for c in node.iter_expressions())
+        node.meta[_TIMELY] = timely
 
 
 def interval(duration: Duration) -> exp.Expr:
@@ -259,6 +291,10 @@ def _moment(ticks: int, precision: str) -> exp.Expr:
     return exp.Anonymous(this=function, expressions=[exp.Literal.number(ticks)])
 
 
+#: nodes of a value that a function writes twice
+_LARGEST = 10_000
+#: key of a note in `meta`: times or durations are in it
+_TIMELY = "timely"
 _Args = list[exp.Expr]
 
 
@@ -336,18 +372,13 @@ def _real(name: str) -> Callable[[_Args, Context], exp.Expr]:
     return lambda args, _: _quietly(name, args)
 
 
-def _concat(args: _Args, _: Context) -> exp.Expr:
-    """NULL when any part is."""
-    joined = args[0]
-    for part in args[1:]:
-        joined = exp.DPipe(this=joined, expression=part)
-    return exp.Paren(this=joined)
-
-
 def _extreme(name: str) -> Callable[[_Args, Context], exp.Expr]:
     """Greatest and least: NULL when any value is."""
 
     def make(args: _Args, _: Context) -> exp.Expr:
+        # every value is written twice, so what is nested doubles with each level
+        if sum(1 for a in args for _ in a.walk()) > _LARGEST:
+            raise SqlSemanticError(f"{name}() is nested too deeply", code="E_FUNCTION_ARGUMENT", hint=f"{name}() takes many values at once")
         missing = exp.or_(*(exp.Is(this=a.copy(), expression=exp.Null()) for a in args))
         return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=exp.Anonymous(this=name, expressions=args))
 
@@ -399,7 +430,6 @@ _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "acos": _real("acos"),
     "asin": _real("asin"),
     "log": _log,
-    "concat": _concat,
     "greatest": _extreme("greatest"),
     "least": _extreme("least"),
     "nvl2": _nvl2,

@@ -15,13 +15,15 @@ import uvloop
 from aiohttp import web
 from prometheus_client import Gauge, Histogram
 
-from penstock import audit, redis_link, tls
+from penstock import audit, redis_link, tls, vital
 from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
+from penstock.connections import GuardedSite, prepare
 from penstock.health import SECONDS, Health
 from penstock.log import configure, get
 from penstock.presence import Registry
+from penstock.pulse import Pulse
 from services.tables.direct import Direct
 from services.tables.election import Election, Standing
 from services.tables.inlets import Inlets
@@ -55,6 +57,7 @@ class Writer(threading.Thread):
         self._wake.set()
         self.join(timeout=5)
 
+    @vital.run
     def run(self) -> None:
         while not self._halt:
             self._wake.wait(1.0)
@@ -68,7 +71,7 @@ class Writer(threading.Thread):
     def _work(session: Session) -> bool:
         try:
             return session.work()
-        except Exception:
+        except vital.FAULTS:
             log.exception("a write could not be sent", table=session.replica.name)
             return False
 
@@ -76,7 +79,7 @@ class Writer(threading.Thread):
 def run(settings: TablesSettings) -> int:
     """Serve until told to stop; returns the exit status (1: the log thread died, the supervisor starts anew)."""
     configure("tables", settings.log_level)
-    audit.open_trail(settings.audit_log, "tables")
+    audit.open_trail(settings.audit_log, "tables", settings.audit_log_bytes, settings.audit_log_files)
     sys.setswitchinterval(_SWITCH_SECONDS)
     return uvloop.run(_serve(settings))
 
@@ -94,10 +97,14 @@ async def _serve(settings: TablesSettings) -> int:
     admin = Admin(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-admin")
     with (
         Health("tables", settings.health_port, host=settings.host, wait_for=("catalog", "copies", "socket")) as health,
-        CatalogReader(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-catalog", children=False) as catalog,
+        CatalogReader(
+            settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-catalog", children=False, registry=health.registry
+        ) as catalog,
         Publisher(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}", timeout=settings.ack_timeout) as bus,
     ):
         health.ready("catalog")
+        health.watch("event loop", Pulse(loop).late)
+        health.watch("writer", lambda: 0.0 if writer.is_alive() or stop.is_set() else float("inf"))
         keeper = Keeper(settings, groups, catalog, admin, clock, loop)
         # what wants TLS or a login is librdkafka's
         plain = settings.kafka_security == "PLAINTEXT"
@@ -110,15 +117,15 @@ async def _serve(settings: TablesSettings) -> int:
         election.on_change = lambda: _soon(loop, server.wake)
         _metrics(health, keeper, server, election)
         keeper.start()
-        runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        runner = web.AppRunner(prepare(server.application()), access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port, backlog=1024, reuse_address=True, ssl_context=tls.server(settings)).start()
+        await GuardedSite(runner, settings, tls.server(settings)).start()
         health.ready("socket")
         writer.start()
         election.start()
         basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        peers = asyncio.create_task(Peers(election, settings.alias, f"Basic {basic}", trusted).run())
-        inlets = asyncio.create_task(Inlets(settings, catalog, keeper, election, admin).run())
+        peers = vital.task(Peers(election, settings.alias, f"Basic {basic}", trusted).run(), "peers")
+        inlets = vital.task(Inlets(settings, catalog, keeper, election, admin).run(), "inlets")
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)
         for task in (peers, inlets):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from penstock import names
+from penstock import names, vital
 from penstock.bus import Publisher
 from penstock.clock import Clock
 from penstock.errors import LeaseLost, PenstockError, RemoteError
@@ -111,6 +111,7 @@ class Election(threading.Thread):
         self._ended.add(self._seen.get(self.standings[group].leader, ""))
         self._turn.set()
 
+    @vital.run
     def run(self) -> None:
         while not self._halt.is_set():
             try:
@@ -118,7 +119,7 @@ class Election(threading.Thread):
                 self.redis_down = ""
             except RemoteError as down:
                 self._without_redis(down)
-            except Exception:
+            except vital.FAULTS:
                 log.exception("a turn of the election failed")
             self.looked.set()
             self._turn.wait(_TURN_SECONDS)

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from penstock import vital
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -75,6 +76,9 @@ class Inlets:
             if not session.over:
                 log.warning("results cannot be taken over for now", table=replica.name, inlet=inlet.name, error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
+        except vital.FAULTS:
+            log.exception("results cannot be taken over", table=replica.name, inlet=inlet.name)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def _pump(self, replica: Replica, session: Session, inlet: Table) -> None:
         codec, loop = TableCodec(inlet), asyncio.get_running_loop()
@@ -96,7 +100,7 @@ class Inlets:
                             raise outcome
                     if found:
                         kept: asyncio.Future[int] = loop.create_future()
-                        session.submit(Offset(_place(inlet, batch.partition), batch.next_offset, kept))
+                        session.submit(Offset(offset_producer(_place(inlet, batch.partition)), batch.next_offset, kept))
                         await kept
         finally:
             if reading is not None:

@@ -11,18 +11,19 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from aiohttp import WSMsgType, web
 
+from penstock import arrow_reader
 from penstock.errors import PenstockError, RemoteError, SchemaError
 from services.tables.forward import Forward
 from services.tables.lookup import FORWARDED, USER, Lookup
 from services.tables.replica import Replica
 from services.tables.settings import TablesSettings
 from services.tables.term import not_leader
-from services.tables.writes import Outcome, Write
+from services.tables.writes import OFFSET_PREFIXES, Outcome, Write
 
 Answer = dict[str, Any]
 
@@ -61,6 +62,7 @@ class Intake:
 
     def __init__(self, settings: TablesSettings, tables: Lookup, others: Forward) -> None:
         self._settings, self._tables, self._others = settings, tables, others
+        self._limits = arrow_reader.for_body(settings.max_body)
         #: connections of producers
         self.producers = 0
         #: is told how many seconds each write has waited until it was confirmed
@@ -81,27 +83,37 @@ class Intake:
         await socket.send_str(json.dumps({**hello, "leader": self._tables.leader(replica)}))
         self.producers += 1
         answers: asyncio.Queue[Answer] = asyncio.Queue()
-        sender = asyncio.create_task(self._answer(socket, answers))
         try:
-            async for message in socket:
-                if message.type is WSMsgType.BINARY:
-                    self._take(user, replica, message.data, answers)
+            # a producer that can get no answers is disconnected
+            async with asyncio.TaskGroup() as both:
+                sender = both.create_task(self._answer(socket, answers))
+                async for message in socket:
+                    if message.type is WSMsgType.BINARY:
+                        await self._take(user, replica, message.data, answers)
+                sender.cancel()
         finally:
             self.producers -= 1
-            sender.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sender
         return socket
 
-    def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]) -> None:
+    async def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]) -> None:
         reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica), self.on_confirmed)
         try:
-            write = _write_of(data, reply)
-            reply.sequence = write.sequence
+            head = _head_of(data)
+            reply.sequence = head.sequence
             self._tables.access.require(user, "WRITE", replica.table)  # it may have been revoked since
-            self._tables.session(replica).submit(write)
+            session = self._tables.session(replica)
+            session.submit(await self._write_of(head, data, reply))
         except PenstockError as error:
             reply.set_exception(error)
+
+    async def _write_of(self, head: _Head, data: bytes, done: Outcome) -> Write:
+        """The write in a message; a large one is read beside the event loop. Raises SchemaError."""
+        if len(data) <= arrow_reader.INLINE_BYTES:
+            table = arrow_reader.read(data, self._limits)
+        else:
+            table = await asyncio.to_thread(arrow_reader.read, data, self._limits)
+        rows = table.replace_schema_metadata(None)
+        return Write(head.producer, head.sequence, head.settled, rows, max(len(data), rows.nbytes), done, head.after)
 
     @staticmethod
     async def _answer(socket: web.WebSocketResponse, answers: asyncio.Queue[Answer]) -> None:
@@ -119,7 +131,9 @@ class Intake:
         begun = time.monotonic()
         try:
             written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            self._tables.session(replica).submit(_write_of(data, written))
+            self._tables.session(replica)  # on another node it is read, too: it need not be here
+            write = await self._write_of(_head_of(data), data, written)
+            self._tables.session(replica).submit(write)
             rows = await written
             self.on_confirmed(time.monotonic() - begun)
         except RemoteError as error:
@@ -145,16 +159,28 @@ class Intake:
         return web.json_response(answer, status=status)
 
 
-def _write_of(data: bytes, done: Outcome) -> Write:
-    """A producer's message: an Arrow IPC stream whose schema says producer, sequence number and what is settled. Raises SchemaError."""
+@dataclass(frozen=True)
+class _Head:
+    """What a producer's message says of itself, in the metadata of its schema."""
+
+    producer: str
+    sequence: int
+    settled: int
+    after: int | None
+
+
+def _head_of(data: bytes) -> _Head:
+    """Producer, sequence number and what is settled, without a look at the rows. Raises SchemaError."""
+    meta = arrow_reader.metadata(data)
     try:
-        table = pa.ipc.open_stream(data).read_all()
-        meta = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
         producer, sequence = meta["penstock.producer"], int(meta["penstock.seq"])
         settled = int(meta.get("penstock.settled", sequence))
         after = int(meta["penstock.after"]) if "penstock.after" in meta else None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, ValueError) as wrong:
+    except (KeyError, ValueError) as wrong:
         raise SchemaError("this is no write", code="E_BODY", detail=str(wrong)[:200]) from None
-    if not 0 < len(producer) <= 128 or sequence < 1:
+    if not 0 < len(producer) <= 128 or not 1 <= sequence < 1 << 63:
         raise SchemaError("a write has a producer of at most 128 characters and a sequence number from 1 on", code="E_BODY")
-    return Write(producer, sequence, settled, table.replace_schema_metadata(None), len(data), done, after)
+    if producer.startswith(OFFSET_PREFIXES):
+        hint = f"choose a name that does not begin with {' or '.join(OFFSET_PREFIXES)}"
+        raise SchemaError("this producer's name is one of a subscription's offset", code="E_BODY", hint=hint)
+    return _Head(producer, sequence, settled, after)

@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 
+from penstock import vital
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
@@ -203,6 +204,7 @@ class Keeper:
 
     # ---------------------------------------------------------------- files
 
+    @vital.run
     def _save(self) -> None:
         flushed: dict[int, float] = {}
         swept = 0.0

@@ -83,6 +83,11 @@ class Subscriber:
     came: int = field(default_factory=itertools.count().__next__)
 
     @property
+    def key(self) -> tuple[int, str, str]:
+        """What subscriptions of one user to one table under one name have in common."""
+        return self.replica.table.id, self.user.lower(), self.action
+
+    @property
     def topic(self) -> str:
         return f"{self.replica.replicated.group}/{self.replica.name}/{self.action}"
 

@@ -16,11 +16,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from penstock import readable, vital
 from penstock.catalog.model import ROW_ID, Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
 from penstock.fewrows import MAX_ROWS
 from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.types import TIME_LIMITS, to_ticks
 
 #: a record of rows has about this many bytes at most
 RECORD_BYTES = 900_000
@@ -60,6 +62,7 @@ class Rows:
         self.table, self.codec = table, TableCodec(table)
         self.user = tuple(c for c in table.columns if c.name != ROW_ID)
         self._max_ahead = max_ahead
+        self._limits = TIME_LIMITS[table.precision]
         self._by_name = {c.name.lower(): c for c in self.user}
         replicated = table.replicated
         #: filled by the leader when rows come without it
@@ -82,8 +85,14 @@ class Rows:
             SchemaError: a row does not fit.
         """
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
-        made = self._fitted(_columns(data), data.num_rows, ticks)
-        self._check(made, ticks)
+        try:
+            made = self._fitted(_columns(data), data.num_rows, ticks)
+            self._check(made, ticks)
+        except SchemaError:
+            raise
+        except vital.FAULTS as wrong:
+            # what a columnar library makes of odd types: the write is at fault, and no other
+            raise SchemaError("the rows cannot be read", code="E_ROW", detail=type(wrong).__name__) from None
         if not data.schema.equals(self._plain.schema) and self._unchanged(data.schema):
             self._plain = _Plain(data.schema, self._places(data.schema))
         return made
@@ -124,15 +133,15 @@ class Rows:
         try:
             if kind.kind == "TIMESTAMP":
                 if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
-                    series = series.cast(pl.Datetime(self.table.precision, getattr(series.dtype, "time_zone", None)))
+                    series = to_ticks(series, self.table.precision)
                 elif not (series.dtype.is_integer() or series.dtype == pl.Null):
                     raise SchemaError(f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW")
                 return series.cast(pl.Int64).alias(column.name)
             text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
             if kind.text and not text and series.dtype != pl.Null or text and not kind.text:
                 raise SchemaError(f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW")
-            if kind.integer and series.dtype.is_float():
-                raise SchemaError(f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW", hint="convert it to whole numbers")
+            if kind.integer and series.dtype.is_float() and (series != series.round()).any():
+                raise SchemaError(f'a value of column "{column.name}" is not whole, as {kind} is', code="E_ROW", hint="round it first")
             return series.cast(wanted, strict=True).alias(column.name)
         except pl.exceptions.PolarsError as wrong:
             raise SchemaError(f'a value of column "{column.name}" does not fit {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
@@ -145,6 +154,7 @@ class Rows:
         if newest is not None and int(str(newest)) > now + self._max_ahead:
             raise SchemaError(f'a time in column "{time.name}" is more than MAX_AHEAD in the future', code="E_ROW", detail=str(newest))
         for column in self.user:
+            readable.check(frame[column.name], column, self._limits)
             if column.type.sized:
                 size = frame[column.name]
                 length = size.bin.size() if column.type.kind == "VARBINARY" else size.str.len_bytes()
@@ -174,6 +184,8 @@ class Rows:
             kind = column.type.kind
             columns[column.name] = values = (array.view(pa.int64()) if kind == "TIMESTAMP" else array).to_pylist()
             if column.type.sized and _longest(values, kind) > column.type.length:
+                return None
+            if not readable.all_readable(values, column.type, self._limits):
                 return None
         times = columns[self.user[0].name]
         if None in times or max(times) > ticks + self._max_ahead:

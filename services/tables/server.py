@@ -51,7 +51,7 @@ class Server:
     ) -> None:  # fmt: skip
         """`context`: for calls to nodes that speak TLS."""
         self._settings, self._catalog, self._keeper, self._election, self._registry = settings, catalog, keeper, election, registry
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, clock)
+        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, clock, settings.signing_key)
         access = Access(lambda: catalog.catalog, settings.user)
         self._tables = Lookup(settings.alias, catalog, keeper, election, access)
         self._others = Forward(settings, context)
@@ -94,9 +94,7 @@ class Server:
             if request.headers.get("Origin") is not None:
                 raise AuthError("pages may not connect to nodes of stream tables", code="E_FORBIDDEN")
             given = request.headers.get("Authorization")
-            user = self._login.known(given)
-            if user is None:
-                user = await asyncio.to_thread(self._login.check, given, where=request.remote or "")
+            user = await self._login.admit(given, where=request.remote or "")
             request[USER] = user
             return await handler(request)
         except PenstockError as error:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
+from penstock import vital
 from penstock.bus import Delivery, Publisher
 from penstock.clock import Clock
 from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
@@ -125,7 +126,7 @@ class Session:
             return False
         try:
             short = self._records.short(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
-        except PenstockError:
+        except Exception:
             short = None  # the writer thread tells
         if short is None or len(short.value) > MAX_DIRECT or self._queue:
             self._publishing.release()
@@ -166,7 +167,7 @@ class Session:
             self._publish(taken)
         except PenstockError as error:
             self.end(f"{error.message} {error.detail}".strip())
-        except Exception as bug:
+        except vital.FAULTS as bug:
             self.end(f"a bug: {type(bug).__name__}")
             raise
         finally:

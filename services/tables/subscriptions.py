@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from penstock import audit
+from penstock import audit, vital
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError, SchemaError
 from penstock.log import get
 from penstock.presence import Registry
@@ -25,6 +25,7 @@ from services.tables.lookup import FORWARDED, USER, Lookup
 from services.tables.outlet import PROCESSED, Shared, Subscriber, first_row, pump
 from services.tables.replica import Replica
 from services.tables.settings import TablesSettings
+from services.tables.stamp import Part
 from services.tables.term import not_leader
 from services.tables.turns import is_next
 from services.tables.writes import Offset, offset_producer
@@ -87,7 +88,7 @@ class Subscriptions:
             for task in (pumping, listening):
                 task.cancel()
             for result in await asyncio.gather(pumping, listening, return_exceptions=True):
-                if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                if isinstance(result, vital.FAULTS) and not isinstance(result, ConnectionError):
                     log.warning("a subscription ended", table=replica.name, action=subscriber.action, error=repr(result)[:300])
             await socket.close()
         return socket
@@ -99,10 +100,10 @@ class Subscriptions:
         group = self._group(hello.get("raft_group"))
         for other in self.connected:
             alone = not group or other.group != group
-            if other.replica is replica and other.action == action and other.id != key and alone:
+            if other.key == (replica.table.id, user.lower(), action) and other.id != key and alone:
                 raise CatalogError(f"subscription {other.topic} exists", code="E_SUBSCRIPTION_EXISTS", hint="choose another actionName")
         offset = int(hello.get("offset", -1))
-        known = replica.copy.producers.get(offset_producer(action)) if offset == PROCESSED or group else None
+        known = self._kept(replica, action, user) if offset == PROCESSED or group else None
         processed = known.sequence if known is not None else None
         # who comes back knows its row; a node that has just started may not have read that far yet
         back = bool(hello.get("resume")) and (offset > replica.copy.next or bool(group))
@@ -130,10 +131,10 @@ class Subscriptions:
         if session is None or not session.serving or not is_next(self.connected, subscriber, session.led_for):
             return False
         subscriber.executes = True
-        known = replica.copy.producers.get(offset_producer(subscriber.action))
+        known = self._kept(replica, subscriber.action, subscriber.user)
         if known is None:
             try:
-                await self._note(replica, subscriber.action, subscriber.row)
+                await self._note(replica, self._place(subscriber.action, subscriber.user), subscriber.row)
             except PenstockError as error:
                 log.info("a subscription's beginning could not be kept", table=replica.name, action=subscriber.action, error=str(error))
                 subscriber.executes = False
@@ -168,74 +169,119 @@ class Subscriptions:
             if not subscriber.executes:
                 continue  # what it has worked off is another one's by now
             try:
-                await self._note(subscriber.replica, subscriber.action, row)
+                await self._note(subscriber.replica, self._place(subscriber.action, subscriber.user), row)
                 subscriber.processed = row
                 await subscriber.socket.send_str(json.dumps({"type": "processed", "row": row}))
             except PenstockError as error:
                 await subscriber.socket.send_str(json.dumps({"type": "not_processed", "row": row, **error.to_dict()}))
 
-    async def _submit(self, replica: Replica, action: str, row: int) -> None:
+    def _place(self, action: str, user: str) -> str:
+        """Return the name of the offset that *user*'s subscription has."""
+        if user == self._tables.access.root:
+            return offset_producer(action)
+        known = self._tables.catalog.catalog.user(user)
+        if known is None:
+            raise AuthError(f"there is no user {user}", code="E_AUTH")
+        return offset_producer(action, known.id)
+
+    def _kept(self, replica: Replica, action: str, user: str) -> Part | None:
+        """Return how far *user*'s subscription is. One of earlier versions, which noted no user, counts until there is one."""
+        producers = replica.copy.producers
+        return producers.get(self._place(action, user)) or producers.get(offset_producer(action))
+
+    async def _submit(self, replica: Replica, place: str, row: int) -> None:
         kept: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._tables.session(replica).submit(Offset(action, row, kept))
+        self._tables.session(replica).submit(Offset(place, row, kept))
         await kept
 
-    async def _note(self, replica: Replica, action: str, row: int) -> None:
+    async def _note(self, replica: Replica, place: str, row: int) -> None:
         """Keep how far a subscription is, on whichever node leads."""
         try:
-            await self._submit(replica, action, row)
+            await self._submit(replica, place, row)
         except RemoteError as error:
             standing = self._tables.standing(replica)
             if error.code != "E_NOT_LEADER" or standing.leader in ("", self._tables.alias):
                 raise
             database, _, name = replica.name.partition(".")
-            body = json.dumps({"action": action, "row": row}).encode()
+            body = json.dumps({"place": place, "row": row}).encode()
             status, answer = await self._others.call("POST", f"{standing.url}/v1/tables/{database}/{name}/offset", body)
             if status != 200:
                 raise RemoteError("the leader did not take an offset", detail=str(answer)[:200]) from error
 
     async def _offset(self, request: web.Request) -> web.Response:
         replica = self._tables.asked(request, "READ")
-        known = replica.copy.producers.get(offset_producer(request.query.get("action", "")))
+        known = self._kept(replica, request.query.get("action", ""), request[USER])
         return web.json_response({"row": known.sequence if known is not None else -1})
 
     async def _set_offset(self, request: web.Request) -> web.Response:
+        """Move an offset of the caller's own; another node passes on one of anybody."""
         replica = self._tables.asked(request, "READ")
         body = json.loads(await request.read())
-        if FORWARDED in request.headers:
-            await self._submit(replica, str(body["action"]), int(body["row"]))
+        if self._passed_on(request) and "place" in body:
+            await self._submit(replica, str(body["place"]), int(body["row"]))
         else:
-            await self._note(replica, str(body["action"]), int(body["row"]))
+            await self._note(replica, self._place(str(body["action"]), request[USER]), int(body["row"]))
         return web.json_response({})
 
+    def _passed_on(self, request: web.Request) -> bool:
+        """Tell whether another node of the mesh sends this."""
+        return FORWARDED in request.headers and request[USER] == self._tables.access.root
+
     async def _unsubscribe(self, request: web.Request) -> web.Response:
-        """End a subscription wherever it is connected. One of another user only ADMIN on the table can end."""
+        """End the caller's subscription wherever it is connected; with ADMIN on the table everybody's of this name."""
         body = json.loads(await request.read())
-        passed_on = FORWARDED in request.headers and request[USER] == self._tables.access.root
+        passed_on = self._passed_on(request)
         user = str(body["user"]) if passed_on else request[USER]
         replica = self._tables.named(user, "READ", str(body["table"]))
         action = str(body.get("action", ""))
-        found = [s for s in self.connected if s.replica is replica and s.action == action]
+        named = [s for s in self.connected if s.replica is replica and s.action == action]
+        everybody = self._tables.access.may(user, "ADMIN", replica.table)
+        found = [s for s in named if everybody or s.user.lower() == user.lower()]
         wrong = next((s for s in found if s.group != self._group(body.get("raft_group"))), None)
         if wrong is not None:
             hint = f"unsubscribeTable(…, raftGroup={wrong.group})" if wrong.group else "unsubscribeTable without raftGroup"
             raise CatalogError(f"raftGroup of subscription {wrong.topic} is {wrong.group or 'none'}", code="E_RAFT_GROUP", hint=hint)
-        if any(s.user != user for s in found):
+        if passed_on and named and not found:
             self._tables.access.require(user, "ADMIN", replica.table)
         for subscriber in found:
             subscriber.cancelled = str(body.get("by", request.remote))
         replica.wake()
-        ended = len(found)
+        ended, owners = len(found), {s.user for s in found}
         if not passed_on:
-            ended += await self._unsubscribe_elsewhere(replica, body | {"user": user})
-            if not ended:
-                raise CatalogError(f"there is no subscription {replica.name}/{action}", code="E_NO_SUBSCRIPTION",
-                                   hint="getStreamingStat lists those there are")  # fmt: skip
-            if body.get("remove_offset", True) and replica.copy.producers.get(offset_producer(action)) is not None:
-                await self._note(replica, action, -1)
-        return web.json_response({"ended": ended})
+            ended = await self._unsubscribe_all(replica, body, user, ended, owners, refused=bool(named))
+        return web.json_response({"ended": ended, "users": sorted(owners)})
 
-    async def _unsubscribe_elsewhere(self, replica: Replica, body: dict[str, Any]) -> int:
-        ended = 0
+    async def _unsubscribe_all(
+        self, replica: Replica, body: dict[str, Any], user: str, ended: int, owners: set[str], *, refused: bool
+    ) -> int:
+        """Have the other nodes end it, too, and forget its offset; return how many were ended.
+
+        Args:
+            replica: of the table.
+            body: what was asked.
+            user: who asks.
+            ended: how many were ended here.
+            owners: whose those were.
+            refused: there is one here that *user* may not end.
+        """
+        action = str(body.get("action", ""))
+        elsewhere, denied = await self._unsubscribe_elsewhere(replica, body | {"user": user}, owners)
+        if not ended + elsewhere:
+            if refused or denied is not None:
+                self._tables.access.require(user, "ADMIN", replica.table)
+            hint = "getStreamingStat lists those there are"
+            raise CatalogError(f"there is no subscription {replica.name}/{action}", code="E_NO_SUBSCRIPTION", hint=hint)
+        if body.get("remove_offset", True):
+            users, root = self._tables.catalog.catalog.user, self._tables.access.root
+            there = {o for o in owners | {user} if o == root or users(o) is not None}
+            for place in sorted(self._place(action, owner) for owner in there):
+                if replica.copy.producers.get(place) is not None:
+                    await self._note(replica, place, -1)
+        return ended + elsewhere
+
+    async def _unsubscribe_elsewhere(self, replica: Replica, body: dict[str, Any], owners: set[str]) -> tuple[int, AuthError | None]:
+        """Return how many subscriptions other nodes have ended, whose are added to *owners*, and a refusal of one of them."""
+        ended, denied = 0, None
         for node in self._tables.standing(replica).group.nodes:
             url = self._registry.urls.get(node)
             if url is None or node == self._tables.alias:
@@ -243,10 +289,12 @@ class Subscriptions:
             try:
                 status, answer = await self._others.call("POST", f"{url}/v1/unsubscribe", json.dumps(body).encode(), timeout=_PEER_S)
                 if status == HTTPStatus.FORBIDDEN:
-                    raise AuthError(answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"])
+                    denied = AuthError(answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"])
                 if status == 400 and answer["error"]["code"] == "E_RAFT_GROUP":
                     raise CatalogError(answer["error"]["message"], code="E_RAFT_GROUP", hint=answer["error"]["hint"])
-                ended += int(answer["ended"]) if status == 200 else 0
+                if status == 200:
+                    ended += int(answer["ended"])
+                    owners.update(answer.get("users", ()))
             except RemoteError as away:
                 log.info("a node was not asked about a subscription", node=node, reason=away.detail)
-        return ended
+        return ended, denied

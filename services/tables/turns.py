@@ -17,7 +17,7 @@ GRACE_SECONDS = 1.5
 
 def together(subscribers: Iterable[Subscriber], one: Subscriber) -> list[Subscriber]:
     """The programs of *one*'s subscription that are connected here, in the order they came."""
-    members = [s for s in subscribers if s.replica is one.replica and s.action == one.action and s.group == one.group]
+    members = [s for s in subscribers if s.key == one.key and s.group == one.group]
     return sorted(members, key=lambda s: s.came)
 
 

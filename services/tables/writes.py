@@ -48,24 +48,36 @@ class Write:
 
 @dataclass(eq=False)
 class Offset:
-    """How far a subscription has worked off the table; `row` below zero forgets it."""
+    """How far a subscription has worked off the table; `row` below zero forgets it.
 
-    action: str
+    `place` is the name that `offset_producer` gives.
+    """
+
+    place: str
     row: int
     done: Outcome
     size: int = 64
 
     @property
     def part(self) -> Part:
-        return Part(offset_producer(self.action), max(self.row, 0), 0, -1 if self.row < 0 else 0)
+        return Part(self.place, max(self.row, 0), 0, -1 if self.row < 0 else 0)
 
 
 Entry = Write | Offset
 
 
-def offset_producer(action: str) -> str:
-    """Under which name the processed offset of a subscription is kept among the producers."""
-    return f"o:{action}"
+#: names that only offsets of subscriptions have among the producers
+OFFSET_PREFIXES = ("o:", "u:")
+
+
+def offset_producer(action: str, owner: int = 0) -> str:
+    """Return the name under which a subscription's processed offset is kept among the producers.
+
+    Args:
+        action: of the subscription.
+        owner: id of the user who subscribed; 0 for the mesh's own user. Each user has offsets of their own.
+    """
+    return f"u:{owner}:{action}" if owner else f"o:{action}"
 
 
 def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:

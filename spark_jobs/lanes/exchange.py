@@ -141,6 +141,10 @@ class _OwnGroups:
         """See `penstock.windows.kernel.History`."""
         return self._route.finished_at(self._partition, self._stored.fetch(low, high, tables))
 
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `penstock.windows.kernel.History`."""
+        return self._route.finished_at(self._partition, self._stored.fetch_versions(low, high, tables))
+
     def mark(self) -> str:
         """See `penstock.windows.kernel.Rewindable`."""
         return self._stored.mark()
@@ -304,7 +308,8 @@ class ExchangeLane(Lane):
             return _OwnGroups(VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition)
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
-        stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic))
+        held = self.worker.stored_names(plan.source.table_id)
+        stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic), held)
         return _OwnGroups(stored, route, self.partition)
 
     def stored(self, plan: StreamPlan) -> TableHistory | None:

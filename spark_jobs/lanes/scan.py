@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock import names, traces
+from penstock import names, redis_link, traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
 from penstock.errors import StateError
@@ -59,7 +59,8 @@ class ScanLane(Lane):
     reader = "scan"
 
     def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
-        self._histories: dict[int, TableHistory] = {}
+        #: by table and the columns that a plan knows of it: a table may have got others since
+        self._histories: dict[Hashable, TableHistory] = {}
         #: by a child table's number in `TABLES`: the table that it is of, where it is known to belong here
         self._home: Numbers = np.empty(0, np.int64)
         self._unread: list[Records] = []
@@ -400,7 +401,7 @@ class ScanLane(Lane):
 
     def tables(self, table_id: int) -> set[str]:
         """Tables of a supertable that this partition is known to hold rows of."""
-        found = {str(n) for n in self.worker.redis.hkeys(names.children(table_id))}
+        found = {str(n) for n, _ in redis_link.hash_items(self.worker.redis, names.children(table_id))}
         partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
         mine = {n for n in found if place(n, partitions) == self.partition}
         return mine | set(TABLES.names(np.flatnonzero(self._home == table_id)).to_list())
@@ -412,12 +413,14 @@ class ScanLane(Lane):
         return None if plan.path == "exchange" else self.stored(plan)
 
     def stored(self, plan: StreamPlan) -> TableHistory | None:
-        table_id = plan.source.table_id
-        if plan.source.kind == "virtual":
+        source = plan.source
+        if source.kind == "virtual":
             return None
-        if table_id not in self._histories:
-            self._histories[table_id] = TableHistory(self.worker, plan.source, self.topic, lambda: {self.partition: self.next})
-        return self._histories[table_id]
+        key = (source.table_id, source.columns, source.tags)
+        if key not in self._histories:
+            held = self.worker.stored_names(source.table_id)
+            self._histories[key] = TableHistory(self.worker, source, self.topic, lambda: {self.partition: self.next}, stored=held)
+        return self._histories[key]
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":

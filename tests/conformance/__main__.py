@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 from tests.conformance.backends import open_backend
 from tests.conformance.case import load
 from tests.conformance.compare import judge
+
+
+def plain(value: object) -> float | str:
+    """Write a DECIMAL as a number as the cases do; all else that JSON does not know as text."""
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         backend.close()
     if options.out:
-        options.out.write_text(json.dumps([o.to_json() for o in outcomes], indent=1))
+        options.out.write_text(json.dumps([o.to_json() for o in outcomes], indent=1, default=plain))
     print(f"{len(cases) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

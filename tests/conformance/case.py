@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from penstock.sql.plan import Target
+
 #: processing time at creation when a case does not say
 DEFAULT_CLOCK = 1_700_006_400_000
 
 Row = dict[str, Any]
+
+
+def tags_of(target: Target) -> tuple[list[str], list[str]]:
+    """Names of the tags that an outcome's rows are sorted by, and of those that they show: none that the target has by itself."""
+    tags = [t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"]
+    return tags, [] if "group_id" in target.tag_of else tags
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from tests.conformance.case import Case, Outcome, Row
@@ -49,6 +50,9 @@ def same(found: Any, wanted: Any) -> bool:
     """Value comparison of the format."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return type(found) is type(wanted) and found == wanted
+    if isinstance(found, Decimal):
+        found = float(found)
+        wanted = float(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else wanted
     if isinstance(found, float) or isinstance(wanted, float):
         if not isinstance(found, int | float) or not isinstance(wanted, int | float):
             return False

@@ -7,6 +7,7 @@ now and then saved and restored from what it saved: nothing of that may change a
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -17,8 +18,8 @@ from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.windows import Control, Delta, Emission, Kernel, make_kernel
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, UPSERT
-from tests.conformance.case import Case, Outcome, Row
+from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, ROOM, UPSERT, History
+from tests.conformance.case import Case, Outcome, Row, tags_of
 from tests.conformance.memory import MemoryHistory
 from tests.conformance.schema import Schema
 
@@ -28,9 +29,18 @@ _CONTROLS = {"PAUSE": "pause", "RESUME": "resume"}
 class KernelBackend:
     """Runs each case on a kernel of its own."""
 
-    def __init__(self, split: int | None = None, stretches: int | None = None) -> None:
-        """*split*: the seed. *stretches*: the seed of a run in which history comes in stretches and all else as it is written."""
-        self._split, self._stretches = split, stretches
+    def __init__(
+        self, split: int | None = None, stretches: int | None = None, room: int | None = None,
+        make: Callable[[StreamPlan, History | None, int], Kernel] = make_kernel,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            split: the seed.
+            stretches: the seed of a run in which history comes in stretches and all else as it is written.
+            room: so many live rows the kernel keeps in any case.
+            make: what makes the kernel.
+        """
+        self._split, self._stretches, self._room, self._make = split, stretches, room, make
 
     def run(self, case: Case) -> Outcome:
         """See `Backend`."""
@@ -48,6 +58,7 @@ class KernelBackend:
         chance = random.Random(f"{self._split}/{case.id}") if self._split is not None else None
         try:
             run = _Run(case, plan, schema, chance)
+            run.room, run.make = self._room, self._make
             run.cutting = random.Random(self._stretches) if self._stretches is not None else chance
             run.play(outcome)
         except Exception as error:
@@ -76,6 +87,8 @@ class _Run:
         self.case, self.plan, self.schema, self.chance = case, plan, schema, chance
         #: what history is cut by
         self.cutting: random.Random | None = None
+        self.room: int | None = None
+        self.make: Callable[[StreamPlan, History | None, int], Kernel] = make_kernel
         self.kernel: Kernel | None = None
         self.saved: list[Delta] = []
         self.forgets = chance is not None and chance.random() < 0.5
@@ -149,7 +162,7 @@ class _Run:
         return list(zip([EARLIEST, *(e + 1 for e in ends)], [*ends, LATEST], strict=True))
 
     def _fresh(self) -> Kernel:
-        kernel = make_kernel(self.plan, self.history)
+        kernel = self.make(self.plan, self.history, ROOM if self.room is None else self.room)
         if self.chance is not None and self.forgets:
             forget_early(kernel)
         return kernel
@@ -233,7 +246,7 @@ class _Run:
         """The target table by partition values, then first column."""
         target = self.plan.target
         columns = [c.name for c in target.columns]
-        tags = [t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"]
+        tags, shown = tags_of(target)
         keyed = {o.name for o in self.plan.outputs if o.sql.strip("`").startswith("_k")}
         parts = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin in keyed] + tags
 
@@ -241,4 +254,4 @@ class _Run:
             order = [(row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0) for p in parts]
             return (order, row["tbname"] if not parts else "", row[columns[0]])
 
-        return [{c: row[c] for c in (*columns, *tags)} for row in sorted(self.target.values(), key=rank)]
+        return [{c: row[c] for c in (*columns, *shown)} for row in sorted(self.target.values(), key=rank)]

@@ -18,6 +18,7 @@ class MemoryHistory:
         self._time = time
         self._identity = ["tbname", time, *([key] if key else [])]
         self._rows = pl.DataFrame(schema=layout) if layout is not None else None
+        self._versions = self._rows
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
@@ -27,6 +28,13 @@ class MemoryHistory:
     def _put(self, rows: pl.DataFrame) -> None:
         if self._rows is None:
             self._rows = rows.clear()
+        if self._versions is None:
+            self._versions = rows.clear()
+        if rows.get_column("_op")[0] == DELETE:
+            gone = rows.select(self._identity)
+            self._versions = self._versions.join(gone, on=self._identity, how="anti", nulls_equal=True, maintain_order="left")
+        else:
+            self._versions = pl.concat([self._versions, rows])
         stored = self._rows
         if rows.get_column("_op")[0] == MERGE:
             for line in range(rows.height):
@@ -47,17 +55,20 @@ class MemoryHistory:
 
     def delete(self, tables: Sequence[str] | None, low: int, high: int) -> None:
         """Remove rows of *tables* (None: all) with low <= ts <= high."""
-        if self._rows is not None:
-            chosen = pl.col(self._time).is_between(low, high)
-            if tables is not None:
-                chosen &= pl.col("tbname").is_in(list(tables))
-            self._rows = self._rows.filter(~chosen)
+        if self._rows is not None and self._versions is not None:
+            chosen = self._chosen(low, high, tables)
+            self._rows, self._versions = self._rows.filter(~chosen), self._versions.filter(~chosen)
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows, as `penstock.windows.kernel.History` has it."""
-        if self._rows is None:
+        return pl.DataFrame() if self._rows is None else self._rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
+
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        """All versions of live rows, as `penstock.windows.kernel.History` has it."""
+        if self._versions is None:
             return pl.DataFrame()
+        return self._versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+
+    def _chosen(self, low: int, high: int, tables: Sequence[str] | None) -> pl.Expr:
         chosen = pl.col(self._time).is_between(low, high)
-        if tables is not None:
-            chosen &= pl.col("tbname").is_in(list(tables))
-        return self._rows.filter(chosen).sort("tbname", self._time)
+        return chosen if tables is None else chosen & pl.col("tbname").is_in(list(tables))

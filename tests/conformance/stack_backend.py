@@ -29,7 +29,7 @@ from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import StreamPlan
-from tests.conformance.case import Case, Outcome, Row
+from tests.conformance.case import Case, Outcome, Row, tags_of
 from tests.conformance.listener import Listener
 
 #: cases played at the same time; every database costs the mesh a query and a worker per partition
@@ -245,7 +245,7 @@ class _Play:
         plan = self.plan()
         target = plan.target
         columns = [c.name for c in target.columns]
-        tags = [t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"]
+        tags, shown = tags_of(target)
         keyed = {o.name for o in plan.outputs if o.sql.strip("`").startswith("_k")}
         parts = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin in keyed] + tags
         listed = ", ".join(f"`{c}`" for c in (*columns, *tags))
@@ -255,7 +255,7 @@ class _Play:
             order = [(row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0) for p in parts]
             return order, row["penstock_child"] if not parts else "", row[columns[0]]
 
-        return [{k: v for k, v in row.items() if k != "penstock_child"} for row in sorted(found, key=rank)]
+        return [{c: row[c] for c in (*columns, *shown)} for row in sorted(found, key=rank)]
 
     def children(self) -> list[str]:
         target = self.plan().target

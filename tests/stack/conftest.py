@@ -8,13 +8,16 @@ stack; others skip, and so does what looks into the embedded mesh's files. Tests
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from penstock.client.connection import connect
 from penstock.mesh.running import RunningMesh, running_mesh
@@ -29,10 +32,31 @@ PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 CONTAINERS = os.environ.get("PENSTOCK_TEST_BACKEND") == "containers"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if CONTAINERS and item.path.parent == Path(__file__).parent and "mesh" not in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.skip(reason="containers: this test starts processes of its own"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if CONTAINERS and "mesh" not in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.skip(reason="containers: this test starts processes of its own"))
+
+
+class _SharedTogether(LoadScopeScheduling):  # type: ignore[misc]
+    """Files go to workers whole, and all that use the session's mesh to one of them: a mesh costs a minute and memory."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "shared" if _uses_the_shared_mesh(Path(self.config.rootpath) / file) else file
+
+
+@lru_cache
+def _uses_the_shared_mesh(path: Path) -> bool:
+    text = path.read_text()
+    return "def mesh(" not in text and _TAKES_MESH.search(text) is not None
+
+
+#: a test or a fixture that has the fixture `mesh`
+_TAKES_MESH = re.compile(r"^(?:@pytest\.fixture.*\n(?:async )?def \w+|(?:async )?def test_\w+)\([^)]*\bmesh:", re.MULTILINE)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    return _SharedTogether(config, log)
 
 
 @pytest.fixture(scope="session")

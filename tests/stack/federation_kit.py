@@ -19,8 +19,8 @@ T0 = 1_767_225_600_000
 
 @contextmanager
 def deployment(directory: Path, *statements: str, environment: Mapping[str, str] | None = None) -> Iterator[RunningMesh]:
-    """A mesh of its own in *directory*, in which *statements* have run."""
-    with running_mesh(directory, rooms=ROOMS, environment={**ENVIRONMENT, **(environment or {})}) as mesh:
+    """A mesh of its own in *directory*, in which *statements* have run; what tests stop for a while is not started again."""
+    with running_mesh(directory, rooms=ROOMS, environment={**ENVIRONMENT, **(environment or {})}, silent_seconds=0) as mesh:
         with client_of(mesh) as client:
             for statement in statements:
                 client.execute(statement)

@@ -121,6 +121,7 @@ def test_a_reader_that_goes_back_is_not_at_the_end(bootstrap: str, publisher: Pu
         assert (found, reader.at_end) == (101, {(topic, 0): 101})
 
 
+@pytest.mark.alone
 def test_an_idle_reader_gets_a_record_at_once(bootstrap: str, publisher: Publisher, topic: str) -> None:
     took = []
     with Reader(bootstrap, {(topic, 0): 0}, client_id="test") as reader:

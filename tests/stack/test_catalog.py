@@ -207,3 +207,17 @@ def test_a_hundred_thousand_child_tables(gateways: Gateways) -> None:
     assert len(seen.children(meters.id)) == 100_000
     child = seen.child("power", "D99999")
     assert child is not None and child.tags == ("x", 99_999)
+
+
+def test_a_forged_record_is_refused_and_made_good(gateways: Gateways) -> None:
+    """Compaction keeps the newest record of a key: the leader writes the true one behind a forged one."""
+    writer = gateways.writer()
+    assert writer.lead()
+    real = Database(writer.new_id(), "real")
+    writer.commit([real])
+    with Publisher(gateways.bootstrap, client_id="forger") as forger:
+        forger.publish(names.CATALOG, entries.to_value(Database(99, "forged"), 1), key=entries.key_of(real), partition=0).result(10)
+    eventually(lambda: bool(writer._reader.spoiled))
+    revision = writer.commit([Database(writer.new_id(), "other")])
+    assert sorted(d.name for d in gateways.reader().wait_for(revision).databases()) == ["other", "real"]
+    assert writer._reader.spoiled == set()

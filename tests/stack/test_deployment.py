@@ -79,9 +79,12 @@ def test_a_working_mesh_is_backed_up_and_restored_elsewhere(tmp_path: Path) -> N
     first = Vault(kept).backups("deployment")[1]
     assert not [i.path for i in first.items if "password" in i.path or "secret" in i.path or i.path.endswith("redis.conf")]
 
-    command("restore", kept, "--backup", first.name, "--data-dir", str(tmp_path / "two"))
+    key = str(tmp_path / "one" / "secrets" / "backup.password")
+    with pytest.raises(AssertionError, match="--unsigned"):
+        command("restore", kept, "--backup", first.name, "--data-dir", str(tmp_path / "two"))
+    command("restore", kept, "--backup", first.name, "--key", key, "--data-dir", str(tmp_path / "two"))
     with pytest.raises(AssertionError, match="is not empty"):
-        command("restore", kept, "--data-dir", str(tmp_path / "two"))
+        command("restore", kept, "--key", key, "--data-dir", str(tmp_path / "two"))
     with running_mesh(tmp_path / "two", environment=PATIENT) as mesh, connect(mesh) as client:
         found = client.query("SELECT count(*) FROM m").rows[0][0]
         assert before <= found <= after + 100, "all that was acknowledged before the backup began"

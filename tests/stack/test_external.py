@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from penstock.errors import PenstockError
 from penstock.mesh.proxy import Proxy
-from penstock.mesh.running import RunningMesh
+from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, health_port, link_to, rows, settings_of
 
@@ -282,22 +282,24 @@ def test_T10_T11_an_unbounded_select_streams_on(edge: RunningMesh, cloud: Runnin
                     break
 
 
+@pytest.mark.long
 def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None:
     """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to when they started anew."""
     narrow = {"PENSTOCK_EXTERNAL_ALLOW": '["10.0.0.0/8", "*.example.com"]'}
     with (
-        deployment(tmp_path, "CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)") as mesh,
+        running_mesh(tmp_path / "elsewhere", rooms=("kafka",)) as elsewhere,
+        deployment(tmp_path / "here", "CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)") as mesh,
         client_of(mesh) as client,
     ):
         client.execute(f"CREATE EXTERNAL STREAM d.ext {clause(settings_of(mesh, 'd.t'))}")
         client.execute("CREATE MATERIALIZED VIEW d.v AS SELECT * FROM d.ext")
-        kafka = AdminClient({"bootstrap.servers": mesh.kafka_bootstrap})
+        kafka = AdminClient({"bootstrap.servers": elsewhere.kafka_bootstrap})
         kafka.create_topics([NewTopic("orders", 1, 1)])["orders"].result(20)
-        topic = clause({"type": "kafka", "brokers": mesh.kafka_bootstrap, "topic": "orders", "data_format": "JSONEachRow"})
+        topic = clause({"type": "kafka", "brokers": elsewhere.kafka_bootstrap, "topic": "orders", "data_format": "JSONEachRow"})
         client.execute(f"CREATE EXTERNAL STREAM d.orders (ts TIMESTAMP, v INT) {topic}")
         client.execute(f"INSERT INTO d.ext VALUES ({T0}, 1); INSERT INTO d.orders VALUES ({T0}, 1)")
         eventually(lambda: client.query("SELECT count(*) FROM d.orders").rows == [(1,)])
-    with deployment(tmp_path, environment=narrow) as mesh, client_of(mesh) as client:
+    with deployment(tmp_path / "here", environment=narrow) as mesh, client_of(mesh) as client:
         for statement in (
             "SELECT * FROM d.ext", f"INSERT INTO d.ext VALUES ({T0}, 2)", f"INSERT INTO d.orders VALUES ({T0}, 2)",
             f"CREATE EXTERNAL STREAM d.more {clause(settings_of(mesh, 'd.t'))}",

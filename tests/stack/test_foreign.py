@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 import penstock
 from penstock.errors import PenstockError
-from penstock.mesh.running import RunningMesh
+from penstock.mesh.running import RunningMesh, running_mesh
 from tests.answering import answering
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
@@ -30,6 +30,13 @@ def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("fk")) as connection:
         connection.execute(f"CREATE DATABASE {connection.database}")
         yield connection
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    """Another Kafka: the mesh's own is refused."""
+    with running_mesh(tmp_path_factory.mktemp("elsewhere"), rooms=("kafka",)) as running:
+        yield running
 
 
 class Foreign:
@@ -69,8 +76,8 @@ def order(i: int) -> bytes:
 COLUMNS = "(ts TIMESTAMP, id INT, price DOUBLE, who VARCHAR(10))"
 
 
-def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, db: penstock.Connection) -> None:
-    topic = Foreign(mesh)
+def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+    topic = Foreign(elsewhere)
     topic.produce(*(order(i) for i in range(0, 20, 2)))
     topic.produce(*(order(i) for i in range(1, 20, 2)), partition=1)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {topic.clause()}")
@@ -104,8 +111,8 @@ def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, db: penstock.Co
         db.query("SELECT * FROM orders")
 
 
-def test_a_killed_reader_repeats_and_loses_nothing(mesh: RunningMesh, db: penstock.Connection) -> None:
-    topic = Foreign(mesh)
+def test_a_killed_reader_repeats_and_loses_nothing(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+    topic = Foreign(elsewhere)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {topic.clause()}")
     total, pid = 3000, None
     for first in range(0, total, 300):
@@ -127,16 +134,16 @@ def rows_of(client: penstock.Connection) -> Iterator[dict[str, Any]]:
             yield from message.items
 
 
-def test_latest_begins_with_what_comes(mesh: RunningMesh, db: penstock.Connection) -> None:
-    topic = Foreign(mesh, 1)
+def test_latest_begins_with_what_comes(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+    topic = Foreign(elsewhere, 1)
     topic.produce(order(1))
     db.execute(f"CREATE EXTERNAL STREAM late {COLUMNS} {topic.clause(start='latest')}")
     topic.produce(order(2))
     eventually(lambda: db.query("SELECT id FROM late").rows == [(2,)])
 
 
-def test_what_is_refused_and_what_is_not_shown(mesh: RunningMesh, db: penstock.Connection) -> None:
-    topic = Foreign(mesh, 1)
+def test_what_is_refused_and_what_is_not_shown(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+    topic = Foreign(elsewhere, 1)
     for statement, words in (
         (f"CREATE EXTERNAL STREAM x {topic.clause()}", "name those that are wanted"),
         (f"CREATE EXTERNAL STREAM x (v INT) {topic.clause()}", "must be a TIMESTAMP"),
@@ -178,8 +185,8 @@ def registry() -> Iterator[str]:
         yield url
 
 
-def test_avro_with_a_schema_registry(mesh: RunningMesh, db: penstock.Connection, registry: str) -> None:
-    topic = Foreign(mesh, 1)
+def test_avro_with_a_schema_registry(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection, registry: str) -> None:
+    topic = Foreign(elsewhere, 1)
 
     def avro(schema_id: int, row: dict[str, Any]) -> bytes:
         out = io.BytesIO()

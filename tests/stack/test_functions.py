@@ -41,6 +41,7 @@ def test_refused_by_default(mesh: RunningMesh) -> None:
         assert db.query("SHOW FUNCTIONS").rows == []
 
 
+@pytest.mark.long
 def test_functions_in_streams_and_queries(own_mesh: Callable[..., RunningMesh]) -> None:
     mesh = own_mesh(environment={"PENSTOCK_GATEWAY_ALLOW_FUNCTIONS": "1"})
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("fn")) as db:

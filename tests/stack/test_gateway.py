@@ -194,6 +194,26 @@ def test_websocket_protocol(mesh: RunningMesh, db: penstock.Connection) -> None:
         assert refused.value.response.status_code in (401, 403)
 
 
+def test_notices_in_every_form_of_answer(mesh: RunningMesh, db: penstock.Connection) -> None:
+    shared = "2 of 3 rows share their key; the later replaced the earlier; a key column or a supertable keeps both"
+    early = "1 of 1 times are before 1990 (1700000000 is 1970-01-20T16:13:20Z); numbers count milliseconds here"
+    insert = f"INSERT INTO p VALUES ({T0}, 1) ({T0}, 2) ({T0 + 1}, 3)"
+    assert db.query(insert).notices == (shared,)
+    assert (count := db.execute(f"{insert}; INSERT INTO p VALUES (1700000000, 1)")) == 1 and count.notices == (shared, early)
+    for path in (f"/rest/sql/{db.database}", f"/v1/query?db={db.database}"):
+        answer = post(mesh, path, insert.encode(), "text/plain")
+        assert answer.json()["notices"] == [shared] and answer.headers["Penstock-Notice"] == shared
+    rows = [{"ts": T0, "v": 1}, {"ts": T0, "v": 2}, {"ts": T0 + 1}]
+    answer = post(mesh, f"/v1/tables/{db.database}/p/rows", json.dumps(rows).encode(), "application/json")
+    assert answer.json() == {"rows": 3, "notices": [shared]} and answer.headers["Penstock-Notice"] == shared
+    for form in (rows, pl.DataFrame(rows)):
+        assert db.write("p", form).notices == (shared,)
+    lines = f"/influxdb/v1/write?db={db.database}&precision=s"
+    assert post(mesh, lines, b"weather,city=oslo t=1 1700000000", "text/plain").headers.get("Penstock-Notice") is None
+    assert "before 1990" in post(mesh, lines, b"weather,city=oslo t=1 1700000", "text/plain").headers["Penstock-Notice"]
+    assert db.query("SELECT count(*) FROM p").notices == ()
+
+
 def test_an_idempotency_key_counts_once(mesh: RunningMesh, db: penstock.Connection) -> None:
     rows = [{"tbname": f"t{i}", "ts": T0, "n": i} for i in range(30)]
     key = unique("key")

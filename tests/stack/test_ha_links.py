@@ -49,6 +49,7 @@ def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(own_mesh: 
             client.execute("CREATE MATERIALIZED VIEW ha.back INTO ha.trades AS SELECT * FROM ha.far")
 
 
+@pytest.mark.long
 def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(own_mesh: MeshFactory) -> None:
     """INSERT into it and a view into it at once: every row that was acked is there once, those of the view in order."""
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)

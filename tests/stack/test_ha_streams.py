@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import penstock
 from tests.stack.conftest import MeshFactory, eventually
 
@@ -9,6 +11,7 @@ METERS = penstock.table(["ts", "site", "volts"], ["TIMESTAMP", "VARCHAR(8)", "DO
 MINUTES = penstock.table(["start", "n", "volts"], ["TIMESTAMP", "BIGINT", "DOUBLE"])
 
 
+@pytest.mark.long
 def test_a_window_stream_reads_one_and_writes_another_through_a_failover(own_mesh: MeshFactory) -> None:
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
     with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password, database="plant", timeout=150) as client:

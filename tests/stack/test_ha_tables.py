@@ -132,6 +132,34 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMes
     trades.close()
 
 
+def test_a_subscription_and_its_offset_are_its_users_own(nodes: RunningMesh, client: Connection) -> None:
+    """Somebody else with READ may use the same name: nothing of root's is moved, blocked or dropped."""
+    trades = client.haStreamTable(11, TRADES, "trades", 1000)
+    name, user, password = client.table_name("trades"), unique("ann"), "correct horse battery"
+    client.execute(f"CREATE USER {user} PASS '{password}'; GRANT READ ON {name} TO {user}")
+    trades.append(rows(*range(10)))
+    got, theirs = Got(), Got()
+    sub = client.subscribe_table(None, "trades", "a", 0, got, True, reconnect=True, persist_offset=True)
+    eventually(lambda: client.getTopicProcessedOffset(sub.topic) == 9)
+    offset = f"{nodes.node_url('NODE2')}/v1/tables/{name.replace('.', '/')}/offset"
+    eventually(lambda: httpx.get(offset, auth=(user, password)).status_code == 200)
+    for body in ({"action": "a", "row": 1}, {"action": "a", "place": "o:a", "row": 1}):
+        headers = {"X-Penstock-Forwarded": "NODE1"}
+        assert httpx.post(offset, auth=(user, password), json=body, headers=headers).status_code in (200, 421)
+    assert httpx.post(offset, auth=(user, password), json={"action": "a", "row": 5}).status_code == 200
+    eventually(lambda: httpx.get(offset, auth=(user, password), params={"action": "a"}).json() == {"row": 5})
+    assert client.getTopicProcessedOffset(sub.topic) == 9
+    with penstock.connect(nodes.gateway_url, user=user, password=password) as ann:
+        ann.subscribe_table(None, name, "a", 0, theirs, True, reconnect=True, persist_offset=True)
+        eventually(lambda: len(theirs.ids) == 10)
+        ann.unsubscribe_table(None, name, "a")
+        with refused("E_FORBIDDEN"):
+            ann.unsubscribe_table(None, name, "a")
+    trades.append(rows(10))
+    eventually(lambda: len(got.ids) == 11 and client.getTopicProcessedOffset(sub.topic) == 10)
+    client.unsubscribe_table(None, "trades", "a")
+
+
 def _wrote(table: penstock.StreamTable, what: list[dict[str, Any]]) -> bool:
     """Whether a node knows of the right by now; until then the write is refused, and not there."""
     try:
@@ -599,7 +627,7 @@ def _ready_under_load(mesh: RunningMesh, client: Connection, node: str) -> None:
         writer.start()
     try:
         pid = mesh.kill(node.lower())
-        mesh.wait_ready(node.lower(), not_pid=pid, seconds=30)
+        mesh.wait_ready(node.lower(), not_pid=pid)
     finally:
         halt.set()
         for writer in writers:

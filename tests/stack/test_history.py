@@ -35,6 +35,7 @@ def check(kit: OperatorKit, target: Table, rows: pl.DataFrame, key: str) -> None
     assert kit.repeats(target) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["tbname", "location"])
 def test_history_is_filled_over_kills_while_new_rows_flow(tmp_path: Path, key: str) -> None:
     with operator_kit(tmp_path / "mesh", history_rows="40", epoch_seconds="6") as kit:

@@ -61,6 +61,24 @@ def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock
     assert len(db.query("SELECT DISTINCT tbname FROM weather")) == 2
 
 
+def test_bad_names_cost_their_lines_and_dots_become_underscores_where_that_is_asked_for(mesh: RunningMesh, db: penstock.Connection) -> None:
+    def write(text: str) -> requests.Response:
+        return requests.post(
+            f"{mesh.gateway_url}/api/v2/write", params={"bucket": db.database or "", "precision": "s"}, data=text, timeout=30,
+            headers={"Authorization": f"Token {mesh.user}:{mesh.password}"},
+        )  # fmt: skip
+
+    text = f"sys.cpu,host=a v=1 1\nmem v=1 1\nmem {'x' * 80}=1,v=2 2\nmem,op=1 v=3 3"
+    answer = write(text)
+    assert (answer.status_code, answer.json()["code"], answer.json()["line"]) == (400, "invalid", 1)
+    assert [e["line"] for e in answer.json()["error"]["lines"]] == [1, 3, 4] and "dots" in answer.json()["message"]
+    assert db.query("SELECT v FROM mem").rows == [(1.0,)]
+    db.execute(f"ALTER DATABASE {db.database} DOT_TO_UNDERSCORE 1")
+    assert write("sys.cpu,host=a v=1 1\nsys_cpu,host=a v=2 2").status_code == 204
+    assert db.query("SELECT host, v FROM sys_cpu ORDER BY v").rows == [("a", 1.0), ("a", 2.0)]
+    assert "DOT_TO_UNDERSCORE 1" in str(db.query(f"SHOW CREATE DATABASE {db.database}").rows)
+
+
 def test_version_1_path_with_gzip_and_longer_text(mesh: RunningMesh, db: penstock.Connection) -> None:
     def write(text: str, **query: str) -> requests.Response:
         return requests.post(
@@ -75,7 +93,9 @@ def test_version_1_path_with_gzip_and_longer_text(mesh: RunningMesh, db: penstoc
     assert write(f'log,host=a line="{"x" * 500}" 2\nlog,host=b,zone=z other=1u 3', precision="s").status_code == 204
     assert db.query("SELECT length(line) FROM log WHERE line IS NOT NULL ORDER BY _ts").rows == [(5,), (500,)]
     assert db.query("SELECT zone FROM log WHERE host = 'b'").rows == [("z",)]
-    bad = write('log,host=a line="ok" 4\nlog,host=a line=oops 5', precision="s")
-    assert (bad.status_code, bad.json()["error"]["line"]) == (400, 2)
+    bad = write('log,host=a line="ok" 4\nlog,host=a line=oops 5\nlog,host=a line=6i 6\nother v=1 7', precision="s")
+    assert bad.status_code == 400 and bad.json()["error"].startswith("partial write: line 2: ")
+    assert "line 3: 6 is not VARCHAR" in bad.json()["error"] and bad.json()["error"].endswith(" dropped=2")
     assert write("log line=1 1", precision="fortnight").status_code == 400
-    assert db.query("SELECT count(*) FROM log").rows == [(3,)], "a body with a bad line writes nothing"
+    assert db.query("SELECT count(*) FROM log").rows == [(4,)], "a bad line costs only itself"
+    assert db.query("SELECT v FROM other").rows == [(1.0,)]

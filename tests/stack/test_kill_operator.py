@@ -136,6 +136,7 @@ def test_deaths_at_named_places(tmp_path: Path, failpoints: str) -> None:
         assert {(letter.partition, letter.offset) for letter in kit.dead_letters(source.topic)} == wrong
 
 
+@pytest.mark.long
 def test_deaths_at_random_moments(tmp_path: Path) -> None:
     rnd = random.Random(20)
     kills = 20 if NIGHTLY else 5
@@ -150,6 +151,7 @@ def test_deaths_at_random_moments(tmp_path: Path) -> None:
         check(kit, load.all(), targets)
 
 
+@pytest.mark.long
 def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
     """Spark refuses what that leaves for ever; the lanes know by themselves how far they are."""
     with operator_kit(tmp_path / "mesh", epoch_seconds="300") as kit:

@@ -134,21 +134,31 @@ def test_any_interleaving_has_one_holder_an_epoch(client: redis.Redis) -> None:
         def __init__(self) -> None:
             super().__init__()
             name = f"machine-{uuid4().hex}"
-            self.name, self.written, self.acquired = name, 0, list[int]()
+            self.name = name
+            self.written = 0
             self.newest = -1
+            #: epochs handed out since Redis was last emptied, in order
+            self.handed_out: list[int] = []
+            #: epoch → which acquisitions wrote under it
+            self.writers: dict[int, set[int]] = {}
+            self.acquisitions = 0
             self.leases = [Lease(client, name, ttl=60) for _ in range(3)]
 
         @rule(who=st.integers(0, 2))
         def acquire(self, who: int) -> None:
             if self.leases[who].acquire(seen=self.written):
-                self.acquired.append(self.leases[who].epoch)
+                assert self.leases[who].epoch > self.written, "a reader would not know the new leader from the old one"
+                self.handed_out.append(self.leases[who].epoch)
+                self.acquisitions += 1
                 self.newest = who
 
         @rule(who=st.integers(0, 2))
         def write(self, who: int) -> None:
             """A fenced write: Kafka takes it from the last who began a transaction there, readers drop it below a higher epoch."""
-            if who == self.newest and self.leases[who].epoch >= self.written:
-                self.written = max(self.written, self.leases[who].epoch)
+            epoch = self.leases[who].epoch
+            if who == self.newest and epoch and epoch >= self.written:
+                self.written = epoch
+                self.writers.setdefault(epoch, set()).add(self.acquisitions)
 
         @rule(who=st.integers(0, 2))
         def renew(self, who: int) -> None:
@@ -168,15 +178,22 @@ def test_any_interleaving_has_one_holder_an_epoch(client: redis.Redis) -> None:
         @rule()
         def forget(self) -> None:
             client.delete(names.lease(self.name), names.lease(self.name) + ":epoch")
+            self.handed_out = []
 
         @invariant()
         def a_new_holder_is_above_all_that_was_written(self) -> None:
             holder = self.leases[0].holder()
             if holder is not None:
                 assert holder.epoch >= self.written
-                holders = sum(lease.epoch == holder.epoch and lease.held for lease in self.leases)
-                assert holders <= 1 or self.acquired.count(holder.epoch) > 1
+
+        @invariant()
+        def an_epoch_is_handed_out_once_unless_redis_was_emptied(self) -> None:
+            assert self.handed_out == sorted(set(self.handed_out))
+
+        @invariant()
+        def an_epoch_has_one_writer(self) -> None:
+            assert all(len(writers) == 1 for writers in self.writers.values())
 
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+        Machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
     )

@@ -130,7 +130,7 @@ def test_a_slow_client_hurts_nobody_and_misses_nothing(mesh_kit: Kit) -> None:
     began = time.perf_counter()
     mesh_kit.rows(table, ["d1"], 100)
     take(quick, 1)
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < 5.0, "a quick one waits for the slow one"
     seen = 0
     while seen < 100_001:  # far behind what the notifier keeps in memory: read again from the log
         seen += len(json.loads(slow.recv(20))["rows"])

@@ -50,6 +50,7 @@ def _result(reader: Reader, sent: bytes) -> None:
     eventually(lambda: any(v != sent for b in reader.read(100, 1.0) for v in b.values), 10)
 
 
+@pytest.mark.alone
 def test_one_record_to_an_idle_partition_comes_out_within_50_ms(kit: OperatorKit) -> None:
     source, _, target = counted(kit, "idle")
     kit.write(source, meter_rows(8, 800))
@@ -70,6 +71,7 @@ def test_one_record_to_an_idle_partition_comes_out_within_50_ms(kit: OperatorKit
     assert statistics.median(took) < 50, took
 
 
+@pytest.mark.alone
 def test_a_stream_goes_live_in_under_a_second_and_disturbs_nobody(kit: OperatorKit) -> None:
     source, _, target = counted(kit, "live")
     took = []
@@ -214,6 +216,7 @@ def test_a_dropped_stream_stops_and_a_database_made_anew_starts_afresh(kit: Oper
     expect_windows(kit, target, meter_rows(4, 40))
 
 
+@pytest.mark.long
 def test_damaged_state_means_reading_more_of_the_log(kit: OperatorKit) -> None:
     source, _, target = counted(kit, "damage")
     rows = meter_rows(20, 6000)

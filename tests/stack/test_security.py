@@ -14,18 +14,14 @@ from websockets.sync.client import connect as dial
 
 from penstock.client.connection import Connection, connect
 from penstock.errors import AuthError, PenstockError
-from penstock.mesh.running import RunningMesh, running_mesh
-from tests.stack.conftest import PATIENT, eventually
-
-PASSWORD = "correct horse battery"
-#: all that a window-less path needs; streams come from spark_jobs, which this file can do without
-ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
+from penstock.mesh.running import RunningMesh
+from tests.stack.conftest import eventually
+from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
 
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    environment = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
-    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment) as running:
+    with mesh_without_jobs(tmp_path_factory.mktemp("mesh")) as running:
         yield running
 
 
@@ -90,6 +86,9 @@ def test_http_doors_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connect
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 403, (path, answer.text)
             error = answer.json()["error"]
+            if path.startswith("/influxdb/v1"):  # its clients show the text that stands there
+                assert "secrets" in error, error
+                continue
             assert error["code"] == "E_FORBIDDEN"
             assert ("secrets" in error["message"]) == ("drain" not in path), error
         assert client.get("/subjects").json() == ["in.plant-meters"]
@@ -110,7 +109,7 @@ def test_row_sockets(mesh: RunningMesh, root: Connection, ann: Connection) -> No
         writer.write([{"tbname": "m1", "ts": "2026-03-03T00:00:00Z", "v": 3.0}], "plant.meters")
     with pytest.raises(PenstockError) as refused, ann.writer() as writer:
         writer.write([{"ts": "2026-03-03T00:00:00Z", "v": 3.0}], "plant.secrets")
-    assert "WRITE on table plant.secrets" in str(refused.value)
+    assert "WRITE on plant.secrets" in str(refused.value)
 
 
 def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> None:
@@ -180,12 +179,12 @@ def test_the_route_between_gateways(mesh: RunningMesh, root: Connection) -> None
 # ---------------------------------------------------------------- rights
 
 REFUSED = [
-    ("SELECT * FROM plant.secrets", "READ on table plant.secrets"),
-    ("SELECT m.v FROM plant.meters m JOIN plant.secrets s ON m.ts = s.ts", "READ on table plant.secrets"),
+    ("SELECT * FROM plant.secrets", "READ on plant.secrets"),
+    ("SELECT m.v FROM plant.meters m JOIN plant.secrets s ON m.ts = s.ts", "READ on plant.secrets"),
     ("SELECT * FROM plant.nothing", "READ on plant.nothing"),
     ("SELECT * FROM nowhere.t", "READ on nowhere.t"),
-    ("INSERT INTO plant.secrets VALUES (now, 1)", "WRITE on table plant.secrets"),
-    ("DELETE FROM plant.secrets", "WRITE on table plant.secrets"),
+    ("INSERT INTO plant.secrets VALUES (now, 1)", "WRITE on plant.secrets"),
+    ("DELETE FROM plant.secrets", "WRITE on plant.secrets"),
     ("DESCRIBE plant.secrets", "READ on plant.secrets"),
     ("SHOW CREATE TABLE plant.secrets", "READ on plant.secrets"),
     ("CREATE DATABASE mine", r"CREATE on everything \(\*\.\*\)"),

@@ -88,3 +88,33 @@ def test_rows_over_their_keep_are_not_shown(small: RunningMesh) -> None:
         assert client.query("SELECT count(*) FROM old.t").rows == [(0,)]
         client.execute(f"INSERT INTO old.t VALUES ({_NOW}, 2)")
         assert client.query("SELECT a FROM old.t").rows == [(2,)]
+
+
+def test_a_renamed_tag_keeps_its_values_everywhere(small: RunningMesh) -> None:
+    with _client(small) as client:
+        client.execute("CREATE DATABASE names PARTITIONS 1")
+        client.execute("CREATE STABLE names.m (ts TIMESTAMP, v INT) TAGS (zone VARCHAR(8), floor INT)")
+        client.execute("CREATE TABLE names.made USING names.m TAGS ('made', 1)")
+        rows = [{"tbname": n, "ts": _NOW + i, "v": i, "zone": n, "floor": 2} for i, n in enumerate(("seen", "tagged"))]
+        client.write("names.m", [*rows, {"tbname": "made", "ts": _NOW, "v": 5}])
+        client.execute("ALTER TABLE names.tagged SET TAG zone = 'later'")
+        eventually(lambda: _segments(small))
+        client.execute("ALTER STABLE names.m RENAME TAG zone area")
+        client.execute("ALTER STABLE names.m RENAME TAG area site")
+        client.execute("ALTER STABLE names.m ADD TAG zone INT")
+        ask = "SELECT tbname, count(*), max(site), max(zone), max(floor) FROM names.m GROUP BY tbname ORDER BY 1"
+        assert client.query(ask).rows == [("made", 1, "made", None, 1), ("seen", 1, "seen", None, 2), ("tagged", 1, "later", None, 2)]
+        client.write("names.m", [{"tbname": n, "ts": _NOW + 10, "v": 1} for n in ("made", "seen", "tagged")])
+        client.execute("ALTER TABLE names.seen SET TAG zone = 9")
+        client.execute("ALTER STABLE names.m DROP TAG floor")
+        client.execute("ALTER STABLE names.m ADD TAG floor VARCHAR(4)")
+        expected = [("made", 2, "made", None, None), ("seen", 2, "seen", 9, None), ("tagged", 2, "later", None, None)]
+        assert client.query(ask).rows == expected
+        tags = "SELECT DISTINCT tbname, site FROM names.m WHERE site = 'seen'"
+        assert client.query(tags).rows == [("seen", "seen")]
+        # the latest rows in Redis, too
+        last = {r["tbname"]: r for r in eventually(lambda: [r for r in client.last("names.m") if r["ts"] == _NOW + 10] or None)}
+        assert last["seen"]["site"] == "seen" and last["made"].get("floor") is None
+        pid = small.kill("store")
+        small.wait_ready("store", not_pid=pid)
+        assert client.query(ask).rows == expected

@@ -231,6 +231,7 @@ def test_options_change_while_windows_stay(db: penstock.Connection, by: str) -> 
     assert db.query("SELECT _wstart, n FROM r ORDER BY 1").rows[-1][1] == 2
 
 
+@pytest.mark.long
 def test_what_alter_changed_and_what_was_counted_outlive_the_jobs(own_mesh: MeshFactory) -> None:
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store", "spark"))
     with penstock.connect(mesh.gateway_url, password=mesh.password, database="alt") as db:

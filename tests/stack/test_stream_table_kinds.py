@@ -289,6 +289,7 @@ class Lines:
         return self.found
 
 
+@pytest.mark.long
 def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactory) -> None:
     """asynWrite may lose what was under way when program and leader die together, and nothing else; without it no row that was told to be
     there is lost, whatever dies.

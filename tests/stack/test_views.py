@@ -155,6 +155,7 @@ def test_store_and_forward_over_kills_of_both_sides(edge: RunningMesh, cloud: Ru
         _each_once(cloud, "hq.all_meters", "v", list(range(total)))
 
 
+@pytest.mark.long
 def test_partitions_change_on_both_sides_while_rows_flow(edge: RunningMesh, cloud: RunningMesh) -> None:
     """Source and target get more partitions, the source twice: the view and whoever reads over a link, also behind a token of the first
     topic, have each row once and in order.

@@ -36,13 +36,17 @@ UNKNOWN_LENGTH = 4096
 
 @dataclass(frozen=True)
 class Compiled:
-    """An expression over a frame and the type of its values. `value` is set for literals, `duration` for `1h` and the like."""
+    """An expression over a frame and the type of its values.
+
+    `value` is set for literals, `duration` for `1h` and the like, `raw` is *expr* before infinite values became NULL.
+    """
 
     expr: pl.Expr
     type: ColumnType
     literal: bool = False
     value: Any = None
     duration: Duration | None = None
+    raw: pl.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -191,11 +195,6 @@ def text_type(types: Sequence[ColumnType], length: int) -> ColumnType:
 
 def text_length(kind: ColumnType) -> int:
     return kind.length if kind.sized else 32 if kind.kind != "JSON" else UNKNOWN_LENGTH
-
-
-def finite(expr: pl.Expr) -> pl.Expr:
-    """What has no value in mathematics (log of 0, root of -1, overflow) is NULL."""
-    return pl.when(expr.is_finite()).then(expr).otherwise(None)
 
 
 def typed(value: Compiled, kind: ColumnType) -> Compiled:

@@ -9,6 +9,7 @@ import re
 import polars as pl
 
 from penstock.sql.functions.base import BIGINT, TIMESTAMP, Call, Compiled, Scope, scalar
+from penstock.sql.functions.exact import double_text, finite, to_decimal, to_float
 from penstock.sql.functions.time import local, parse_iso, to_ticks
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.types import ColumnType
@@ -33,8 +34,15 @@ def convert(value: Compiled, to: ColumnType, scope: Scope) -> pl.Expr | None:
         return value.expr if kind.kind == "BOOL" else value.expr != 0
     if to.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
         number = value.expr.cast(pl.Int8) if kind.kind == "BOOL" else value.expr
-        return number.cast(to.polars(), strict=False)
+        return _fraction(number, kind, to)
     return _whole(value.expr, kind, to)
+
+
+def _fraction(number: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
+    """A number as FLOAT, DOUBLE or DECIMAL; what does not fit is NULL."""
+    if to.kind == "DECIMAL":
+        return to_decimal(number, kind, to)
+    return to_float(number) if to.kind == "FLOAT" and kind != to else number.cast(to.polars(), strict=False)
 
 
 def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
@@ -64,13 +72,23 @@ def _from_text(text: pl.Expr, to: ColumnType, scope: Scope) -> pl.Expr:
         truth = pl.when(word == "true").then(pl.lit(value=True)).otherwise(number.cast(pl.Float64, strict=False).fill_null(0.0) != 0)
         return pl.when(known).then(truth).otherwise(None)
     if to.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
-        out = number.cast(pl.Float64, strict=False).fill_null(0.0).cast(to.polars(), strict=False)
+        out = _text_fraction(number, to)
     else:
         # Digits go the exact way; only what has a point or an exponent goes through a double.
         exact = number.cast(pl.Int128, strict=False).cast(to.polars(), strict=False, wrap_numerical=True)
         rough = _whole(number.cast(pl.Float64, strict=False).fill_null(0.0), ColumnType("DOUBLE"), to)
         out = pl.coalesce(exact, rough)
     return pl.when(known).then(out).otherwise(None)
+
+
+def _text_fraction(number: pl.Expr, to: ColumnType) -> pl.Expr:
+    """The number that a text begins with (0 without one) as FLOAT, DOUBLE or DECIMAL."""
+    double = number.cast(pl.Float64, strict=False).fill_null(0.0)
+    if to.kind != "DECIMAL":
+        return finite(double) if to.kind == "DOUBLE" else to_float(double)
+    # Digits go the exact way; only what has an exponent goes through a double.
+    exact = number.cast(pl.Decimal(38, to.scale), strict=False).cast(to.polars(), strict=False)
+    return pl.coalesce(exact, to_decimal(double, ColumnType("DOUBLE"), to))
 
 
 def as_text(value: Compiled) -> pl.Expr:
@@ -81,10 +99,7 @@ def as_text(value: Compiled) -> pl.Expr:
     if kind == "BOOL":
         return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false")).otherwise(None)
     if kind in ("FLOAT", "DOUBLE"):
-        number = value.expr.cast(pl.Float64)
-        # Six decimals as C's %f; a decimal holds them up to 10^30, beyond that the plain form is used.
-        fixed = number.cast(pl.Decimal(38, 6), strict=False).cast(pl.String)
-        return pl.coalesce(fixed, number.cast(pl.String))
+        return double_text(value.expr)
     return value.expr.cast(pl.String)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import polars as pl
 
-from penstock.sql.functions.base import DOUBLE, Call, finite, same, scalar
+from penstock.sql.functions.base import DOUBLE, Call, same, scalar
+from penstock.sql.functions.exact import finite, narrowed, remainder, round_whole
 from penstock.types import ColumnType
 
 
@@ -43,19 +44,14 @@ def pi(call: Call) -> pl.Expr:
 @scalar("log", "double, double?", DOUBLE)
 def log(call: Call) -> pl.Expr:
     """Logarithm to the base of the second argument, natural without one."""
-    return finite(call[0].log() / call[1].log() if len(call) > 1 else call[0].log())
+    natural = finite(call[0].log())
+    return finite(natural / finite(call[1].log())) if len(call) > 1 else natural
 
 
 @scalar("pow", "double, double", DOUBLE, aliases=("power",))
 def power(call: Call) -> pl.Expr:
     """First argument raised to the second."""
     return finite(call[0].pow(call[1]))
-
-
-def remainder(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """`left % right` of doubles as in C: the sign is that of *left*; NULL when *right* is 0."""
-    divisor = pl.when(right != 0).then(right).otherwise(None)
-    return finite(left - (left / divisor).truncate(0) * divisor)
 
 
 @scalar("mod", "double, double", DOUBLE)
@@ -66,8 +62,12 @@ def mod(call: Call) -> pl.Expr:
 
 @scalar("abs", "number", same)
 def absolute(call: Call) -> pl.Expr:
-    """Value without sign."""
-    return call[0].abs()
+    """Value without sign; NULL for the least value of an integer type, whose opposite it cannot hold."""
+    kind = call.args[0].type
+    if not kind.integer or kind.kind == "BIGINT UNSIGNED":
+        return call[0].abs()
+    wide = pl.Int128 if kind.kind == "BIGINT" else pl.Int64
+    return narrowed(call[0].cast(wide).abs(), kind)
 
 
 @scalar("sign", "number", same)
@@ -102,15 +102,14 @@ def _at_digits(call: Call, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
     kind = call.args[0].type
     if len(call) < 2:
         return call[0] if kind.integer else whole(call[0])
+    if kind.integer:
+        kept = round_whole(call[0], call[1], kind, nearest=whole is _half_away)
+        return pl.when(call[1] >= 0).then(call[0]).when(call[1] < 0).then(kept)
     scale = pl.lit(10.0).pow(call[1].abs().cast(pl.Float64))
     number = call[0].cast(pl.Float64)
     right, left = whole(number * scale) / scale, whole(number / scale) * scale
     exact = pl.when(call[1] >= 0).then(pl.when(right.is_finite()).then(right).otherwise(number)).otherwise(left)
-    exact = pl.when(call[1].is_not_null()).then(exact).otherwise(None)
-    if kind.integer:
-        rough = exact.cast(call.args[0].type.polars(), strict=False)
-        return pl.when(call[1] >= 0).then(call[0]).otherwise(rough)
-    return exact
+    return pl.when(call[1].is_not_null()).then(exact).otherwise(None)
 
 
 @scalar("round", "number, integer?", same)

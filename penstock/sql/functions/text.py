@@ -10,6 +10,8 @@ import polars as pl
 from penstock.sql.functions.base import BIGINT, MAX_TEXT, UNKNOWN_LENGTH, Call, scalar, text_length, text_type
 from penstock.types import ColumnType
 
+#: stands for the text to be repeated
+_PLACE = "x"
 #: hexadecimal bytes of whole UTF-8 characters
 _UTF8 = r"^(?:[0-7].|(?:c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9a-cef][89ab].[89ab].|ed[89].[89ab].|f[0-4](?:[89ab].){3})*$"
 
@@ -67,10 +69,15 @@ def length(call: Call) -> pl.Expr:
     return call[0].cast(pl.String).str.len_bytes().cast(pl.Int64)
 
 
+def _cut(text: pl.Expr, length: int) -> pl.Expr:
+    """*text*, of at most *length* characters, no longer than a VARCHAR can be: or it would grow with every level of an expression."""
+    return text if length <= MAX_TEXT else text.str.head(MAX_TEXT)
+
+
 @scalar("concat", "text, text+", _joined, at_most=8)
 def concat(call: Call) -> pl.Expr:
     """All arguments joined; NULL when any is."""
-    return pl.concat_str([a.expr for a in call.args])
+    return _cut(pl.concat_str([a.expr for a in call.args]), sum(text_length(a.type) for a in call.args))
 
 
 @scalar("concat_ws", "text, text, text+", _joined_ws, at_most=9)
@@ -79,7 +86,8 @@ def concat_ws(call: Call) -> pl.Expr:
     parts = [call[1]]
     for arg in call.args[2:]:
         parts += [call[0], arg.expr]
-    return pl.concat_str(parts)
+    length = sum(text_length(a.type) for a in call.args[1:]) + text_length(call.args[0].type) * (len(call) - 2)
+    return _cut(pl.concat_str(parts), length)
 
 
 @scalar("lower", "text", _as_first)
@@ -161,14 +169,29 @@ def position(call: Call) -> pl.Expr:
 
 @scalar("replace", "text, text, text", lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])))
 def replace(call: Call) -> pl.Expr:
-    """Every occurrence of the second argument replaced by the third."""
-    known = call[0].is_not_null() & call[1].is_not_null() & call[2].is_not_null()
-    if call.args[1].literal and call.args[2].literal and None not in (call.value(1), call.value(2)):
-        return call[0] if call.value(1) == "" else call[0].str.replace_all(call[1], call[2], literal=True)
+    """Every occurrence of the second argument replaced by the third; NULL when that is longer than a VARCHAR can be."""
+    old, new = call.args[1], call.args[2]
+    if old.literal and new.literal and None not in (old.value, new.value):
+        if old.value == "":
+            return call[0]
+        text = call[0]
+        if len(new.value.encode()) > len(old.value.encode()):
+            places = text.str.count_matches(re.escape(old.value))
+            text = _fitting(text, places, old.expr, new.expr)
+        return text.str.replace_all(old.expr, new.expr, literal=True)
+    known = call[0].is_not_null() & old.expr.is_not_null() & new.expr.is_not_null()
     # A constant text is stretched to the frame's length first: joining does not do it.
     text = pl.when(known).then(call[0]).otherwise(None)
-    out = text.str.split(call[1].fill_null("")).list.join(call[2].fill_null(""))
-    return pl.when(call[1] == "").then(text).otherwise(out)
+    parts = text.str.split(old.expr.fill_null(""))
+    text = pl.when(old.expr == "").then(text).otherwise(_fitting(text, parts.list.len() - 1, old.expr, new.expr))
+    out = pl.when(text.is_not_null()).then(parts).otherwise(None).list.join(new.expr.fill_null(""))
+    return pl.when(old.expr == "").then(text).otherwise(out)
+
+
+def _fitting(text: pl.Expr, places: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.Expr:
+    """*text* where a VARCHAR can hold it with *new* for *old* at that many places, else NULL."""
+    size, before, after = (e.str.len_bytes().cast(pl.Int64) for e in (text, old, new))
+    return pl.when(size + places.cast(pl.Int64) * (after - before) <= MAX_TEXT).then(text).otherwise(None)
 
 
 def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
@@ -178,10 +201,16 @@ def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
 
 @scalar("repeat", "text, integer", _repeated)
 def repeat(call: Call) -> pl.Expr:
-    """The text that many times; empty below 1."""
-    count = call[1].clip(lower_bound=0, upper_bound=MAX_TEXT)
-    out = call[0].repeat_by(count).list.join("")
-    return pl.when(call[0].is_not_null() & call[1].is_not_null()).then(out).otherwise(None)
+    """The text that many times, as often as it fits into a VARCHAR; empty below 1."""
+    if call.args[0].literal and call.value(0) is None:
+        return pl.lit(None, pl.String)
+    # A constant text is stretched to the frame's length first: padding does not do it.
+    text = pl.when(call[1].is_not_null()).then(call[0]).otherwise(None)
+    fits = MAX_TEXT // text.str.len_bytes().cast(pl.Int64).clip(lower_bound=1)
+    count = pl.min_horizontal(call[1].clip(lower_bound=0), fits)
+    # A list of the parts would take sixteen bytes for each of them.
+    places = text.str.head(0).str.pad_end(pl.when(text.is_null()).then(0).otherwise(count), _PLACE)
+    return places.str.replace_all(_PLACE, text.fill_null(""), literal=True)  # polars refuses a frame of one row that is NULL
 
 
 def _in_set(call: Call, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:

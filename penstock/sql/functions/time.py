@@ -7,6 +7,7 @@ import re
 import polars as pl
 
 from penstock.sql.functions.base import BIGINT, TIMESTAMP, Call, Scope, scalar
+from penstock.sql.functions.exact import tick_sum
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.types import ColumnType
 
@@ -72,7 +73,7 @@ def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
 def shift(ticks: pl.Expr, by: Duration, scope: Scope, sign: int) -> pl.Expr:
     """*ticks* moved by a duration; months and years go by the local calendar."""
     if not by.natural:
-        return ticks.cast(pl.Int64) + sign * by.ticks(scope.precision)
+        return tick_sum(ticks, pl.lit(sign * by.ticks(scope.precision), pl.Int64))
     months = sign * by.value * (12 if by.unit == "y" else 1)
     return local(ticks, scope).dt.replace_time_zone(None).dt.offset_by(f"{months}mo").pipe(to_ticks, scope)
 

@@ -34,7 +34,7 @@ from penstock.sql.statements import (
 )
 from penstock.types import ColumnType
 
-_DATABASE_OPTIONS = ("PRECISION", "KEEP", "PARTITIONS", "MAX_AHEAD", "REPLICA")
+_DATABASE_OPTIONS = ("PRECISION", "KEEP", "PARTITIONS", "MAX_AHEAD", "REPLICA", "DOT_TO_UNDERSCORE")
 #: Options of TDengine databases that mean nothing here: accepted with a notice, so that its DDL scripts run.
 _IGNORED_DATABASE_OPTIONS = (
     "BUFFER", "CACHEMODEL", "CACHESIZE", "COMP", "COMPACT_INTERVAL", "COMPACT_TIME_OFFSET", "COMPACT_TIME_RANGE", "DNODES", "DURATION",
@@ -93,6 +93,8 @@ class DdlParser(ValueParser):
                 given["keep"] = self._keep()
             elif word == "MAX_AHEAD":
                 given["max_ahead"] = self.duration()
+            elif word == "DOT_TO_UNDERSCORE":
+                given["dot_to_underscore"] = self.flag()
             else:
                 given[word.lower()] = self._counted(word)
         return DatabaseOptions(**given)

@@ -40,10 +40,11 @@ def _problem(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        return f"the address cannot be read: {error}"
+    except ValueError:
+        # the parser's words may hold a password
+        return "the address cannot be read"
     if parts.scheme.lower() not in ("ws", "wss"):
-        return f"'{parts.scheme or url}' is no WebSocket scheme"
+        return f"'{parts.scheme}' is no WebSocket scheme" if parts.scheme else "the address has no scheme"
     if not parts.hostname:
         return "the address has no host"
     if not port:

@@ -139,7 +139,7 @@ def select_rows(binder: Binder, select: exp.Select) -> Selection:
             if str(call.this).lower() in AGGREGATES:
                 refuse(binder.statement, "E_NONWINDOW_AGG", call, function=str(call.this).lower())
         for column in bound.find_all(exp.Column):
-            if column.name in WINDOW_NAMES:
+            if column.name in WINDOW_NAMES and column.name not in binder.columns:
                 unsupported(binder, item, f"{column.name} needs a window", "add a window such as INTERVAL(10s)")
         _add(made, binder, item, bound, binder.compiled(bound).type, filled=False)
     return made

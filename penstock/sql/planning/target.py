@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,9 +22,13 @@ from penstock.types import ColumnType
 GROUP_ID = Column("group_id", ColumnType("BIGINT UNSIGNED"))
 #: column names that rows carry on their way (penstock.windows.kernel, wire format)
 RESERVED = ("tbname", "op", "_op", "_now", "_step", "_offset")
+#: names that no key gives a tag: those that rows and groups carry on their way, too (penstock.catalog.changes, penstock.windows.groups)
+_NO_TAG = (*RESERVED, "_record", "_write", "_reason", "_late", "_hash", "_group")
 MAX_COLUMNS, MAX_TAGS = 4096, 128
 #: longest value that is converted to another type
 MAX_CONVERTED_BYTES = 4096
+#: result columns, each with the expression over plan names that fills it
+Filled = Sequence[tuple[str, str | None]]
 TagOrigin = int | Literal["group_id"] | None
 _KEY_KINDS = ("INT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED", "VARCHAR")
 
@@ -101,7 +107,7 @@ def _new(wanted: Wanted, outputs: tuple[Output, ...], subtable: str | None, targ
         columns = tuple(Column(o.name, o.type) for o in outputs)
         for column, node in zip(columns, wanted.selection.nodes, strict=True):
             _check_column_name(statement, column.name, node)
-    tags, tag_of = _new_tags(wanted)
+    tags, tag_of = _new_tags(wanted, [(c.name, o.sql) for c, o in zip(columns, outputs, strict=True)])
     _check_distinct(wanted, columns, tags)
     key = _new_key(wanted, columns)
     precision = wanted.view.precision(wanted.database) or wanted.binder.source.precision
@@ -139,22 +145,56 @@ def _check_distinct(wanted: Wanted, columns: tuple[Column, ...], tags: tuple[Col
         seen.add(column.name.lower())
 
 
-def _new_tags(wanted: Wanted) -> tuple[tuple[Column, ...], tuple[TagOrigin, ...]]:
+def _automatic_tags(wanted: Wanted, columns: Filled) -> tuple[tuple[Column, ...], tuple[TagOrigin, ...]]:
+    """Tags of a result that has no TAGS clause: the partition keys under their own names, and `group_id`.
+
+    A key that is a result column of that name already is not a tag as well. Where the name means something else (`tbname`, another
+    column) the tag is called `tag_…`.
+    """
+    filled = {(name.lower(), sql) for name, sql in columns}
+    taken = {name for name, _ in filled} | {GROUP_ID.name, *_NO_TAG}
+    made: list[tuple[Column, TagOrigin]] = []
+    room = max(min(MAX_TAGS, MAX_COLUMNS - len(columns)) - 1, 0)
+    for place, key in enumerate(wanted.keys.items[:room]):
+        own = _short(key.alias)
+        if {(own.lower(), key.sql), (own.lower(), f"_k{place}")} & filled:
+            continue
+        name = _free(own, taken)
+        taken.add(name.lower())
+        made.append((Column(name, key.type), place))
+    # rows that pass through may bring the group_id of the result that they come from
+    passed = (GROUP_ID.name, GROUP_ID.name) in filled
+    group = _free(GROUP_ID.name, taken) if passed else GROUP_ID.name
+    made.append((replace(GROUP_ID, name=group), "group_id"))
+    return tuple(column for column, _ in made), tuple(origin for _, origin in made)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """*name*, or `tag_…` where something else has it."""
+    others = (_short(f"tag{n or ''}_{name}") for n in itertools.count())
+    return next(n for n in itertools.chain((name,), others) if n.lower() not in taken)
+
+
+def _short(name: str) -> str:
+    return name.encode()[:MAX_COLUMN_NAME_BYTES].decode(errors="ignore")
+
+
+def _new_tags(wanted: Wanted, columns: Filled) -> tuple[tuple[Column, ...], tuple[TagOrigin, ...]]:
     tags = wanted.statement.tags
     if tags is None:
-        return (GROUP_ID,), ("group_id",)
+        return _automatic_tags(wanted, columns)
     bare = next((t for t in tags if t.type is None), None)
     if bare is not None:
         refuse(
             wanted.statement, "E_TABLE_NOT_EXIST", wanted.name, clause="INTO", table=wanted.shown,
             hint=f"give the tags types, and it is created: TAGS({bare.name} VARCHAR(64))",
         )  # fmt: skip
-    columns = tuple(Column(t.name, t.type) for t in tags if t.type is not None)
-    if any(c.type.kind == "JSON" for c in columns) and len(columns) > 1:
+    made = tuple(Column(t.name, t.type) for t in tags if t.type is not None)
+    if any(c.type.kind == "JSON" for c in made) and len(made) > 1:
         refuse(wanted.statement, "E_TARGET_TAGS", tags[0].offset, what="a JSON tag must be the only one", hint="use VARCHAR instead")
     for tag in tags:
         check_name(wanted.statement, Name(tag.name, offset=tag.offset), "TAGS", MAX_COLUMN_NAME_BYTES)
-    return columns, tuple(_key_of_tag(wanted, t.name, t.offset) for t in tags)
+    return made, tuple(_key_of_tag(wanted, t.name, t.offset) for t in tags)
 
 
 def _key_of_tag(wanted: Wanted, name: str, offset: int) -> int | None:
@@ -208,7 +248,8 @@ def _existing(wanted: Wanted, outputs: tuple[Output, ...], subtable: str | None,
         names = ", ".join(t.name for t in statement.tags)
         refuse(statement, "E_TARGET_EXISTS", statement.positions.get("tags"), table=wanted.shown, names=names)
     column_of = _columns_of(wanted, outputs, table)
-    tag_of = _tags_of(wanted, table)
+    filling = {o.name: o.sql for o in outputs}
+    tag_of = _tags_of(wanted, table, [(c.name, filling[o] if o else None) for c, o in zip(table.columns, column_of, strict=True)])
     _check_conversions(wanted, outputs, table, column_of)
     if table.key_column and column_of[1] is None:
         refuse(statement, "E_TARGET_COLUMNS", wanted.name, what=f"{table.key_column}, the composite key of {wanted.shown}, is not filled",
@@ -258,7 +299,7 @@ def _columns_of(wanted: Wanted, outputs: tuple[Output, ...], table: TableDef) ->
     return tuple(filled.get(c.name.lower()) for c in table.columns)
 
 
-def _tags_of(wanted: Wanted, table: TableDef) -> tuple[TagOrigin, ...]:
+def _tags_of(wanted: Wanted, table: TableDef, columns: Filled) -> tuple[TagOrigin, ...]:
     tags, keys = wanted.statement.tags, wanted.keys.items
     if tags is not None:
         origins: dict[str, TagOrigin] = {}
@@ -272,6 +313,8 @@ def _tags_of(wanted: Wanted, table: TableDef) -> tuple[TagOrigin, ...]:
         return tuple(origins.get(t.name.lower()) for t in table.tags)
     if len(table.tags) == 1 and table.tags[0].type == GROUP_ID.type:
         return ("group_id",)
+    if table.result_of is not None and GROUP_ID in table.tags:
+        return matched_tags(table.tags, *_automatic_tags(wanted, columns))
     if not keys:
         return tuple(None for _ in table.tags)
     if len(keys) != len(table.tags):
@@ -281,6 +324,12 @@ def _tags_of(wanted: Wanted, table: TableDef) -> tuple[TagOrigin, ...]:
             hint=f"say which ones they are: TAGS({', '.join(k.alias for k in keys)}), with PARTITION BY … AS name",
         )  # fmt: skip
     return tuple(range(len(keys)))
+
+
+def matched_tags(tags: tuple[Column, ...], automatic: tuple[Column, ...], origins: tuple[TagOrigin, ...]) -> tuple[TagOrigin, ...]:
+    """What fills the *tags* of a result that exists, of tags that a stream would have given a new one; NULL fills the others."""
+    known = {tag.name.lower(): origin for tag, origin in zip(automatic, origins, strict=True)}
+    return tuple(known.get(tag.name.lower()) for tag in tags)
 
 
 def _check_conversions(wanted: Wanted, outputs: tuple[Output, ...], table: TableDef, column_of: tuple[str | None, ...]) -> None:

@@ -11,7 +11,8 @@ from tests.conformance.compare import judge
 from tests.conformance.kernel_backend import KernelBackend
 from tests.nightly import drawn
 
-CASES = load(Path(__file__).parents[2] / "conformance" / "stream-cases.json")
+FILES = sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
+CASES = [case for path in FILES for case in load(path)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)

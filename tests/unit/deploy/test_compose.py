@@ -69,6 +69,17 @@ def test_defaults_in_the_example_are_those_of_the_compose_file() -> None:
         assert f"${{{name}:-{value}}}" in text, name
 
 
+@pytest.mark.parametrize("name", ["gateway", "store", "federation", "notifier"])
+def test_services_that_connect_outwards_are_told_where_they_may(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {key: SERVICES[name]["environment"][key] for key in ("PENSTOCK_EXTERNAL_ALLOW", "PENSTOCK_NOTIFIER_NOTIFY_ALLOW")}
+    for key, value in given.items():
+        monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", value))
+    kind = {room.room: room for room in ROOMS}[name]
+    loaded = kind.load()
+    assert loaded.external_allow == ()
+    assert getattr(loaded, "notify_allow", ()) == ()
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_our_containers_are_hardened(name: str) -> None:
     service = OURS[name]
@@ -92,7 +103,7 @@ def test_images_ask_for_memory_as_an_embedded_mesh_does() -> None:
 def test_variables_of_rooms_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
-    known |= {f"{v}_FILE" for v in known if v.endswith("PASSWORD")}
+    known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     for name, service in OURS.items():
         unknown = {v for v in service.get("environment", {}) if v.startswith("PENSTOCK_")} - known
         assert not unknown, f"{name}: {unknown}"
@@ -120,6 +131,19 @@ def test_passwords_are_in_no_variable() -> None:
     for name, service in SERVICES.items():
         for variable in service.get("environment", {}):
             assert "PASSWORD" not in variable or variable.endswith("_FILE"), f"{name}: {variable}"
+
+
+def test_each_service_has_its_own_secrets_and_no_more() -> None:
+    held = {name: set(service.get("secrets", ())) for name, service in SERVICES.items()}
+    assert held["grafana"] == {"grafana_password"}, "its admin password is not that of the mesh"
+    assert {n for n, s in held.items() if "backup_key" in s} == {"snode", "jobs"}
+    for name, service in SERVICES.items():
+        files = [str(v) for k, v in service.get("environment", {}).items() if k.endswith("_FILE")]
+        assert {f.removeprefix("/run/secrets/") for f in files if f.startswith("/run/secrets/")} <= held[name], name
+    assert set().union(*held.values()) == COMPOSE["secrets"].keys()
+    made = re.search(r"for name in ([a-z ]+); do", (ROOT / "deploy/stack").read_text(encoding="utf-8"))
+    files_made = {f"{n}.password" for n in made[1].split()} | {"token.key"} if made else set()
+    assert {s["file"].rpartition("/")[2] for s in COMPOSE["secrets"].values()} == files_made
 
 
 def test_all_wait_for_health_not_for_a_start() -> None:
@@ -160,3 +184,11 @@ def test_prometheus_asks_every_room() -> None:
     mounted = [v for v in SERVICES["prometheus"]["volumes"] if v.startswith("./")]
     assert all((ROOT / v.split(":")[0]).is_file() for v in mounted)
     assert all((ROOT / v.split(":")[0]).is_dir() for v in SERVICES["grafana"]["volumes"] if v.startswith("./"))
+
+
+def test_every_part_of_spark_knows_its_secret_and_no_command_line_does() -> None:
+    assert COMPOSE["secrets"]["spark_secret"]["file"].endswith("/spark.password")
+    for name in ("spark-master", "spark-worker", "jobs"):
+        assert "spark_secret" in SERVICES[name]["secrets"]
+        assert SERVICES[name]["environment"]["PENSTOCK_SPARK_SECRET_FILE"] == "/run/secrets/spark_secret"
+    assert {name for name, s in SERVICES.items() if "spark_secret" in s.get("secrets", [])} == {"spark-master", "spark-worker", "jobs"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
 def test_variables_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
-    known |= {f"{v}_FILE" for v in known if v.endswith("PASSWORD")}
+    known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]
     assert set(shared) <= known and set(shared) == set(COMPOSE["x-shared"]) - {"PENSTOCK_LOG_LEVEL"}
     for name in WORKLOADS:
@@ -78,6 +79,33 @@ def test_pods_are_hardened(name: str) -> None:
     assert security["capabilities"] == {"drop": ["ALL"]} and security["allowPrivilegeEscalation"] is False
     assert security.get("readOnlyRootFilesystem") or name == "kafka"
     assert container(name)["resources"]["limits"]["memory"]
+
+
+def test_pods_reach_the_outside_only_where_they_have_to() -> None:
+    policies = {o["metadata"]["name"]: o["spec"] for o in OBJECTS if o["kind"] == "NetworkPolicy" and "Egress" in o["spec"]["policyTypes"]}
+    everybody = [p for p in policies.values() if p["podSelector"] == {}]
+    assert everybody, "a pod without a policy of its own goes anywhere"
+    for policy in everybody:
+        assert not [t for rule in policy["egress"] for t in rule["to"] if "ipBlock" in t]
+        assert all(rule.get("to") for rule in policy["egress"])
+    open_to = [p for p in policies.values() if p["podSelector"] != {}]
+    (selected,) = [p["podSelector"]["matchExpressions"][0] for p in open_to]
+    assert (selected["key"], set(selected["values"])) == ("app", {"gateway", "notifier", "federation"})
+    blocks = {t["ipBlock"]["cidr"]: t["ipBlock"]["except"] for p in open_to for rule in p["egress"] for t in rule["to"]}
+    closed = [ipaddress.ip_network(e) for excepted in blocks.values() for e in excepted]
+    assert blocks.keys() == {"0.0.0.0/0", "::/0"}
+    for metadata in (
+        "169.254.169.254",
+        "169.254.170.2",
+        "100.100.100.200",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "127.0.0.1",
+        "::1",
+        "fe80::1",
+    ):
+        address = ipaddress.ip_address(metadata)
+        assert [n for n in closed if n.version == address.version and address in n], metadata
 
 
 def test_names_that_are_used_exist() -> None:

@@ -1,4 +1,4 @@
-"""ARCHITECTURE names the test that holds each promise: what a room gives, what becomes of a crash, and what exactly once rests on."""
+"""ARCHITECTURE and docs/security.md name the tests that hold their promises; `test_links.py` holds that these exist."""
 
 from __future__ import annotations
 
@@ -32,3 +32,25 @@ def test_promises_are_found() -> None:
         found = promises(_SECTIONS[room])
         assert {p.partition(":")[0] for p in found if p[0] == "*"} == {"*Gives*", "*After a crash*"}, room
     assert sum(len(promises(text)) for text in _SECTIONS.values()) > 40
+
+
+_SECURITY = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+_SECURITY_SECTIONS = {s.partition("\n")[0]: s.partition("\n")[2] for s in re.split(r"^## ", _SECURITY, flags=re.MULTILINE)[1:]}
+#: a file of tests, and perhaps one test in it
+_TEST = re.compile(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`")
+#: who may do everything: nothing is promised
+_ALMIGHTY = "| root of the machine"
+
+
+@pytest.mark.parametrize("section", _SECURITY_SECTIONS)
+def test_each_section_about_security_names_its_tests(section: str) -> None:
+    assert _TEST.search(_SECURITY_SECTIONS[section])
+
+
+def test_each_attacker_meets_each_asset_and_names_the_tests() -> None:
+    head, _, *attackers = [line for line in _SECURITY_SECTIONS["Threat model"].splitlines() if line.startswith("|")]
+    assert len(attackers) > 10
+    for line in attackers:
+        assert line.count("|") == head.count("|"), line
+        assert all(cell.strip() for cell in line.split("|")[1:-2]), line
+        assert line.startswith(_ALMIGHTY) or _TEST.search(line.split("|")[-2]), line

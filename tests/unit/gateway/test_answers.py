@@ -64,3 +64,8 @@ def test_two_columns_of_one_name() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
     body = json.loads(to_tdengine(table))
     assert (body["column_meta"], body["data"]) == ([["a", "BIGINT", 8], ["a", "VARCHAR", 1]], [[1, "x"]])
+
+
+def test_notices_stand_in_the_answer_if_there_are_any() -> None:
+    assert json.loads(to_tdengine(Affected(3), notices=["look"]))["notices"] == ["look"]
+    assert "notices" not in json.loads(to_tdengine(Affected(3)))

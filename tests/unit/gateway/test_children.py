@@ -55,3 +55,10 @@ def test_tags_as_json_and_back() -> None:
     text = children.to_json((1, True, b"\x00\xff", "ä", Decimal("1.50")), layout)
     assert children.from_json(text, layout) == (1, True, b"\x00\xff", "ä", "1.50")
     assert children.from_json("{}", layout) == (None,) * 5
+
+
+def test_tags_keep_their_values_under_another_name() -> None:
+    held = children.to_json(("berlin",), METERS)
+    layout = replace(METERS, tags=(Column("town", METERS.tags[0].type), METERS.tags[0]), stored={"town": ("site",), "site": ("site#102",)})
+    assert children.from_json(held, layout) == ("berlin", None)
+    assert children.from_json(children.to_json(("rome", "x"), layout), layout) == ("rome", "x")

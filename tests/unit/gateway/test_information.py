@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.describing import describe, show_create
-from gateway.information import Information
+from gateway.information import Information, likes
 from penstock.access import Access
 from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User
 from penstock.catalog.view import Catalog
@@ -16,6 +18,7 @@ from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.statements import Describe, Query, Show, ShowCreate
 from penstock.types import ColumnType
+from penstock.udf import UserFunction
 from tests.unit.gateway.nowhere import NOWHERE
 from tests.unit.sql.memory_view import MemoryView, plan
 
@@ -128,3 +131,53 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     assert seen("of_stream", about, "ins_dead_letters") == []
     assert seen("of_all", about, "ins_dead_letters") == [("E_LATE", "s")] * 2
     assert seen("root", about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 AS 'x, content FROM read_text(''PLACE'') -- ' FROM information_schema.ins_columns",
+        "SELECT 1 AS 'x; COPY (SELECT 1) TO ''PLACE.written'' -- ' FROM information_schema.ins_columns",
+        "SELECT `1 AS x, content FROM read_text`('PLACE') FROM information_schema.ins_columns",
+        "SELECT read_text('PLACE') FROM information_schema.ins_columns",
+        "SELECT table_name FROM information_schema.ins_columns AS `d, read_text('PLACE') --`",
+        "SELECT table_name AS `n\", content FROM read_text('PLACE') --` FROM information_schema.ins_columns",
+        "SELECT 1 FROM information_schema.ins_columns WHERE 'a' IN (SELECT content FROM information_schema.`read_text('PLACE')`)",
+        "SELECT table_name FROM information_schema.ins_columns ORDER BY `1; COPY (SELECT 1) TO 'PLACE.written'; --`",
+        "SELECT getenv('HOME') FROM information_schema.ins_columns",
+        "SELECT current_setting('home_directory') FROM information_schema.ins_columns",
+        "SELECT generate_series(1, 1000000000) FROM information_schema.ins_columns",
+    ],
+)
+def test_no_text_of_a_user_becomes_text_of_the_engine(text: str, tmp_path: Path) -> None:
+    place = tmp_path / "root.password"
+    place.write_text("nobody reads this")
+    statement = parse_one(text.replace("PLACE", str(place)))
+    assert isinstance(statement, Query)
+    try:
+        found = str(INFORMATION.query(statement.query))
+    except SqlSemanticError:
+        found = ""
+    assert "nobody reads this" not in found
+    assert not Path(f"{place}.written").exists()
+
+
+def test_show_like_takes_linear_time() -> None:
+    began = time.monotonic()
+    assert ask("SHOW STABLES LIKE '" + "%" * 5000 + "x'") == []
+    assert ask("SHOW STABLES LIKE '" + "%m" * 5000 + "'") == []
+    assert time.monotonic() - began < 5
+    assert ask("SHOW STABLES LIKE '_'") == ask("SHOW STABLES LIKE '%M%'") == ask("SHOW STABLES LIKE '%%'") == [("m",)]
+    assert likes("a%b_c%", "aXXbbYc.") and not likes("a%b_c%", "aXXbYYc.") and not likes("", "a") and likes("%", "")
+
+
+def test_code_of_functions_is_for_those_with_admin() -> None:
+    function = UserFunction(20, "f", (), ColumnType("INT"), "def f(): return SECRET")
+    people = [User(9, "ann", ""), User(10, "adm", "", grants=(Grant("ADMIN"),))]
+    catalog = Catalog([Database(99, "Db"), function, *people])
+    everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"))
+    shown = {name: str(everyone.seen_by(name).show(Show(what="functions"), None)) for name in ("ann", "adm", "root")}
+    assert [name for name, text in shown.items() if "SECRET" in text] == ["adm", "root"]
+    statement = parse_one("SELECT * FROM information_schema.ins_functions")
+    assert isinstance(statement, Query)
+    assert "SECRET" not in str(everyone.seen_by("ann").query(statement.query))

@@ -81,3 +81,12 @@ def test_what_a_select_gives_must_fit(text: str, columns: dict[str, list[object]
     with pytest.raises(SqlSemanticError, match=words) as caught:
         selected(text, columns, "d1" if " d1 " in text else None)
     assert "SELECT" in caught.value.snippet or caught.value.code == "E_NO_COLUMN"
+
+
+def test_parts_of_one_table_are_one_write() -> None:
+    text = "INSERT INTO d1 (ts, v) VALUES (1, 1.0) d2 (ts, n) VALUES (2, 2) d1 VALUES (3, 3.0, 3, 'x')"
+    statement = parse_one(text)
+    assert isinstance(statement, Insert)
+    parts = [insert.bind(statement, part, METERS, part.table.name, UTC, NOW * 1_000_000) for part in statement.parts]
+    (write,) = insert.together(parts)
+    assert write.frame.select("tbname", "ts").rows() == [("d1", 1), ("d2", 2), ("d1", 3)]

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gateway import replacing
+from penstock.catalog.model import StreamEntry, Table, TableVersion
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
-from penstock.sql.plan import Duration, StreamPlan
+from penstock.sql.plan import Column, Duration, StreamPlan
 from penstock.sql.statements import AlterStream
+from penstock.types import ColumnType
 from tests.unit.sql.memory_view import MemoryView, plan
 
 DDL = "CREATE STABLE m (ts TIMESTAMP, a INT) TAGS (g INT)"
@@ -48,6 +50,21 @@ def test_a_stream_of_before_keeps_the_names_of_its_child_tables() -> None:
     old = StreamPlan.from_json(new.to_json().replace('"beside":true', '"beside":false'))
     assert new.target.beside and not old.target.beside
     assert replacing.keeps_state(old, new) and not replacing.altered(old, new).target.beside
+
+
+def test_a_replaced_stream_keeps_the_tags_that_its_result_has() -> None:
+    """A default result of an older build has no tag but group_id; one of another PARTITION BY has other keys."""
+    made = plan(TEXT.format("", "10s"), MemoryView(DDL))
+    assert made.new_target is not None and [t.name for t in made.new_target.tags] == ["tag_tbname", "group_id"]
+    group, other = made.new_target.tags[-1], Column("region", ColumnType("INT"))
+    for tags, origins in (((group,), ("group_id",)), ((other, group), (None, "group_id"))):
+        target = replace(made.plan.target, tags=tags, tag_of=origins)
+        old = StreamEntry(5, replace(made.plan, stream_id=5, target=target))
+        known = Table(99, "db", "o", "stable", "in.db", 1, "ms", (TableVersion(3, made.new_target.columns, tags),), result_of=5)
+        kept = replacing.with_tags_of(old, known, made)
+        assert kept.new_target is not None and kept.new_target.tags == tags and kept.plan.target.tag_of == origins
+        assert replacing.keeps_state(old.plan, kept.plan)
+    assert replacing.with_tags_of(old, None, made) is made
 
 
 def test_alter_changes_the_text_too() -> None:

@@ -15,6 +15,7 @@ TABLE = Table(2, "p", "known", "stable", "in.p", 1, "ms", (TableVersion(100, (Co
 VIEW = MemoryView("CREATE TABLE p.a (ts TIMESTAMP, v INT)", databases={"p": "ms", "q": "ms"})
 PLANNED = plan("CREATE STREAM p.running INTO q.result AS SELECT _wstart, count(*) AS n FROM p.a INTERVAL(1s)", VIEW).plan
 CATALOG = Catalog([Database(1, "p"), TABLE, StreamEntry(PLANNED.stream_id, PLANNED)])
+ASKED = Asked("ann", "p", CATALOG, lambda target: True)
 #: kinds of statement that are rightly left to who has ADMIN on everything
 FOR_ADMINS = {"CreateSnode", "CreateUser", "CreateRole", "Grant", "GrantRole"}
 
@@ -89,7 +90,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_each_statement_needs_its_rights(text: str, expected: list[tuple[str | None, str, str]]) -> None:
-    found = [(n.right, n.kind, ".".join(x for x in (n.database, n.name) if x)) for n in needs(parse_one(text), Asked("ann", "p", CATALOG))]
+    found = [(n.right, n.kind, ".".join(x for x in (n.database, n.name) if x)) for n in needs(parse_one(text), ASKED)]
     assert found == expected
 
 
@@ -106,4 +107,14 @@ def test_what_has_no_rule_is_for_admins() -> None:
     class New(st.Statement):
         pass
 
-    assert needs(New(), Asked("ann", "p", CATALOG)) == ADMIN == (Need("ADMIN"),)
+    assert needs(New(), ASKED) == ADMIN == (Need("ADMIN"),)
+
+
+@pytest.mark.parametrize("make", ["CREATE STREAM s", "CREATE OR REPLACE STREAM s", "EXPLAIN CREATE STREAM s", "CREATE MATERIALIZED VIEW s"])
+def test_who_may_not_know_of_a_target_is_asked_for_the_same_as_for_none(make: str) -> None:
+    """CREATE comes first for either, so that who lacks it hears the same."""
+    blind = Asked("ann", "q", CATALOG, lambda target: False)
+    select = "SELECT * FROM q.a" if "VIEW" in make else "SELECT _wstart, count(*) FROM q.a INTERVAL(1s)"
+    known, unknown = (needs(parse_one(f"{make} INTO p.{name} AS {select}"), blind) for name in ("known", "unknown"))
+    assert Need("CREATE", "database", "p") in unknown
+    assert known == (*unknown, Need("WRITE", "table", "p", "known"))

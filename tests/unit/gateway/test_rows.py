@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -57,6 +58,7 @@ def test_an_absent_column_keeps_what_is_stored() -> None:
         ({"tbname": "d1", "ts": 1, "n": 2**31}, "n", "2147483648 is not INT"),
         ({"tbname": "d1", "ts": 1, "n": 1.5}, "n", "1.5 is not INT"),
         ({"tbname": "d1", "ts": "yesterday"}, "ts", "is not TIMESTAMP"),
+        ({"tbname": "d1", "ts": True}, "ts", "is not TIMESTAMP"),
         ({"tbname": "d1", "v": 1.0}, "ts", "is missing"),
         ({"ts": 1, "v": 1.0}, "tbname", "is missing"),
         ({"tbname": "d1", "ts": 1, "v": 1.0, "V": 2.0}, "v", "is given twice"),
@@ -98,6 +100,20 @@ def test_checks_of_whole_frames(change: dict[str, object], column: str, words: s
     assert (caught.value.row, caught.value.column) == (1, column)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("t", 1_700_000_000_000_000_000), ("t", -(2**62)), ("v", float("inf")), ("f", 1e300), ("f", float("-inf"))]
+)
+def test_a_value_that_could_not_be_read_back_is_refused(name: str, value: float) -> None:
+    odd = layout(("t", "TIMESTAMP"), ("v", "DOUBLE"), ("f", "FLOAT"))
+    good = {"tbname": "d1", "ts": NOW, "t": NOW, "v": 1.0, "f": 1.0}
+    with pytest.raises(RowError) as caught:
+        rows.check(odd, rows.from_objects(odd, [good, {**good, name: value}]), NOW)
+    assert (caught.value.row, caught.value.column) == (1, name)
+    table = pl.DataFrame([good, {**good, name: value}]).to_arrow()
+    with pytest.raises(RowError):
+        rows.check(odd, rows.from_arrow(odd, table), NOW)
+
+
 def test_a_row_of_more_than_64_kib_is_refused() -> None:
     wide = layout(("a", "VARCHAR(60000)"), ("b", "VARCHAR(60000)"))
     frame = rows.from_objects(wide, [{"tbname": "d", "ts": 1, "a": "x" * 40_000, "b": "x" * 40_000}])
@@ -109,8 +125,9 @@ def test_odd_types() -> None:
     odd = layout(("d", "DECIMAL(6,2)"), ("b", "VARBINARY(8)"), ("f", "BOOL"), ("u", "BIGINT UNSIGNED"), plain=True)
     frame = rows.from_objects(odd, [{"ts": "2024-01-01T00:00:00Z", "d": "12.3", "b": "\\x0aff", "f": 1, "u": 2**64 - 1}])
     assert frame.row(0) == ("meters", UPSERT, 1704067200000, Decimal("12.30"), b"\x0a\xff", True, 2**64 - 1)
-    with pytest.raises(RowError, match="is not DECIMAL"):
-        rows.from_objects(odd, [{"ts": 1, "d": 12345.6}])
+    for bad in (12345.6, "NaN", "Infinity"):
+        with pytest.raises(RowError, match="is not DECIMAL"):
+            rows.from_objects(odd, [{"ts": 1, "d": bad}])
 
 
 def test_arrow_columns_fit_without_loss_or_not_at_all() -> None:
@@ -131,3 +148,23 @@ def test_arrow_columns_fit_without_loss_or_not_at_all() -> None:
     assert (caught.value.row, caught.value.column) == (1, "n")
     with pytest.raises(RowError, match="does not fit"):
         rows.from_arrow(METERS, table.set_column(2, "v", pa.array(["1", "2"])))
+
+
+def test_times_of_arrow_that_the_precision_cannot_hold_are_refused() -> None:
+    fine = replace(METERS, precision="ns", max_ahead=2**62)
+    for values in (pl.Series("ts", [32_503_680_000_000]).cast(pl.Datetime("ms")), pl.Series("ts", [900_000], dtype=pl.Int32).cast(pl.Date)):
+        frame = rows.from_arrow(fine, pl.DataFrame({"tbname": ["d"], "ts": values}).to_arrow())
+        with pytest.raises(RowError, match="out of range"):
+            rows.check(fine, frame, NOW * 10**6)
+
+
+def test_bytes_are_no_text() -> None:
+    with pytest.raises(RowError) as caught:
+        rows.from_arrow(METERS, pa.table({"tbname": ["d"], "ts": [NOW], "s": [b"x"]}))
+    assert caught.value.column == "s"
+    sent = {"$bytes": "00ff"}
+    with pytest.raises(RowError) as caught:
+        rows.from_objects(METERS, [{"tbname": "d", "ts": NOW, "s": sent}])
+    assert (caught.value.row, caught.value.column) == (0, "s")
+    raw = layout(("b", "VARBINARY(4)"))
+    assert rows.from_objects(raw, [{"tbname": "d", "ts": NOW, "b": sent}])["b"].to_list() == [b"\x00\xff"]

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+from typing import Any, cast
+
 import pyarrow as pa
 import pytest
+from aiohttp import WSMessage, WSMsgType, web
 
-from gateway.websocket import from_binary, from_text
+from gateway.websocket import _Connection, from_binary, from_text
+from penstock import arrow_reader
 from penstock.client.wire import to_stream
 from penstock.errors import SchemaError
 
@@ -16,7 +21,7 @@ def test_text_frames() -> None:
 def test_binary_frames() -> None:
     table = pa.table({"x": [1, 2]})
     seq, name, rows, key = from_binary(to_stream(table, {"penstock.seq": "12", "penstock.table": "a.b"}))
-    assert (seq, name, rows.to_pydict(), key) == (12, "a.b", {"x": [1, 2]}, None)
+    assert (seq, name, rows, key) == (12, "a.b", None, None)  # the rows are read once it is known that they may be written
     assert from_binary(to_stream(table, {"penstock.seq": "x", "penstock.key": "k"}))[::3] == ("x", "k")
 
 
@@ -30,3 +35,27 @@ def test_frames_that_are_none(frame: str) -> None:
 def test_binary_frames_that_are_none(frame: bytes) -> None:
     with pytest.raises(SchemaError):
         from_binary(frame)
+
+
+class Silent(web.WebSocketResponse):
+    """A connection over which frames come, and nothing can be sent."""
+
+    def __aiter__(self) -> Silent:
+        return self
+
+    async def __anext__(self) -> WSMessage:
+        return WSMessage(WSMsgType.TEXT, "{}", None)
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+    async def send_str(self, data: str, compress: int | None = None) -> None:
+        raise RuntimeError("a bug")
+
+
+async def test_a_connection_ends_that_can_get_no_answers() -> None:
+    connection = _Connection(Silent(), cast(Any, None), 2, "a.b", "root", "", arrow_reader.DEFAULT)
+    async with asyncio.timeout(30):
+        with pytest.raises(ExceptionGroup):
+            await connection.serve()

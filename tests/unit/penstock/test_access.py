@@ -129,3 +129,17 @@ def test_who_makes_something_owns_it() -> None:
     access = Access(lambda: catalog, "root")
     assert all(access.may("ann", right, catalog.database("mine")) for right in ("READ", "WRITE", "CREATE", "ALTER", "DROP"))  # type: ignore[arg-type]
     assert principals.owner(catalog, change.puts, "ann") == principals.owner(catalog, change.puts, "root") == ()
+
+
+@pytest.mark.parametrize("grant", [None, ("READ", "other"), ("READ", "power.notes")])
+def test_who_may_not_see_a_thing_gets_the_answer_for_what_does_not_exist(grant: tuple[str, str] | None) -> None:
+    access = user(*([grant] if grant else []))
+    for name in ("power.meters", "power.highest", "power.highs"):
+        for spelling in (name, name.upper()):
+            database, _, plain = spelling.partition(".")
+            with pytest.raises(AuthError) as there:
+                access.require("ann", "READ", found(name), spelling)
+            with pytest.raises(AuthError) as missing:
+                access.require_named("ann", "READ", database, "nothing_here")
+            assert str(there.value).replace(plain.lower(), "?") == str(missing.value).replace("nothing_here", "?")
+            assert there.value.hint == missing.value.hint

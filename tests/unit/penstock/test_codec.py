@@ -23,7 +23,7 @@ from penstock.errors import SchemaError
 from penstock.fewrows import MAX_FRAME
 from penstock.partition import hashes, partition
 from penstock.sql.plan import Column
-from penstock.types import ColumnType
+from penstock.types import TIME_LIMITS, ColumnType
 from tests.nightly import drawn
 
 FAST = {
@@ -54,7 +54,8 @@ def values_of(kind: ColumnType) -> st.SearchStrategy[Any]:
         unsigned = kind.kind.endswith("UNSIGNED")
         return st.integers(0 if unsigned else -(2 ** (bits - 1)), 2**bits - 1 if unsigned else 2 ** (bits - 1) - 1)
     return {
-        "BOOL": st.booleans(), "FLOAT": st.floats(width=32), "DOUBLE": st.floats(), "TIMESTAMP": st.integers(-(2**63), 2**63 - 1),
+        "BOOL": st.booleans(), "FLOAT": st.floats(width=32, allow_infinity=False), "DOUBLE": st.floats(allow_infinity=False),
+        "TIMESTAMP": st.integers(*TIME_LIMITS["ms"]),
         "VARCHAR": text, "NCHAR": text, "VARBINARY": st.binary(max_size=20),
         "DECIMAL": st.integers(-(10**20) + 1, 10**20 - 1).map(lambda i: Decimal(i).scaleb(-4)),
     }[kind.kind]  # fmt: skip
@@ -66,7 +67,7 @@ def frames(draw: st.DrawFn, kinds: dict[str, ColumnType]) -> pl.DataFrame:
     data: dict[str, pl.Series] = {
         "tbname": pl.Series(draw(st.lists(st.sampled_from(["d1", "d2", "Ünï", "漢"]), min_size=n, max_size=n))),
         "_op": pl.Series(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), dtype=pl.Int8),
-        "ts": pl.Series(draw(st.lists(st.integers(-(2**62), 2**62), min_size=n, max_size=n)), dtype=pl.Int64),
+        "ts": pl.Series(draw(st.lists(st.integers(*TIME_LIMITS["ms"]), min_size=n, max_size=n)), dtype=pl.Int64),
     }
     for name, kind in kinds.items():
         drawn = draw(st.lists(st.none() | values_of(kind), min_size=n, max_size=n))
@@ -202,6 +203,10 @@ def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes
     [
         ({"n": 300}, {}, "value out of range in n"),
         ({"v": "far too long"}, {}, "value out of range in v"),
+        ({"ts": TIME_LIMITS["ms"][1] + 1}, {}, "value out of range in ts"),
+        ({"t": 1_700_000_000_000_000_000}, {}, "value out of range in t"),
+        ({"d": float("inf")}, {}, "value out of range in d"),
+        ({"d": float("-inf")}, {}, "value out of range in d"),
         ({"op": 3}, {}, "value out of range in op"),
         ({"tbname": ""}, {}, "value out of range in tbname"),
         ({"tbname": "x" * 193}, {}, "value out of range in tbname"),
@@ -210,8 +215,9 @@ def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes
     ],
 )
 def test_a_row_that_does_not_fit_spoils_its_record_only(row: dict[str, Any], more: dict[str, Any], reason: str) -> None:
-    definition = table({"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT")})
-    base = {"tbname": "d1", "ts": 1, "op": 0, "v": "a", "n": 1}
+    kinds = {"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT"), "t": ColumnType("TIMESTAMP")}
+    definition = table({**kinds, "d": ColumnType("DOUBLE")})
+    base = {"tbname": "d1", "ts": 1, "op": 0, "v": "a", "n": 1, "t": 1, "d": 0.5}
     good = foreign(definition, [base])
     decoded = TableCodec(definition).decode([good, foreign(definition, [{**base, **row}], **more), good])
     assert decoded.bad == [(1, reason)]

@@ -53,8 +53,10 @@ def test_exposure() -> None:
 def test_streams_and_dead_letters() -> None:
     rows = [("a", "ready", ""), ("b", "failed", "no column x"), ("c", "paused", ""), ("d", "init", "live in 0 of 4 partitions")]
     rows.append(("e", "throttled", "throttled: MAX_RESULTS is 5 a second, and it is 9 rows ahead"))
+    rows.append(("f", "ready", "NOTIFY target ws://h:1/n is down: ConnectionRefusedError; 3 events wait"))
     found = doctor.streams(rows)
-    assert grades(found) == ["bad", "look", "look", "look"] and "no column x" in found[0].what
+    assert "ws://h:1/n is down" in found[4].what and "3 events wait" in found[4].what
+    assert grades(found) == ["bad", "look", "look", "look", "look"] and "no column x" in found[0].what
     assert grades(doctor.streams(rows[:1])) == grades(doctor.streams([])) == ["ok"]
     assert grades(doctor.dead_letters(0)) == ["ok"] and grades(doctor.dead_letters(3)) == ["look"]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 import struct
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import polars as pl
@@ -21,7 +24,7 @@ from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, SchemaError
 from penstock.foreign import MESSAGE_ID, Messages, Registry
 from penstock.sql.plan import Column
-from penstock.types import ColumnType
+from penstock.types import TIME_LIMITS, ColumnType
 
 GIVEN = {"type": "kafka", "brokers": "h1,h2:9093", "topic": "orders", "data_format": "JSONEachRow"}
 COLUMNS = (
@@ -179,7 +182,98 @@ def test_avro_of_several_schemas_and_what_is_refused() -> None:
         Messages("avro", COLUMNS, "ms", Shelf(_1=old)).encode(frame_of([{**full, "ts": T0}]), "orders-value")
 
 
+def _written(schema: Any, **row: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+    return struct.pack(">bI", 0, 1) + out.getvalue()
+
+
+TEXT = Column("x", ColumnType("VARCHAR", 64))
+_UUID = UUID("01234567-89ab-cdef-0123-456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "column", "taken"),
+    [
+        ({"type": "string", "logicalType": "uuid"}, str(_UUID), TEXT, str(_UUID)),
+        ({"type": "string", "logicalType": "uuid"}, "no such thing", TEXT, "no such thing"),
+        ({"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"}, _UUID.bytes, TEXT, str(_UUID)),
+        (["null", {"type": "string", "logicalType": "uuid"}], str(_UUID), TEXT, str(_UUID)),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, T0, Column("x", ColumnType("TIMESTAMP")), T0),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, T0 * 1000, Column("x", ColumnType("TIMESTAMP")), T0),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, T0 * 10**6 + 7, Column("x", ColumnType("TIMESTAMP")), T0),
+        ({"type": "long", "logicalType": "local-timestamp-nanos"}, T0 * 10**6, Column("x", ColumnType("TIMESTAMP")), T0),
+        ({"type": "int", "logicalType": "date"}, T0 // 86_400_000, Column("x", ColumnType("TIMESTAMP")), T0),
+        ({"type": "string", "logicalType": "of-nobody"}, "as it is", TEXT, "as it is"),
+        ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "B", TEXT, "B"),
+        ({"type": "fixed", "name": "f", "size": 3}, b"abc", Column("x", ColumnType("VARBINARY", 8)), b"abc"),
+    ],
+)  # fmt: skip
+def test_avro_types_that_are_taken(kind: Any, value: Any, column: Column, taken: object) -> None:
+    messages = Messages("avro", [column], "ms", Shelf(_1=record(("x", kind))))
+    plain = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"][0]
+    written = _written(record(("x", {k: v for k, v in plain.items() if k != "logicalType"})), x=value)
+    body = written if plain is kind else written[:5] + b"\x02" + written[5:]
+    assert messages.decode([body])["x"].to_list() == [taken]
+
+
+_LINK = {"type": "record", "name": "link", "fields": [{"name": "next", "type": ["null", "link"]}]}
+
+
+@pytest.mark.parametrize("column", ["VARCHAR", "TIMESTAMP", "INT", "DOUBLE", "BOOL", "VARBINARY", "DECIMAL", "BIGINT UNSIGNED"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "fixed", "name": "f", "size": 12, "logicalType": "duration"}, b"\0" * 12),
+        ({"type": "bytes", "logicalType": "big-decimal"}, b"\x02\x02\x04"),
+        ({"type": "string", "logicalType": "uuid"}, str(_UUID)),
+        ({"type": "int", "logicalType": "time-millis"}, dt.time(12)),
+        ({"type": "int", "logicalType": "date"}, dt.date(2026, 1, 1)),
+        ({"type": "long", "logicalType": "timestamp-micros"}, dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 3}, Decimal("1" * 36)),
+        ({"type": "map", "values": "string"}, {"a": "b"}),
+        ({"type": "array", "items": "int"}, [1, 2]),
+        ({"type": "record", "name": "inner", "fields": [{"name": "a", "type": "int"}]}, {"a": 1}),
+        (["null", {"type": "record", "name": "inner", "fields": []}, "string"], {}),
+        (["null", "string", "long", "boolean"], True),
+        ({"type": "fixed", "name": "f", "size": 3}, b"\xff\xff\xff"),
+        ("bytes", b"\xff"), ("string", "text"), ("double", float("inf")), ("long", 2**63 - 1), ("boolean", True),
+    ],
+)  # fmt: skip
+def test_an_avro_value_is_taken_or_its_message_refused(column: str, kind: Any, value: Any) -> None:
+    """What raises anything but SchemaError stops the stream for ever."""
+    kinds = ColumnType(column, 64 if column.startswith("VAR") else 0, 9 if column == "DECIMAL" else 0, 0)  # type: ignore[arg-type]
+    messages = Messages("avro", [Column("x", kinds)], "ms", Shelf(_1=record(("x", kind))))
+    try:
+        assert messages.decode([_written(record(("x", kind)), x=value)]).height == 1
+    except SchemaError as refused:
+        assert refused.code == "E_MALFORMED"
+
+
+def test_a_schema_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, asked = Registry("http://registry.invalid"), []
+
+    def answer(path: str) -> dict[str, Any]:
+        asked.append(path)
+        return {"schema": json.dumps(_LINK)}
+
+    monkeypatch.setattr(registry, "_get", answer)
+    messages = Messages("avro", [TEXT], "ms", registry)
+    for _ in range(3):
+        with pytest.raises(SchemaError):
+            messages.decode([struct.pack(">bI", 0, 9) + b"\0"])
+    assert asked == ["/schemas/ids/9"]
+
+
 def test_json_as_confluents_json_schema_serializers_frame_it() -> None:
     n = Column("n", ColumnType("INT"))
     framed = struct.pack(">bI", 0, 7) + b'{"n": 3}'
     assert json_of(n).decode([framed, b'{"n": 4}'])["n"].to_list() == [3, 4]
+
+
+@pytest.mark.parametrize("text", ["9000-01-01T00:00:00Z", "1500-01-01 00:00:00"])
+def test_a_text_beyond_the_nanoseconds_is_no_time(text: str) -> None:
+    messages = Messages("json", COLUMNS[:1], "ns", None)
+    near, far = messages.decode([b'{"ts": "2026-01-01T00:00:00.123456789Z"}', f'{{"ts": "{text}"}}'.encode()])["ts"]
+    assert near == T0 * 10**6 + 123_456_789
+    assert far < TIME_LIMITS["ns"][0]

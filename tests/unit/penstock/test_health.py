@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -9,6 +13,7 @@ from prometheus_client import Counter
 
 from penstock.errors import ConfigError
 from penstock.health import Health
+from penstock.pulse import Pulse
 
 
 def get(health: Health, path: str) -> tuple[int, bytes]:
@@ -41,3 +46,70 @@ def test_metrics_and_unknown_paths() -> None:
 def test_taken_port_says_how_to_change_it() -> None:
     with Health("attic") as first, pytest.raises(ConfigError, match="PENSTOCK_ATTIC_HEALTH_PORT"):
         Health("attic", first.port)
+
+
+def test_a_blocked_event_loop_is_neither_ready_nor_alive() -> None:
+    blocked, free = threading.Event(), threading.Event()
+
+    async def serve(health: Health) -> None:
+        health.watch("event loop", Pulse(asyncio.get_running_loop()).late)
+        health.ready("start")
+        assert (await asyncio.to_thread(get, health, "/readyz"))[0] == 200
+        blocked.set()
+        free.wait(30)  # what must not be done in a loop
+
+    with Health("attic") as health:
+        thread = threading.Thread(target=asyncio.run, args=(serve(health),))
+        thread.start()
+        assert blocked.wait(10)
+        deadline = time.monotonic() + 20
+        while (answer := get(health, "/readyz"))[0] == 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        told = json.loads(answer[1])
+        assert told["stuck"] == ["event loop"] and "has not moved" in told["waiting"]["event loop"]
+        free.set()
+        thread.join()
+
+
+def test_what_is_vital_and_stands_for_long_is_dead() -> None:
+    with Health("attic", wait_for=()) as health:
+        late = {"slow": 0.0, "vital": 0.0}
+        health.watch("slow", lambda: late["slow"], vital=False)
+        health.watch("vital", lambda: late["vital"])
+        assert get(health, "/healthz")[0] == get(health, "/readyz")[0] == 200
+        late["slow"] = float("inf")
+        assert get(health, "/healthz")[0] == 200 and get(health, "/readyz")[0] == 503
+        late["vital"] = float("inf")
+        assert get(health, "/healthz")[0] == 503
+
+
+def test_slow_askers_hold_up_nobody() -> None:
+    with Health("attic") as health:
+        slow = [socket.create_connection(("127.0.0.1", health.port)) for _ in range(200)]
+        try:
+            for connection in slow[100:]:
+                connection.sendall(b"GET /readyz HT")
+            started = time.monotonic()
+            assert get(health, "/healthz")[0] == 200
+            assert time.monotonic() - started < 2
+        finally:
+            for connection in slow:
+                connection.close()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/other"])
+def test_answers_name_no_software(path: str) -> None:
+    with Health("attic") as health, socket.create_connection(("127.0.0.1", health.port)) as connection:
+        connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].lower()
+        assert b"python" not in head and b"server:" not in head
+
+
+def test_details_are_told_on_loopback_only() -> None:
+    addresses = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), 0, socket.AF_INET) if not a[4][0].startswith("127.")]
+    if not addresses:
+        pytest.skip("this machine has no address besides loopback")
+    with Health("attic", host="0.0.0.0") as health:
+        body = urllib.request.urlopen(f"http://{addresses[0]}:{health.port}/healthz").read()
+        assert json.loads(body) == {"alive": True}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import StateError
-from penstock.rsync import opened
+from penstock.rsync import RsyncFileSystem, opened
 from penstock.vault import Backup, Vault, masked
 from tests.rsync_daemon import PASSWORD, needs_rsync, rsync_daemon
 
@@ -30,6 +30,36 @@ from tests.rsync_daemon import PASSWORD, needs_rsync, rsync_daemon
 def test_what_is_meant_for_rsync(place: str, path: str | None) -> None:
     found = opened(place)
     assert (None if found is None else found[1]) == path
+
+
+HOSTILE = [
+    "-e:module", "--rsh:x", "-oProxyCommand:x", "user@-oProxyCommand:x", "-user@host:x", "--:x", "rsync://-host/m", "rsync://-user@host/m",
+    "rsync://user:secret@-host/m", "host:a\nb", "rsync://host/a\x00b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", HOSTILE)
+def test_no_place_is_an_option(place: str) -> None:
+    with pytest.raises(StateError, match="no place for rsync") as refused:
+        Vault(place)
+    assert "secret" not in str(refused.value)
+
+
+def test_what_a_listing_names_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in place of rsync writes down what it is given."""
+    program = tmp_path / "rsync"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>{tmp_path}/given\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fs = RsyncFileSystem()
+    fs.pipe_file("--rsh=evil", b"x")
+    fs.ls("--rsh=evil")
+    fs.rm_file("--rsh=evil/name")
+    with pytest.raises(OSError):
+        fs.cat_file("--rsh=evil")
+    given = (tmp_path / "given").read_text().split("--no-motd\n")[1:]
+    assert len(given) == 4
+    assert not [call for call in given if "--rsh=evil" in call.partition("\n--\n")[0]]
 
 
 @needs_rsync

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import time
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from penstock.types import ColumnType
@@ -82,3 +86,66 @@ def test_code_that_cannot_be_run_is_told() -> None:
 def test_a_wrong_number_of_rows_is_an_error() -> None:
     with pytest.raises(FunctionError, match="2 rows were given, 1 came back"):
         sandbox.scalar(made("def f(a):\n    return [1.0]"), pl.DataFrame({"a0": [1.0, 2.0]}).to_struct())
+
+
+def answer(array: pa.Array, name: str = "result", compression: str | None = None) -> bytes:
+    """An Arrow stream of one column, as a function's process sends it."""
+    sink = io.BytesIO()
+    table = pa.table({name: array})
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def damaged(array: pa.Array, good: bytes, bad: bytes) -> bytes:
+    body = answer(array)
+    assert body.count(good) == 1 and len(good) == len(bad)
+    return body.replace(good, bad)
+
+
+TEXTS = pa.array(["abcde", "fghij"])
+OFFSETS = struct.pack("<3i", 0, 5, 10)
+HOSTILE = {
+    "offsets past the buffer": damaged(TEXTS, OFFSETS, struct.pack("<3i", 0, 5, 4_000_000)),
+    "offsets before the buffer": damaged(TEXTS, OFFSETS, struct.pack("<3i", -70_000, 5, 10)),
+    "no UTF-8": damaged(TEXTS, b"abcdefghij", b"abc\xffefghij"),
+    "views that lead elsewhere": damaged(
+        pa.array(["a text of more than twelve bytes", ""], pa.string_view()),
+        struct.pack("<i4sii", 32, b"a te", 0, 0), struct.pack("<i4sii", 32, b"a te", 0, 1 << 20),
+    ),
+    "a list": answer(pa.array([["a"], ["b"]])),
+    "a struct": answer(pa.array([{"a": 1}, {"a": 2}])),
+    "a row too few": answer(pa.array(["a"])),
+    "a row too many": answer(pa.array(["a", "b", "c"])),
+    "no row": answer(pa.array([], pa.string())),
+    "another column": answer(TEXTS, "other"),
+    "many rows in few bytes": answer(pa.array(np.zeros(4 << 20, np.int64)), compression="zstd"),
+    "nothing": b"",
+    "nonsense": b"x" * 1000,
+}  # fmt: skip
+#: a function that writes to its pipe itself when it is given `bad`
+_WRITES = """
+import os, struct
+def f(a):
+    if a[0].as_py() == "bad":
+        data = struct.pack("<BI", 0, {size}) + {body!r}
+        for fd in range(3, 10):
+            try:
+                os.write(fd, data)
+            except OSError:
+                continue
+            while True:
+                pass
+    return a
+"""
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "a size beyond everything"])
+def test_a_process_that_sends_anything_gives_an_error_and_is_replaced(name: str) -> None:
+    body = HOSTILE.get(name, b"x")
+    box = Sandbox(made(_WRITES.format(size=len(body) if name in HOSTILE else 2**32 - 1, body=body), (TEXT,), TEXT))
+    for _ in range(2):
+        with pytest.raises(FunctionError, match="unreadable answer|came back|an answer of"):
+            box.call(pl.DataFrame({"a0": ["bad", "x"]}))
+        assert box.call(pl.DataFrame({"a0": ["good", None]})).to_list() == ["good", None]
+    box.close()

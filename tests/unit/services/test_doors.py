@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import InvalidStatus
 
-from penstock.catalog.model import Database, Grant, Table, TableVersion, User
+from penstock.catalog.model import Database, Entry, Grant, Table, TableVersion, User
 from penstock.catalog.view import Catalog
 from penstock.health import Health
 from penstock.link.frames import PATH
@@ -24,6 +24,7 @@ from services.federation.server import Doorway
 from services.federation.settings import FederationSettings
 from services.notifier.server import Hub
 from services.notifier.settings import NotifierSettings
+from tests.unit.services.notifier.kit import entry
 
 VERSION = TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))))
 TABLES = [Table(i, "d", name, "plain", "in.d", 1, "ms", (VERSION,)) for name, i in (("mine", 2), ("theirs", 3))]
@@ -38,7 +39,7 @@ Dial = Callable[..., Any]
 class _Reader:
     """A catalog that learns of *late* only when it is asked to catch up."""
 
-    def __init__(self, late: Sequence[Table] = ()) -> None:
+    def __init__(self, late: Sequence[Entry] = ()) -> None:
         self.catalog, self._late = Catalog([Database(1, "d"), *TABLES, ANN]), late
 
     def catch_up(self) -> None:
@@ -52,7 +53,7 @@ class _Store:
 
 
 @asynccontextmanager
-async def hub(late: Sequence[Table] = (), **settings: Any) -> AsyncIterator[Dial]:
+async def hub(late: Sequence[Entry] = (), **settings: Any) -> AsyncIterator[Dial]:
     health = Health("notifier", 0)
     made = Hub(NotifierSettings(password="secret", **settings), cast(Any, _Reader(late)), health)  # type: ignore[arg-type]
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
@@ -106,10 +107,19 @@ async def ask(way: Dial, key: str, request: dict[str, Any]) -> dict[str, Any]:
 async def test_a_subscription_needs_read(table: str) -> None:
     async with hub() as way:
         answer = await ask(way, "ann:anns password", {"action": "subscribe", "id": "a", "table": table})
-        assert (answer["type"], answer["code"]) == (
-            "error",
-            "E_FORBIDDEN",
-        ) and f"READ on {'table ' * (table == 'd.theirs')}{table}" in answer["message"]
+        assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN")
+        assert f"READ on {table}" in answer["message"], "that a table exists is not told to who may not read it"
+
+
+@pytest.mark.parametrize(("result_of", "code"), [(12, "E_RESUME_TOKEN"), (None, "E_FORBIDDEN"), (11, "E_FORBIDDEN")])
+async def test_read_on_a_stream_reads_its_own_result_table_only(result_of: int | None, code: str) -> None:
+    """Whoever may WRITE a table can let a stream write into it; READ on that stream is no READ on the table."""
+    target = Table(13, "db", "r", "stable", "in.db", 1, "ms", (TAGGED,), result_of=result_of)
+    bob = User(20, "bob", hashed_setting("bobs password"), grants=(Grant("READ", 12), Grant("WRITE", 13)))
+    async with hub(late=[Database(10, "db"), target, entry(), bob]) as way:
+        await ask(way, "root:secret", {"action": "subscribe", "id": "a", "table": "db.r", "from": "nonsense"})
+        answer = await ask(way, "bob:bobs password", {"action": "subscribe", "id": "a", "stream": "db.s", "from": "nonsense"})
+        assert answer["code"] == code
 
 
 @pytest.mark.parametrize(("key", "code"), [("root:secret", "E_RESUME_TOKEN"), ("ann:anns password", "E_FORBIDDEN")])
@@ -131,14 +141,14 @@ async def test_one_address_may_not_take_all_places() -> None:
 
 
 REFUSED = [
-    ({"op": "describe", "database": "d", "table": "theirs"}, "READ on table d.theirs"),
+    ({"op": "describe", "database": "d", "table": "theirs"}, "READ on d.theirs"),
     ({"op": "describe", "database": "nowhere", "table": "t"}, "READ on nowhere.t"),
-    ({"op": "query", "sql": "SELECT * FROM d.theirs"}, "READ on table d.theirs"),
-    ({"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"}, "READ on table d.theirs"),
-    ({"op": "subscribe", "sql": "SELECT * FROM d.theirs"}, "READ on table d.theirs"),
+    ({"op": "query", "sql": "SELECT * FROM d.theirs"}, "READ on d.theirs"),
+    ({"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"}, "READ on d.theirs"),
+    ({"op": "subscribe", "sql": "SELECT * FROM d.theirs"}, "READ on d.theirs"),
     ({"op": "append", "table": "mine", "database": "d"}, "WRITE on table d.mine"),
-    ({"op": "describe", "database": "d", "table": "h1"}, "READ on table d.hidden"),
-    ({"op": "query", "sql": "SELECT * FROM d.h1"}, "READ on table d.hidden"),
+    ({"op": "describe", "database": "d", "table": "h1"}, "READ on d.h1"),
+    ({"op": "query", "sql": "SELECT * FROM d.h1"}, "READ on d.h1"),
     ({"op": "describe", "database": "d", "table": "f2"}, "READ on d.f2"),
 ]
 

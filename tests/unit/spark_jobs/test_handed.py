@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql.conversion import ArrowBatchTransformer
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
-from spark_jobs.handed import Handed
+from spark_jobs.handed import Handed, InputEnded
 from spark_jobs.pipe import Pipe
 
 ROW = pa.struct([("place", pa.int64()), ("time", pa.int64()), ("value", pa.binary())])
@@ -105,3 +105,17 @@ def test_a_small_batch_waits_for_no_other(sent: Sent) -> None:
     sent.far.send(data[head + 2 * message + 10 :])
     assert next(found) == record
     assert next(found, None) is None
+
+
+def test_an_input_that_ends_before_anything_came_is_no_fault(sent: Sent) -> None:
+    """As Spark leaves it when a query is stopped while its task starts."""
+    sent.far.close()
+    with pytest.raises(InputEnded):
+        sent.handed.take()
+
+
+def test_an_input_that_is_cut_is_a_fault(sent: Sent) -> None:
+    sent.far.sendall(stream([[(1, 2, b"x")]])[:40])
+    sent.far.close()
+    with pytest.raises(pa.ArrowInvalid):
+        sent.handed.take()

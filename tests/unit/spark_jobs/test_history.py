@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,3 +76,26 @@ def test_rows_go_from_the_tail_to_segments_and_these_are_merged(tmp_path: Path) 
     assert seen() == [0, 3, 4, 5, 6, 7, 9]
     flushed(root, 8, 9, (RangeDelete(7, 8, None, 1001, 1002),))
     assert history.fetch(0, 5000)["v"].to_list() == [0, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_renamed_column_is_found_in_segments_and_in_the_log(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    flushed(root, 0, 3)
+    renamed = (COLUMNS[0], Column("w", ColumnType("INT")), Column("v", ColumnType("VARCHAR", 8)))
+    second = TableVersion(9, renamed[:2], (), (("v", "w"),), (("w", "v"),))
+    third = TableVersion(10, renamed, (), (), (("w", "v"), ("v", "v#10")))
+    table = replace(TABLE, versions=(*TABLE.versions, second, third))
+    works = worker(root)
+    works.catalog.catalog.schema = lambda number: (table, table.version(number)) if number in (8, 10) else None
+    works.codec = lambda number: TableCodec(table, number)
+    source = Source(7, "db", "t", "plain", renamed, (), "ms")
+    history = TableHistory(works, source, "in.db", lambda: {0: 6}, stored=lambda: table.stored_names)
+    new = pl.DataFrame({"tbname": ["t"], "ts": [1005], "v": ["x"], "w": [5]}, schema_overrides={"w": pl.Int32})
+    [(_, value)] = TableCodec(table).encode_partitioned(new, 1)
+    tail = history._tail(0, 4)
+    tail._take(Batch("in.db", 0, np.arange(4, 6), np.full(2, 5_000), [None] * 2, [record(4), value]), 2)
+    tail._next = 6
+    rows = history.fetch(0, 2000)
+    assert rows["w"].to_list() == [0, 1, 2, 3, 4, 5] and rows["v"].to_list() == [None] * 5 + ["x"]
+    pieces = pl.concat(history.versions(["w", "v"]))
+    assert sorted(pieces["w"].to_list()) == [0, 1, 2, 3, 4, 5] and pieces["v"].drop_nulls().to_list() == ["x"]

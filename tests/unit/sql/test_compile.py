@@ -153,6 +153,17 @@ VALUES: list[tuple[str, str, list[Any]]] = [
     ("position('' IN 'cba')", "BIGINT", [1] * 3),
     ("replace('aabbccAABBCC', 'AA', 'DD')", "VARCHAR(14)", ["aabbccDDBBCC"] * 3),
     ("replace('d1d2', tbname, s)", "VARCHAR(24)", ["héllo,abcd2", N, "d1d2"]),
+    ("length(repeat('abc', 1000000000))", "BIGINT", [65517] * 3),
+    ("length(repeat(repeat(tbname, 60000), 60000))", "BIGINT", [65516] * 3),
+    ("repeat(s, 0)", "VARCHAR(20)", ["", N, ""]),
+    ("repeat(NULL, 2)", "VARCHAR(2)", [N] * 3),
+    ("length(replace(repeat('a', 60000), 'a', repeat('b', 60000)))", "BIGINT", [N] * 3),
+    ("length(replace(repeat('d', 60000), substr(tbname, 1, 1), 'ee'))", "BIGINT", [N] * 3),
+    ("length(replace(repeat('d', 60000), substr(tbname, 1, 1), 'e'))", "BIGINT", [60000] * 3),
+    ("length(replace(repeat('a', 60000), 'a', 'bb'))", "BIGINT", [N] * 3),
+    ("length(replace(repeat('aa', 30000), 'aa', 'b'))", "BIGINT", [30000] * 3),
+    ("length(" + "concat(" * 9 + "repeat(tbname, 60000)" + ", repeat(tbname, 60000))" * 9 + ")", "BIGINT", [65517] * 3),
+    ("length(" + "concat_ws(','," * 9 + "repeat(tbname, 60000)" + ", repeat(tbname, 60000))" * 9 + ")", "BIGINT", [65517] * 3),
     ("repeat('abc', -1)", "VARCHAR(3)", [""] * 3),
     ("repeat(tbname, `Ab C`)", "VARCHAR(4096)", ["d1", "d2d2", "d3d3d3"]),
     ("find_in_set('abc', s)", "BIGINT", [2, N, 0]),
@@ -196,6 +207,14 @@ VALUES: list[tuple[str, str, list[Any]]] = [
 @pytest.mark.parametrize(("sql", "kind", "values"), VALUES, ids=[v[0] for v in VALUES])
 def test_value(sql: str, kind: str, values: list[Any]) -> None:
     assert run(sql) == (kind, values)
+
+
+@pytest.mark.parametrize(("sql", "kind", "values"), VALUES, ids=[v[0] for v in VALUES])
+def test_a_row_alone_has_the_same_value(sql: str, kind: str, values: list[Any]) -> None:
+    """polars goes other ways for a frame of one row."""
+    expr = compile_expression(sql, COLUMNS).expr
+    found = [FRAME[i : i + 1].with_columns(expr.alias("_x")).get_column("_x")[0] for i in range(FRAME.height)]
+    assert found == values
 
 
 @pytest.mark.parametrize(("mode", "wanted"), list(enumerate([0, 0, 52, 52, 0, 0, 52, 52])), ids=lambda v: str(v))

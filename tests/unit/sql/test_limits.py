@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 
+import polars as pl
 import pytest
 
 from penstock.errors import SqlError
 from penstock.sql import parse, render
+from penstock.sql.compile import compile_expression
+from penstock.types import ColumnType
 
 N = 50_000
 HOSTILE = {
@@ -75,3 +78,33 @@ def test_a_megabyte_of_rows_is_read_in_well_under_a_second() -> None:
         times.append(time.process_time() - begun)
     assert len(statement.parts[0].rows) == 20_000  # type: ignore[attr-defined]
     assert min(times) < 0.9
+
+
+COLUMNS = {"a": ColumnType("INT"), "d": ColumnType("DOUBLE")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["+".join(["a"] * 400), "*".join(["d"] * 400), "/".join(["d"] * 400), "%".join(["a"] * 60), "a+(" * 40 + "a" + ")" * 40],
+    ids=["sum", "product", "quotient", "remainder", "nested"],
+)
+def test_an_expression_costs_by_its_length(text: str) -> None:
+    """Where an argument is named twice for each operator, twenty of them are a million."""
+    begun = time.process_time()
+    made = compile_expression(text, COLUMNS)
+    pl.DataFrame({"a": [1, 2], "d": [1.0, 2.0]}).select(made.expr)
+    assert time.process_time() - begun < 5
+
+
+def test_an_expression_that_grows_too_large_is_refused() -> None:
+    text = "a"
+    for _ in range(10):
+        text = f"CASE WHEN {text} > 1 THEN {text} ELSE {text} END"
+    with pytest.raises(SqlError, match="too large"):
+        compile_expression(text, COLUMNS)
+
+
+@pytest.mark.parametrize("text", ["d * 10 / 1e308", "d * 10 - d * 10", "d * 10 * 0", "1 / (d * 10)", "1 + 1 / (d * 10)"])
+def test_what_overflows_within_an_expression_is_null_at_its_end(text: str) -> None:
+    found = pl.DataFrame({"d": [1e308]}).select(x=compile_expression(text, COLUMNS).expr)
+    assert found["x"].to_list() == [None]

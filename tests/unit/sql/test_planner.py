@@ -66,9 +66,9 @@ def test_new_target(view: MemoryView) -> None:
     assert table == TableDef(
         99, "us", "o", "stable",
         (Column("_wstart", ColumnType("TIMESTAMP")), Column("count(*)", ColumnType("BIGINT")), Column("AVG(d)", ColumnType("DOUBLE"))),
-        (Column("group_id", ColumnType("BIGINT UNSIGNED")),), "us",
+        (Column("tag_tbname", ColumnType("VARCHAR", length=192)), Column("group_id", ColumnType("BIGINT UNSIGNED"))), "us",
     )  # fmt: skip
-    assert made.target.column_of == ("_wstart", "count(*)", "AVG(d)") and made.target.tag_of == ("group_id",)
+    assert made.target.column_of == ("_wstart", "count(*)", "AVG(d)") and made.target.tag_of == (0, "group_id")
     assert made.target.precision == "us" and made.source.precision == "ms" and made.path == "scan"
 
 
@@ -139,6 +139,65 @@ def test_tags_and_subtable(view: MemoryView) -> None:
     assert made.target.subtable_sql == "concat('t-', _k0, CAST(_k2 AS VARCHAR(9)))"
     unkeyed = one("INTO o TAGS(x INT) AS SELECT _wstart, count(*) FROM met INTERVAL(1s)", view)
     assert unkeyed.target.tag_of == (None,)
+
+
+def tags(made: StreamPlan) -> list[tuple[str, str, object]]:
+    return [(t.name, str(t.type), origin) for t, origin in zip(made.target.tags, made.target.tag_of, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "keys", "wanted"),
+    [
+        ("_wstart, count(*)", "tb", [("tb", "VARCHAR(20)", 0)]),
+        ("_wstart, count(*)", "tbname AS meter, TA", [("meter", "VARCHAR(192)", 0), ("ta", "INT", 1)]),
+        ("_wstart, count(*)", "tbname", [("tag_tbname", "VARCHAR(192)", 0)]),
+        ("_wstart, count(*), tbname tn", "tbname", [("tag_tbname", "VARCHAR(192)", 0)]),
+        ("_wstart, ta, count(*)", "ta, tb", [("tb", "VARCHAR(20)", 1)]),
+        ("_wstart, max(a) TA", "ta", [("tag_ta", "INT", 0)]),
+        ("_wstart, max(a) ta, max(b) tag_ta", "ta", [("tag1_ta", "INT", 0)]),
+        ("_wstart, count(*)", "a + b, a+b", [("a + b", "DOUBLE", 0), ("a+b", "DOUBLE", 1)]),
+        ("_wstart, count(*)", "ta, TA", [("ta", "INT", 0), ("tag_ta", "INT", 1)]),
+        ("_wstart, count(*)", "ta AS op, tb AS group_id, a AS _hash, b AS _late",
+         [("tag_op", "INT", 0), ("tag_group_id", "VARCHAR(20)", 1), ("tag__hash", "INT", 2), ("tag__late", "INT", 3)]),
+    ],
+)  # fmt: skip
+def test_a_default_result_has_the_keys_as_tags(view: MemoryView, listed: str, keys: str, wanted: list[tuple[str, str, object]]) -> None:
+    made = one(f"INTO o AS SELECT {listed} FROM met PARTITION BY {keys} INTERVAL(1s)", view)
+    assert tags(made) == [*wanted, ("group_id", "BIGINT UNSIGNED", "group_id")]
+
+
+def test_names_of_keys_are_cut_and_more_keys_than_tags_are_no_fault(view: MemoryView) -> None:
+    long = f"concat(tb, '{'x' * 80}')"
+    made = one(
+        f"INTO o AS SELECT _wstart, count(*) FROM met PARTITION BY {', '.join(['ta', long, long, *['tb'] * 140])} INTERVAL(1s)", view
+    )
+    assert len(made.target.tags) == 128 and made.target.tag_of[-1] == "group_id" and len(made.keys) == 143
+    assert all(len(t.name.encode()) <= 64 for t in made.target.tags)
+    assert len({t.name.lower() for t in made.target.tags}) == 128
+
+
+def test_a_default_result_is_filled_again_by_the_names_of_its_tags(view: MemoryView) -> None:
+    first = plan("CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY ta, tb INTERVAL(1s)", view)
+    assert first.new_target is not None
+    view.add(dataclasses.replace(first.new_target, result_of=7))
+    again = one("INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY tb, tbname INTERVAL(1s)", view)
+    assert tags(again) == [("ta", "INT", None), ("tb", "VARCHAR(20)", 0), ("group_id", "BIGINT UNSIGNED", "group_id")]
+
+
+def test_window_times_of_a_result_are_columns_where_there_is_no_window(view: MemoryView) -> None:
+    first = plan("CREATE STREAM s1 INTO o AS SELECT _wstart, _wend, _wduration, count(*) n FROM met PARTITION BY tb INTERVAL(1s)", view)
+    assert first.new_target is not None
+    view.add(dataclasses.replace(first.new_target, result_of=7))
+    made = one(
+        "TRIGGER AT_ONCE INTO o2 AS SELECT _WSTART, _wend e, _wduration / 1000 d, n FROM o WHERE _wend > _wstart PARTITION BY tbname", view
+    )
+    assert outputs(made)[:2] == [("_wstart", "_wstart", "TIMESTAMP"), ("e", "_wend", "TIMESTAMP")]
+    assert made.window is None and made.where == "_wend > _wstart"
+    every = one("TRIGGER AT_ONCE INTO o2 AS SELECT * FROM o PARTITION BY tbname", view)
+    assert [o.name for o in every.outputs] == ["_wstart", "_wend", "_wduration", "n", "tb", "group_id"]
+    assert [t[0] for t in tags(every)] == ["tag_tbname", "tag_group_id"]
+    with pytest.raises(SqlSemanticError, match="_wend needs a window"):
+        one("TRIGGER AT_ONCE INTO o3 AS SELECT ts, _wend FROM met PARTITION BY tbname", view)
 
 
 def test_json_key_becomes_text(view: MemoryView) -> None:

@@ -12,6 +12,7 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql.plan import StreamPlan
 from penstock.sql.planner import PlannedStream
+from tests.conformance.case import tags_of
 from tests.unit.sql.memory_view import MemoryView, plan
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "conformance" / "stream-cases.json").read_text())
@@ -36,7 +37,7 @@ def test_planned(case: dict[str, Any]) -> None:
     made = _plan(case).plan
     assert StreamPlan.from_json(made.to_json()) == made
     columns = [c.name for c in made.target.columns]
-    tags = [t.name for t in made.target.tags if t.name != "group_id"]
+    _, tags = tags_of(made.target)
     for row in case.get("expect") or []:
         assert list(row) == columns + tags
     if case["expect"]:

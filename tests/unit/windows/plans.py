@@ -21,6 +21,7 @@ from penstock.sql.plan import (
     TriggerKind,
 )
 from penstock.types import ColumnType
+from penstock.windows.counted import standing
 from penstock.windows.kernel import DELETE, Emission
 
 BIGINT, DOUBLE, INT, TIMESTAMP = (ColumnType(k) for k in ("BIGINT", "DOUBLE", "INT", "TIMESTAMP"))
@@ -94,18 +95,24 @@ class MemoryHistory:
     """What the source holds before the call that is being worked on; the last version of a (table, time) wins."""
 
     rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
+    versions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
 
     def add(self, rows: pl.DataFrame) -> None:
+        self.versions = standing(pl.concat([self.versions, rows]), ["tbname", "ts"])
         both = pl.concat([self.rows, rows]).unique(["tbname", "ts"], keep="last", maintain_order=True)
         self.rows = both.filter(pl.col("_op") != DELETE)
 
     def delete(self, low: int, high: int, tables: Sequence[str] | None) -> None:
         chosen = pl.col("ts").is_between(low, high) & (pl.col("tbname").is_in(list(tables)) if tables is not None else True)
-        self.rows = self.rows.filter(~chosen)
+        self.rows, self.versions = self.rows.filter(~chosen), self.versions.filter(~chosen)
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         chosen = pl.col("ts").is_between(low, high) & (pl.col("tbname").is_in(list(tables)) if tables is not None else True)
         return self.rows.filter(chosen).sort("tbname", "ts")
+
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        chosen = pl.col("ts").is_between(low, high) & (pl.col("tbname").is_in(list(tables)) if tables is not None else True)
+        return self.versions.filter(chosen).sort("tbname", "ts", maintain_order=True)
 
 
 @dataclass

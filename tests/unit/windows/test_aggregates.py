@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.scope import Scope
+from tests.conformance.case import Case
+from tests.conformance.kernel_backend import KernelBackend
 from tests.nightly import drawn
 from tests.unit.windows.plans import aggregate, frame, window_plan
 
@@ -136,3 +138,27 @@ def test_equal_arguments_share_their_parts():
     made = make(aggregate(0, "count"), aggregate(1, "avg"), aggregate(2, "sum"), aggregate(3, "spread"), aggregate(4, "max"))
     assert sorted(p.kind for p in made.parts) == ["max", "min", "n", "sum"]
     assert made.elementwise
+
+
+_BASE = 1_700_006_400_000
+_DEMANDS = ("TRIGGER AT_ONCE IGNORE UPDATE 0", "TRIGGER AT_ONCE IGNORE EXPIRED 0", "TRIGGER MAX_DELAY 5s",
+            "TRIGGER CONTINUOUS_WINDOW_CLOSE", "TRIGGER WINDOW_CLOSE IGNORE EXPIRED 0 FILL_HISTORY 1")  # fmt: skip
+
+
+@pytest.mark.parametrize("demand", _DEMANDS)
+@pytest.mark.parametrize("fill", ["", "FILL(PREV)", "FILL(LINEAR)"])
+@pytest.mark.parametrize("notify", ["", "NOTIFY ('ws://127.0.0.1:1/n') ON ('WINDOW_CLOSE')"])
+def test_sketches_in_windows_that_are_merged_write_by_write(demand: str, fill: str, notify: str) -> None:
+    select = "SELECT _wstart, count(*) n, hyperloglog(a) h, apercentile(a, 50) p FROM d1 INTERVAL(10s)"
+    many = [["d1", {"ts": _BASE + 10 + k, "a": k}] for k in range(450)]
+    events = [*(["d1", {"ts": _BASE + k, "a": k % 3}] for k in range(6)), ["BATCH", many], ["d1", {"ts": _BASE + 5000, "a": 1}],
+              ["d1", {"ts": _BASE + 50_000, "a": 1}], ["ADVANCE", 7000]]  # fmt: skip
+    outcome = KernelBackend().run(Case.read({
+        "id": "sketches", "tables": ["CREATE TABLE d1 (ts TIMESTAMP, a INT)"],
+        "stream": f"CREATE STREAM s1 {demand} INTO out1 AS {select} {fill} {notify}", "events": events,
+    }))  # fmt: skip
+    assert outcome.crash is None and outcome.error is None, (outcome.crash, outcome.error)
+    first = outcome.rows[0]
+    assert first["n"] == 457
+    assert first["h"] == pytest.approx(450, rel=0.03)
+    assert first["p"] == pytest.approx(221, abs=5)

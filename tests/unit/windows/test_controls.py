@@ -177,19 +177,19 @@ class Past(MemoryHistory):
 
     def __init__(self) -> None:
         super().__init__("ts")
-        self._held: list[pl.DataFrame | None] = []
-        self._now: list[pl.DataFrame | None] = []
+        self._held: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
+        self._now: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
 
     def mark(self) -> str:
-        self._held.append(self._rows)
+        self._held.append((self._rows, self._versions))
         return str(len(self._held) - 1)
 
     def at(self, mark: str) -> None:
         if self._now:
-            self._rows = self._now.pop()
+            self._rows, self._versions = self._now.pop()
         if mark:
-            self._now.append(self._rows)
-            self._rows = self._held[int(mark)]
+            self._now.append((self._rows, self._versions))
+            self._rows, self._versions = self._held[int(mark)]
 
 
 @pytest.mark.parametrize(("begin", "end"), [("pause", "resume"), ("fill", "filled")])
@@ -224,3 +224,14 @@ def test_a_pause_while_history_is_filled_goes_on_behind_it() -> None:
     assert shown(k.control(Control("filled"))) == []
     k.apply(frame(("d1", 6, 1)))
     assert shown(k.control(Control("resume_skip"))) == [(0, 0, 1)]
+
+
+def test_events_carry_the_keys_of_their_partition() -> None:
+    notify = "NOTIFY ('ws://localhost:1/n') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
+    for window in ("SESSION(ts, 10a)", "INTERVAL(10a)", "STATE_WINDOW(a)"):
+        text = f"CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY {{}} {window} {notify}"
+        emission = kernel(text.format("tbname, ta AS site")).apply(frame(("d1", 0, 1), ("d2", 100, 1)))
+        tags = [(e["eventType"], e["tags"]) for e in emission.events]
+        assert ("WINDOW_OPEN", {"tbname": "d1", "site": 1}) in tags and ("WINDOW_CLOSE", {"tbname": "d2", "site": 1}) in tags, window
+    unkeyed = "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM d1 SESSION(ts, 10a) " + notify
+    assert {str(e["tags"]) for e in kernel(unkeyed).apply(frame(("d1", 0, 1))).events} == {"{}"}

@@ -130,3 +130,21 @@ def test_the_target_follows_the_source(ignore_update, calls, ranges, keys):
                 live = {k: v for k, v in live.items() if not (low <= k[1] <= low + length and (names is None or k[0] in names))}
     expected = sorted((ts, v, t) for (t, ts), v in live.items() if v > 0)
     assert values(table) == expected
+
+
+@pytest.mark.parametrize("keys", [BY_TABLE, BY_VALUE])
+def test_a_table_that_got_other_tags_since_is_read_as_before(keys):
+    """A tag that the plan knows was renamed, and a new one of another type bears its name."""
+
+    def as_now(rows):
+        return rows.rename({"loc": "site"}).with_columns(pl.lit(7).alias("loc"), pl.lit("n").alias("note"))
+
+    history = MemoryHistory()
+    kernel, table = FilterKernel(filter_plan(keys=keys, ignore_update=False), history), Table("ts")
+    first = frame([[("d1", 1, 1.0), ("d1", 2, 2.0), ("d2", 1, 5.0)]])
+    table.take(kernel.apply(as_now(first)))
+    history.add(first)
+    part = frame([[("d1", 1, None)]], first=1, op=MERGE)
+    table.take(kernel.apply(as_now(part)))
+    table.take(kernel.apply(as_now(frame([[("d1", 2, -1.0), ("d2", 1, 3.0)]], first=2))))
+    assert values(table) == [(1, 1.0, 2.0), (1, 3.0, 6.0)]

@@ -293,11 +293,15 @@ def test_a_slow_tables_row_counts_in_a_window_that_history_closed(trigger):
 
 
 def test_a_row_that_fails_is_handed_back_and_the_rest_counts():
-    plan = window_plan((("count", None), ("sum", "v")), keys=())
+    plan = window_plan((("count", None), ("sum", "v"), ("sum", "char_length(to_iso8601(CAST(v * 1e15 AS BIGINT)))")), keys=())
     kernel = IntervalKernel(plan)
     assert supports(plan)
     assert kernel.apply(frame([])).rows is None
     assert kernel.open_windows().height == 0
+    emission = kernel.apply(frame([[("d1", 1000, 1.0), ("d1", 2000, 9000.0), ("d1", 3000, 2.0)]]))
+    assert emission.failed is not None
+    assert emission.failed.get_column("ts").to_list() == [2000]
+    assert emission.rows.select("c_a0", "c_a1").rows() == [(2, 3.0)]
 
 
 def test_state_is_proportional_to_change():

@@ -59,6 +59,11 @@ def test_a_database(catalog: Catalog, new_id: Callable[[], int]) -> None:
     apply(catalog, changes.alter_database(catalog, "power", keep=Duration(30, "d")))
     found = catalog.database("power")
     assert found is not None and (found.keep, found.max_ahead) == (Duration(30, "d"), Duration(1, "d"))
+    assert not found.dot_to_underscore
+    apply(catalog, changes.alter_database(catalog, "power", dot_to_underscore=True))
+    apply(catalog, changes.alter_database(catalog, "power", keep=Duration(40, "d")))
+    found = catalog.database("power")
+    assert found is not None and (found.keep, found.dot_to_underscore) == (Duration(40, "d"), True)
     refused("E_NO_DATABASE", lambda: changes.alter_database(catalog, "nope"))
 
 

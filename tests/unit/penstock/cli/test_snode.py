@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,14 @@ def run(*arguments: str) -> str:
         raise done.exception
     assert done.exit_code == 0, done.output
     return str(done.stdout)
+
+
+@pytest.fixture(autouse=True)
+def _lax() -> Iterator[None]:
+    """A process that lets everybody read what it makes; commands change that."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture
@@ -47,6 +57,8 @@ def test_backup_list_verify_restore(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "new/checkpoints/7/in.k/offsets/0").read_text() == "v1"
     state = StateFiles(str(tmp_path / "new/7/in.k-0")).load()
     assert state is not None and state.next == 42
+    made = [*(data / "backup").rglob("*"), *(tmp_path / "new").rglob("*")]
+    assert made and not [p for p in made if p.stat().st_mode & 0o077], "others may read it"
 
 
 def test_damage_is_said_and_not_restored(data: Path, tmp_path: Path) -> None:

@@ -53,3 +53,14 @@ def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
     first = path.read_text()
     assert layout.secret("root").read_text() == first != layout.secret("redis").read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and len(first.strip()) >= 20
+
+
+@pytest.mark.parametrize("before", [None, 0o755])
+def test_nobody_else_gets_into_the_data_directory(tmp_path: Path, before: int | None) -> None:
+    layout = Layout(tmp_path / "mesh")
+    if before is not None:
+        for directory in (layout.root, layout.secrets):
+            directory.mkdir()
+            directory.chmod(before)
+    layout.make()
+    assert stat.S_IMODE(layout.root.stat().st_mode) == stat.S_IMODE(layout.secrets.stat().st_mode) == 0o700

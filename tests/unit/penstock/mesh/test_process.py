@@ -21,6 +21,18 @@ def test_output_and_status(tmp_path: Path) -> None:
     assert sorted((tmp_path / "x.log").read_text().split()) == ["err", "out"]
 
 
+def test_what_a_child_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    code = """if True:
+        import os, socket
+        open("file", "w").close()
+        os.mkdir("directory")
+        socket.socket(socket.AF_UNIX).bind("socket")
+    """
+    assert child(tmp_path, code).wait(20)
+    for name in ("file", "directory", "socket"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0, name
+
+
 def test_kill_ends_the_group_and_members_sees_grandchildren(tmp_path: Path) -> None:
     code = """if True:
         import subprocess, sys

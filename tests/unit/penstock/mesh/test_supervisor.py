@@ -1,8 +1,142 @@
-"""When a room that died is started again."""
+"""When a room that died, or that does not answer, is started again; with real processes."""
 
 from __future__ import annotations
 
-from penstock.mesh.supervisor import pause
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.mesh import supervisor
+from penstock.mesh.layout import Layout, free_ports
+from penstock.mesh.process import members
+from penstock.mesh.rooms import Options, Room, _ask
+from penstock.mesh.running import RunningMesh
+from penstock.mesh.supervisor import Supervisor, pause, read_state, stop_mesh
+
+ROOM = """
+import signal, sys, threading
+from penstock.health import Health
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+late = [0.0]
+def stick(number, frame):
+    late[0] = 60.0
+signal.signal(signal.SIGUSR1, stick)
+health = Health("store", int(sys.argv[1]))
+health.ready("start")
+health.watch("event loop", lambda: late[0])
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def kept_signals() -> Iterator[None]:
+    """A supervisor sets handlers of its process."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    signal.set_wakeup_fd(-1)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def supervised(
+    root: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[RunningMesh], None], *, deaf: bool = True, silent_seconds: float = 1.0
+) -> None:
+    """Run one room under a supervisor; *act* on it from another thread, then end all."""
+    ports, layout = free_ports(), Layout(root)
+    port = ports["store-health"]
+
+    def plan(layout: Layout, ports: Any, options: Options) -> list[Room]:
+        command = [sys.executable, "-c", ROOM, str(port), *(["deaf"] if deaf else [])]
+        environment = {**os.environ, "PENSTOCK_MESH": str(layout.root)}
+        return [Room("store", command, environment, (), lambda: _ask(port))]
+
+    monkeypatch.setattr(supervisor, "plan", plan)
+    monkeypatch.setattr(supervisor, "_STOP_SECONDS_ROOM", 1.0)
+    failed: list[BaseException] = []
+
+    def acting() -> None:
+        try:
+            mesh = RunningMesh(layout, {})
+            while read_state(layout) is None:
+                time.sleep(0.01)
+            mesh.wait_ready("store", seconds=60)
+            act(mesh)
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    run = Supervisor(layout, ports, Options(rooms=("store",), silent_seconds=silent_seconds))
+    thread = threading.Thread(target=acting)
+    thread.start()
+    run.run(lambda _: None)
+    thread.join()
+    if failed:
+        raise failed[0]
+    assert not members(layout.root)
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGUSR1], ids=["silent", "stuck"])
+@pytest.mark.usefixtures("kept_signals")
+def test_a_room_that_does_not_answer_is_ended_by_force_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def act(mesh: RunningMesh) -> None:
+        pid = mesh.kill("store", number)
+        mesh.wait_ready("store", not_pid=pid, seconds=60)
+        assert mesh.state()["rooms"]["store"]["restarts"] == 1
+
+    supervised(tmp_path, monkeypatch, act)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.usefixtures("kept_signals")
+def test_restart_ends_what_does_not_hear_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool) -> None:
+    def act(mesh: RunningMesh) -> None:
+        pid = mesh.pid("store")
+        if stopped:
+            mesh.kill("store", signal.SIGSTOP)
+        mesh.restart("store", grace=0.5)
+        assert mesh.pid("store") != pid
+
+    supervised(tmp_path, monkeypatch, act, silent_seconds=0)
+
+
+def test_down_ends_a_supervisor_and_rooms_that_do_not_hear_it(tmp_path: Path) -> None:
+    """Nothing of a mesh is left, though neither listens."""
+    layout = Layout(tmp_path)
+    layout.make()
+    deaf = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+    environment = {**os.environ, "PENSTOCK_MESH": str(tmp_path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", deaf], env=environment, stdout=subprocess.PIPE, start_new_session=True) for _ in "ab"
+    ]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline()
+    os.kill(processes[1].pid, signal.SIGSTOP)
+    layout.state_file.write_text(f'{{"supervisor": {processes[0].pid}}}')
+    # whoever started them must take notice of their end
+    reapers = [threading.Thread(target=process.wait) for process in processes]
+    for reaper in reapers:
+        reaper.start()
+    assert stop_mesh(layout, seconds=0.5) == 2
+    for reaper in reapers:
+        reaper.join(10)
+    assert not members(layout.root) and not any(psutil.pid_exists(process.pid) for process in processes)
+    for process in processes:
+        process.stdout.close()  # type: ignore[union-attr]
 
 
 def test_who_dies_young_waits_longer_each_time() -> None:

@@ -131,3 +131,26 @@ def test_rows_that_do_not_fit_are_refused(changes: dict[str, pa.Array], words: s
     assert conform(pa.table(good), TABLE).height == 1
     with pytest.raises(SchemaError, match=words):
         conform(pa.table({**good, **changes}), TABLE)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("ts", [1_700_000_000_000_000_000]), ("t", [-(2**62)]), ("f", [float("inf")]), ("d", [float("-inf")]), ("f", [1e300]),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_read_back_is_refused(column: str, values: list[Any]) -> None:
+    kinds = {"t": "TIMESTAMP", "f": "FLOAT", "d": "DOUBLE"}
+    columns = (COLUMNS[0], *(Column(name, ColumnType(kind)) for name, kind in kinds.items()))
+    table = replace(TABLE, versions=(TableVersion(100, columns, TABLE.tags),))
+    good: dict[str, list[Any]] = {"tbname": ["a"], "ts": [5], "t": [6], "f": [0.5], "d": [float("nan")]}
+    assert conform(pa.table(good), table).height == 1
+    with pytest.raises(SchemaError) as refused:
+        conform(pa.table({**good, column: values}), table)
+    assert refused.value.code == "E_ROW" and f'"{column}"' in refused.value.message
+
+
+def test_times_that_overflow_the_precision_are_refused() -> None:
+    far = pa.array([32_503_680_000_000], pa.timestamp("ms", "UTC"))
+    with pytest.raises(SchemaError):
+        conform(pa.table({"tbname": ["a"], "ts": far}), replace(TABLE, precision="ns"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import polars as pl
@@ -47,3 +48,15 @@ def test_files_are_merged_while_somebody_reads(tmp_path: Path) -> None:
     for piece in pieces:
         seen += piece["v"].to_list()
     assert seen == list(range(5, 30))
+
+
+def test_columns_come_under_their_present_names(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    write(root, 0, 1)
+    where = Position("in.db", 0, 1, 2)
+    where.save(root)
+    first = TABLE.versions[0]
+    renamed = (first.columns[0], Column("w", ColumnType("INT")), Column("v", ColumnType("VARCHAR", 8)))
+    table = dataclasses.replace(TABLE, versions=(first, TableVersion(9, renamed, stored=(("w", "v"), ("v", "v#9")))))
+    [piece] = stored.read(root, table, 0, where, 0)
+    assert piece["w"].to_list() == [0, 1] and piece["v"].to_list() == [None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]
     shelf: Any = None
     server = StoreServer(
         "grpc+tls://127.0.0.1:0", cast(Queries, _Asked()), cast(Shelf, shelf),
-        login=Login(lambda: CATALOG, "root", "secret", SystemClock()),
+        login=Login(lambda: CATALOG, "root", "secret", SystemClock(), "k" * 48),
         access=Access(lambda: CATALOG, "root"), reached=_reached, own_writes_seconds=1.0, **tls.flight_server(settings),
     )  # fmt: skip
     yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
@@ -141,3 +141,48 @@ def test_in_the_clear_or_without_trust_there_is_no_answer(door: tuple[str, bytes
     for scheme in ("grpc", "grpc+tls"):
         with flight.FlightClient(f"{scheme}://{door[0]}") as client, pytest.raises(flight.FlightError):
             client.do_get(flight.Ticket(b'{"sql": "mine"}'), options).read_all()
+
+
+def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(door: tuple[str, bytes]) -> None:
+    descriptor = flight.FlightDescriptor.for_path("x")
+
+    def put(client: flight.FlightClient, options: flight.FlightCallOptions) -> None:
+        writer, _ = client.do_put(descriptor, pa.schema([("n", pa.int64())]), options)
+        writer.close()
+
+    def exchange(client: flight.FlightClient, options: flight.FlightCallOptions) -> None:
+        writer, reader = client.do_exchange(descriptor, options)
+        writer.begin(pa.schema([("n", pa.int64())]))
+        writer.done_writing()
+        reader.read_all()
+
+    def schema(client: flight.FlightClient, options: flight.FlightCallOptions) -> None:
+        client.get_schema(descriptor, options)
+
+    calls: list[Callable[[flight.FlightClient, flight.FlightCallOptions], object]] = [
+        lambda client, options: list(client.list_flights(options=options)),
+        schema,
+        lambda client, options: client.get_flight_info(descriptor, options),
+        lambda client, options: list(client.do_action("x", options)),
+        lambda client, options: client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options),
+        put,
+        exchange,
+    ]
+    for key, kind in (("ann:anns password", NotImplementedError), ("ann:wrong", flight.FlightUnauthenticatedError)):
+        options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + key.encode())], timeout=20)
+        with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+            for call in calls:
+                with pytest.raises((kind, NotImplementedError) if call is schema else kind) as told:
+                    call(client, options)
+                assert "Traceback" not in str(told.value) and ".py" not in str(told.value)
+            if kind is not NotImplementedError:
+                with pytest.raises(kind):
+                    client.list_actions(options)
+
+
+def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(door: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[str, object]] = []
+    monkeypatch.setattr("penstock.audit.write", lambda event, **fields: told.append({"event": event, **fields}))
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        ask(door, "mine", "somebody:wrong")
+    assert [(t["event"], t["remote"]) for t in told] == [("login refused", "127.0.0.1")]

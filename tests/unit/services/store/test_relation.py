@@ -169,3 +169,56 @@ def test_flushing_anywhere_changes_nothing(
         if i in cuts:
             bench.flush()
     assert [(r[0], r[1], r[2]) for r in bench.table()] == [(n, t, v) for (n, t), v in sorted(model.items())]
+
+
+def test_a_segment_of_an_earlier_version_with_values_that_are_no_times_is_readable(bench: Bench) -> None:
+    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts", "seen"))
+    rows = pl.DataFrame(
+        {"tbname": ["a", "b"], "ts": [1000, 2000], "seen": [1_700_000_000_000_000_000, 5], "_op": [0, 0], "_offset": [0, 1]},
+        schema_overrides={"_op": pl.Int8},
+    ).with_columns(_row=pl.int_range(pl.len(), dtype=pl.UInt32))
+    where = segments.directory(bench.root, 7, 0)
+    wire = rows.with_columns(pl.col("ts", "seen").cast(pl.Datetime("ms")))
+    segments.write(where, wire.to_arrow(), "ts", 0, 1, fresh=True, low=1000, high=2000)
+    bench.tail.append(2, {}, [], 1.0)
+    bench.flush()
+    con = duckdb.connect()
+    columns = [("ts", "TIMESTAMP_MS"), ("seen", "TIMESTAMP_MS")]
+    sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()
+    found = con.execute(f"SELECT tbname, epoch_ms(seen) FROM ({sql}) ORDER BY 1").fetchall()
+    assert found == [("a", None), ("b", 5)]
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+def test_a_renamed_tag_keeps_its_values_and_a_new_one_under_its_name_has_none(
+    bench: Bench, rows: Callable[..., pl.DataFrame], flushed: bool
+) -> None:
+    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0), ("b", 1000, None, "y", 0, 0))}, [], 1.0)
+    if flushed:
+        bench.flush()
+    stored = {"w": ("w#9",), "tag": ("w",), "ts": ("ts",), "v": ("v",)}
+    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",), stored)
+    bench.layout = layout
+    later = rows(("a", 2000, 2, "z", 0, 1)).with_columns(pl.Series("w#9", [5]))
+    bench.tail.append(2, {7: later}, [], 1.0)
+    bench.tail.set_tags(7, "b", {"w": "set"})
+    if flushed:
+        bench.flush()
+    columns = [("ts", "TIMESTAMP_MS"), ("v", "INTEGER"), ("w", "INTEGER"), ("tag", "VARCHAR")]
+    con = duckdb.connect()
+    sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()
+    found = con.execute(f"SELECT tbname, epoch_ms(ts), v, w, tag FROM ({sql}) ORDER BY 1, 2").fetchall()
+    assert found == [("a", 1000, 1, None, "x"), ("a", 2000, 2, 5, "z"), ("b", 1000, None, None, "set")]
+
+
+def test_rows_that_an_earlier_build_wrote_under_a_new_name_are_read_with_those_under_the_old(
+    bench: Bench, rows: Callable[..., pl.DataFrame]
+) -> None:
+    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
+    bench.tail.append(2, {7: rows(("a", 2000, 2, "y", 0, 1)).rename({"w": "tag"})}, [], 1.0)
+    bench.flush()
+    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",), {"tag": ("tag", "w")})
+    columns = [("ts", "TIMESTAMP_MS"), ("tag", "VARCHAR")]
+    con = duckdb.connect()
+    sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()
+    assert con.execute(f"SELECT tag FROM ({sql}) ORDER BY ts").fetchall() == [("x",), ("y",)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pyarrow as pa
@@ -7,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from penstock.catalog.model import ROW_ID, TableVersion
 from penstock.errors import SchemaError
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
 from services.tables.rows import Rows
 from tests.unit.services.tables.kit import NOW, stream_table
 
@@ -49,8 +53,10 @@ def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]
         {"ts": None, "sym": "A", "n": 1, "came": None},
         {"ts": _MS + 3_600_000, "sym": "A", "n": 1, "came": None},
         {"ts": 1, "sym": "äöüäö", "n": 1, "came": None},
+        {"ts": -(2**62), "sym": "A", "n": 1, "came": None},
+        {"ts": 1, "sym": "A", "n": 1, "came": 1_700_000_000_000_000_000},
     ],
-    ids=["no time", "a time in the future", "a text of ten bytes for eight"],
+    ids=["no time", "a time in the future", "a text of ten bytes for eight", "no time of the table", "no time in a second column"],
 )
 def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[str, Any]) -> None:
     rows, data = familiar(), sent([row])
@@ -66,3 +72,29 @@ def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way()
     stamped = Rows(stream_table(stamped="came"), 0)
     stamped.given(sent([one]), NOW)
     assert stamped.few(sent([one]), 7, NOW) is None
+
+
+def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -> None:
+    columns = (
+        Column("ts", ColumnType("TIMESTAMP")), Column(ROW_ID, ColumnType("BIGINT")), Column("v", ColumnType("FLOAT")),
+        Column("n", ColumnType("INT")), Column("s", ColumnType("VARCHAR", 8)),
+    )  # fmt: skip
+    table = dataclasses.replace(stream_table(), versions=(TableVersion(100, columns),))
+    rows = Rows(table, 0)
+    good = {"ts": pa.array([1], pa.timestamp("ms", "UTC")), "v": pa.array([0.5], pa.float32()), "n": pa.array([1], pa.int32()), "s": ["x"]}
+    for _ in range(2):
+        assert rows.given(pa.table(good), NOW).height == 1
+    assert rows.few(pa.table(good), 0, NOW) is not None
+    assert rows.given(pa.table({**good, "n": [5.0]}), NOW)["n"].to_list() == [5]
+    infinite = pa.table({**good, "v": pa.array([float("inf")], pa.float32())})
+    assert rows.few(infinite, 0, NOW) is None
+    for bad in (infinite, pa.table({**good, "v": [1e300]}), pa.table({**good, "n": [5.5]}), pa.table({**good, "s": [b"x"]})):
+        with pytest.raises(SchemaError):
+            rows.given(bad, NOW)
+
+
+def test_a_time_that_the_precision_cannot_hold_is_refused() -> None:
+    rows = Rows(dataclasses.replace(stream_table(), precision="ns"), 10**18)
+    far = pa.table({"ts": pa.array([32_503_680_000_000], pa.timestamp("ms", "UTC"))})
+    with pytest.raises(SchemaError, match="out of range"):
+        rows.given(far, NOW)

@@ -1,0 +1,97 @@
+"""Notices: what a client is told of a write that was taken whole, but perhaps not as it was meant.
+
+Texts are ASCII without commas: a header separates them by commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from gateway.rows import OP, TBNAME, Layout
+from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.windows.kernel import UPSERT
+
+if TYPE_CHECKING:
+    from gateway.coalescer import Write
+
+HEADER = "Penstock-Notice"
+#: 1990-01-01: a number before it is nearly always one of another unit
+_EARLY_SECONDS = 631_152_000
+_UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+#: column that holds which write a row is of; no name of a table's column begins like this
+_WRITE, _ROWS, _WHOLE = "\0write", "\0rows", "\0whole"
+
+
+def headers(notices: Sequence[str]) -> dict[str, str]:
+    """The header with *notices*; none if there are none."""
+    return {HEADER: ", ".join(notices)} if notices else {}
+
+
+def of_numbers(values: Sequence[Any], precision: str) -> list[str]:
+    """Notice of times before 1990 among *values*, as far as these are numbers of ticks."""
+    per_second = TICKS_PER_SECOND[precision]
+    early = [v for v in values if type(v) in (int, float) and v < _EARLY_SECONDS * per_second]
+    if not early:
+        return []
+    try:
+        first = f" ({early[0]} is {datetime.fromtimestamp(early[0] // per_second, UTC):%Y-%m-%dT%H:%M:%SZ})"
+    except (ValueError, OverflowError, OSError):
+        first = ""
+    return [f"{len(early)} of {len(values)} times are before 1990{first}; numbers count {_UNITS[precision]} here"]
+
+
+def of_writes(layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]) -> list[tuple[str, ...]]:
+    """Notices of each of *writes*, whose rows are in *frame* one after the other."""
+    found = [list(write.notices) for write in writes]
+    told = [i for i, write in enumerate(writes) if write.told]
+    if not told:
+        return [tuple(notices) for notices in found]
+    least = frame.get_column(layout.time).min()
+    if isinstance(least, int) and least < _EARLY_SECONDS * TICKS_PER_SECOND[layout.precision]:
+        for i in told:
+            found[i] += of_numbers(_times(layout, writes[i]), layout.precision)
+    if any(counts[i] > 1 for i in told):
+        replaced = _replaced(layout, frame, counts)
+        for i in told:
+            if i in replaced:
+                words = "the later replaced the earlier; a key column or a supertable keeps both"
+                found[i].append(f"{replaced[i]} of {counts[i]} rows share their key; {words}")
+    return [tuple(notices) for notices in found]
+
+
+def _times(layout: Layout, write: Write) -> list[Any]:
+    """Times of a write as they were sent; of a frame none, as who made it has looked."""
+    body, time = write.body, layout.time.lower()
+    if isinstance(body, pa.Table):
+        column = next((body.column(i) for i, name in enumerate(body.column_names) if name.lower() == time), None)
+        sent: list[Any] = column.to_pylist() if column is not None else []
+        return sent
+    if isinstance(body, pl.DataFrame):
+        return []
+    return [value for row in body for name, value in row.items() if name.lower() == time]
+
+
+def _replaced(layout: Layout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
+    """By the number of a write: rows that share their key with others of it, of which a later one replaced values."""
+    if frame.get_column(layout.time).n_unique() == frame.height:
+        return {}
+    keys = [_WRITE, TBNAME, layout.time, *([layout.key_column] if layout.key_column else [])]
+    rows = frame.with_columns(pl.Series(_WRITE, np.repeat(np.arange(len(counts)), counts)))
+    twice = rows.select(keys).is_duplicated()
+    if not twice.any():
+        return {}
+    values = [c.name for c in layout.columns if c.name not in keys]
+    groups = (
+        rows.filter(twice)
+        .group_by(keys, maintain_order=True)
+        .agg(pl.len().alias(_ROWS), (pl.col(OP) == UPSERT).slice(1).any().alias(_WHOLE), *(pl.col(v).count() for v in values))
+    )
+    # partial rows that set different columns stay side by side
+    lost = groups.filter(pl.any_horizontal(_WHOLE, *(pl.col(v) > 1 for v in values)))
+    return {int(write): int(count) for write, count in lost.group_by(_WRITE).agg(pl.col(_ROWS).sum()).iter_rows()}

@@ -1,0 +1,95 @@
+"""What of a body of line protocol is written although some of its lines are bad: everything else, as InfluxDB does.
+
+Owns which lines a fault costs, and the words in which they are told. Does not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gateway.lines import LineError, Point
+from gateway.rows import Layout, RowError, check, from_objects
+from penstock.catalog.model import Table
+from penstock.errors import SchemaError
+
+#: lines of one table that are looked at one by one; who sends more bad ones than that has the rest of them refused together
+MOST_REFUSED = 10_000
+_PIECE = 256
+_TOLD, _LISTED = 5, 100
+Row = dict[str, Any]
+
+
+class PartialWrite(SchemaError):
+    """Some lines were refused; the others are written."""
+
+    code = "E_LINE"
+
+    def __init__(self, refused: Sequence[LineError], written: int, notices: Sequence[str] = ()) -> None:
+        """*notices*: of what is written."""
+        self.notices = notices
+        self.lines = sorted(refused, key=lambda e: e.line)
+        told = "; ".join(e.message for e in self.lines[:_TOLD]) + (" …" if len(self.lines) > _TOLD else "")
+        begin = "partial write: " if written else ""
+        super().__init__(f"{begin}{told} dropped={len(self.lines)}", detail=f"{written} points are written")
+
+    def to_dict(self) -> dict[str, Any]:
+        listed = [{"line": e.line, "message": e.message} for e in self.lines[:_LISTED]]
+        return {**super().to_dict(), "line": self.lines[0].line, "dropped": len(self.lines), "lines": listed}
+
+
+def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point], list[LineError]]:
+    """The points whose names are fields and tags as in *table*, and as in the points before them."""
+    fields = {c.name.lower() for c in table.columns} if table is not None else set()
+    tags = {t.name.lower() for t in table.tags} if table is not None else set()
+    kept: list[Point] = []
+    refused: list[LineError] = []
+    for point in points:
+        own_fields, own_tags = {f.lower() for f in point.fields}, {t.lower() for t, _ in point.tags}
+        both = (own_fields & (tags | own_tags)) | (own_tags & fields)
+        if both:
+            refused.append(LineError(f'"{min(both)}" is a tag and a field', point.line))
+            continue
+        fields |= own_fields
+        tags |= own_tags
+        kept.append(point)
+    return kept, refused
+
+
+def fitting(layout: Layout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:
+    """Places of the *rows* that their table takes, and of the others why not. *now* in ticks."""
+    kept: list[int] = []
+    refused: dict[int, str] = {}
+    for start in range(0, len(rows), _PIECE):
+        places = range(start, min(start + _PIECE, len(rows)))
+        if len(refused) >= MOST_REFUSED:
+            refused |= dict.fromkeys(places, f"not looked at behind {MOST_REFUSED} bad lines")
+        elif _fault(layout, rows[start : places.stop], now) is None:
+            kept += places
+        else:
+            found = {place: _fault(layout, rows[place : place + 1], now) for place in places}
+            refused |= {place: why for place, why in found.items() if why is not None}
+            kept += [place for place, why in found.items() if why is None]
+    return kept, refused
+
+
+def _fault(layout: Layout, rows: Sequence[Row], now: int) -> str | None:
+    """Why these rows are refused."""
+    try:
+        check(layout, from_objects(layout, rows), now)
+    except RowError as error:
+        return told(error)
+    return None
+
+
+def told(error: RowError) -> str:
+    """The words of *error* without the row's number: the line's stands before them."""
+    return error.message.partition(": ")[2] or error.message
+
+
+def shapes(points: Sequence[Point]) -> Iterator[list[Point]]:
+    """The points in groups that have the same fields and tags, each in its order."""
+    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Point]] = {}
+    for point in points:
+        found.setdefault((tuple(sorted(point.fields)), tuple(t for t, _ in point.tags)), []).append(point)
+    yield from found.values()

@@ -1,0 +1,132 @@
+"""How a courier connects: to the address that was checked, never to the mesh, and no further than that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from polars.exceptions import PanicException
+from websockets.asyncio.server import ServerConnection, serve
+
+from penstock.feed import History
+from penstock.reach import Own
+from penstock.targets import AllowList, TargetRefused
+from services.notifier.courier import Courier, Surroundings
+from services.notifier.parcel import Target
+from services.notifier.settings import NotifierSettings
+from services.notifier.track import Mark
+
+SECRET = "hunter2"
+
+
+def courier(url: str, is_own: Callable[[str, int], bool] = lambda *_: False) -> Courier:
+    settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
+    none = cast(Any, None)
+    return Courier(Target(url, "drop"), Surroundings(settings, AllowList([]), is_own, none, none, none, none, none, none))
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A port that says *answer* to every request."""
+    heard: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], heard
+
+
+async def test_a_message_goes_to_the_address_that_was_checked() -> None:
+    got: list[str | bytes] = []
+
+    async def take(connection: ServerConnection) -> None:
+        got.append(await connection.recv())
+
+    async with serve(take, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        async with await courier(f"ws://ann:{SECRET}@localhost:{port}/in")._connect() as connection:
+            await connection.send("x")
+            await connection.wait_closed()
+    assert got == ["x"]
+
+
+@pytest.mark.parametrize("status", ["301", "302", "303", "307", "308"])
+async def test_a_redirect_is_not_followed(status: str) -> None:
+    ok = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    async with answering(ok) as (inside, asked):
+        for host in ("127.0.0.1", "localhost"):
+            moved = f"HTTP/1.1 {status} Moved\r\nLocation: ws://{host}:{inside}/{SECRET}\r\nContent-Length: 0\r\n\r\n"
+            async with answering(moved.encode()) as (port, heard):
+                with pytest.raises(Exception):  # noqa: B017, PT011
+                    await courier(f"ws://127.0.0.1:{port}/in")._connect()
+                assert len(heard) == 1
+        assert asked == []
+
+
+async def test_a_redirect_to_itself_is_not_followed_either() -> None:
+    moved = b"HTTP/1.1 302 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+    async with answering(moved) as (port, heard):
+        with pytest.raises(Exception):  # noqa: B017, PT011
+            await courier(f"ws://127.0.0.1:{port}/in")._connect()
+        assert len(heard) == 1
+
+
+async def test_the_mesh_itself_is_not_notified() -> None:
+    async with answering(b"") as (port, heard):
+        own = Own((("127.0.0.1", port),))
+        for host in ("127.0.0.1", "localhost", "127.1"):
+            with pytest.raises(TargetRefused, match="may not be notified"):
+                await courier(f"ws://{host}:{port}/in", own.holds)._connect()
+        assert heard == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"HTTP/1.1 500 {SECRET}\r\nContent-Length: 7\r\n\r\n{SECRET}", f"SSH-2.0-{SECRET}\r\n",
+        f"HTTP/1.1 302 {SECRET}\r\nLocation: http://h/{SECRET}\r\nContent-Length: 0\r\n\r\n",
+    ],
+)  # fmt: skip
+async def test_neither_the_answer_nor_the_address_is_in_the_log(answer: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with answering(answer.encode()) as (port, _):
+        one = courier(f"ws://ann:{SECRET}@127.0.0.1:{port}?token={SECRET}")
+        with pytest.raises(Exception) as failed:  # noqa: PT011
+            await one._connect()
+        sitting = asyncio.create_task(one._sit_out(failed.value))
+        await asyncio.wait({sitting}, timeout=0.5)
+        sitting.cancel()
+    assert one.down and SECRET not in one.down and SECRET not in caplog.text
+    assert one._label == f"ws://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("on_failure", ["drop", "pause"])
+async def test_messages_that_cannot_be_read_do_not_end_a_courier(on_failure: str) -> None:
+    """Nor do they while it waits for its target: it looks again, and the process goes on."""
+    enough = asyncio.Event()
+    asked = []
+
+    def history(partition: int, offset: int) -> History:
+        asked.append(offset)
+        if len(asked) == 5:
+            enough.set()
+        raise PanicException("a bug")
+
+    none = cast(Any, None)
+    settings = NotifierSettings(connect_seconds=5, retry_min=0.001, retry_max=0.002)
+    around = Surroundings(settings, AllowList([]), lambda *_: False, none, none, history, lambda _: 10, none, none)
+    one = Courier(Target("ws://127.0.0.1:9/in", on_failure), around)
+    one.follow(0, Mark(0), behind=True)
+    one.start()
+    async with asyncio.timeout(30):
+        await enough.wait()
+    assert one._task is not None and not one._task.done()
+    await one.stop()

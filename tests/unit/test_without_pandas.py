@@ -1,0 +1,27 @@
+"""Services do not load pandas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVICES = ("gateway", "services/federation", "services/notifier", "services/snode", "services/store", "services/tables")
+
+
+def test_pyarrow_works_without_pandas() -> None:
+    program = (
+        "import penstock.without_pandas, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
+        "pyarrow.array(numpy.array([1.0])); print('pandas' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("package", SERVICES)
+def test_a_service_keeps_it_out_before_anything_loads_it(package: str) -> None:
+    lines = (Path(package) / "__main__.py").read_text().splitlines()
+    imports = [line.split()[1] for line in lines if line.startswith(("import ", "from "))]
+    assert imports[:3] == ["__future__", "sys", "penstock.without_pandas"]
