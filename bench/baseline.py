@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from penstock.mesh.process import die_with_parent
+from penstock.settings import Settings
 from penstock.setup import jars
 from penstock.setup.java import find_java, spark_java_home
 
@@ -45,8 +46,13 @@ def _session(scratch: str, options: dict[str, str], slots: str) -> Any:
 
 
 def _source(session: Any, bootstrap: str, topic: str, options: dict[str, str]) -> Any:
-    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = session.readStream.format("kafka").options(**_brokers(bootstrap)).option("subscribe", topic)
     return reader.options(**options).load()
+
+
+def _brokers(bootstrap: str) -> dict[str, str]:
+    """Where the brokers are, and how the mesh, whose settings are in the environment, logs in to them."""
+    return {"kafka.bootstrap.servers": bootstrap} | {f"kafka.{k}": v for k, v in Settings.load().kafka_java_options.items()}
 
 
 def _cpu() -> float:
@@ -99,7 +105,7 @@ def latency(bootstrap: str, topic: str, sink: str, schema: str, batched: bool, s
         out = rows.select(to_avro("r").alias("value"))
     else:
         out = source.where(from_avro("value", schema)["voltage"] >= 236).select("value")
-    writer: Any = out.writeStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", sink)
+    writer: Any = out.writeStream.format("kafka").options(**_brokers(bootstrap)).option("topic", sink)
     writer = writer.option("kafka.linger.ms", "0").option("checkpointLocation", f"{scratch}/checkpoint").outputMode("update")
     query = writer.trigger(realTime="60 seconds").start()
     print(json.dumps({"started": True}), flush=True)
@@ -109,11 +115,11 @@ def latency(bootstrap: str, topic: str, sink: str, schema: str, batched: bool, s
 
 
 @contextmanager
-def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """This module in a process of its own."""
+def process(settings: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """This module in a process of its own; *settings*: those of the mesh whose broker it reads."""
     with tempfile.TemporaryDirectory(prefix="penstock-baseline-") as scratch:
         java = spark_java_home(find_java(), Path(scratch, "java"))
-        environment = {**os.environ, "JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment = {**os.environ, **settings, "JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         with open(f"{scratch}/errors", "wb") as errors:
             child = subprocess.Popen(
                 [sys.executable, "-m", "bench.baseline", *arguments, "--scratch", scratch], env=environment, text=True,

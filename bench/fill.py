@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from bench import rows
 from bench.rows import Fleet
+from penstock.bus import login
 from penstock.catalog.model import Table
 
 _CONFIG = {
@@ -23,15 +24,17 @@ def fill(bootstrap: str, topic: str, fleet: Fleet, first: int, sweeps: int, tabl
     """Publish sweeps *first*..; *table* None: as plain Avro, a row a record. Returns seconds."""
     started = time.monotonic()
     with ProcessPoolExecutor(fleet.partitions, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(5,)) as pool:
-        jobs = [pool.submit(_partition, bootstrap, topic, fleet, p, first, sweeps, table, size) for p in range(fleet.partitions)]
+        client = {"bootstrap.servers": bootstrap, **login(bootstrap)}
+        jobs = [pool.submit(_partition, client, topic, fleet, p, first, sweeps, table, size) for p in range(fleet.partitions)]
         for job in jobs:
             job.result()
     return time.monotonic() - started
 
 
-def _partition(bootstrap: str, topic: str, fleet: Fleet, partition: int, first: int, sweeps: int, table: Table | None, size: int) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, **_CONFIG})
-
+def _partition(
+    client: dict[str, str], topic: str, fleet: Fleet, partition: int, first: int, sweeps: int, table: Table | None, size: int
+) -> None:
+    producer = Producer({**client, **_CONFIG})
     frame_rows = 50_000 if size == 1 else 250_000
     for frame in fleet.frames(partition, first, sweeps, frame_rows // size * size):
         values = rows.plain(frame) if table is None else rows.batches(frame, table, size)

@@ -152,7 +152,7 @@ def _baseline(stage: Stage, profile: Profile, label: str) -> Latencies:
     stage.admin.ensure_topics({topic: partitions, sink: partitions}, replication=1)
     schema = load.PLAIN_BATCH if batched else load.PLAIN_SINGLE
     arguments = ["latency", "--bootstrap", stage.mesh.kafka_bootstrap, "--topic", topic, "--sink", sink, "--schema", json.dumps(schema)]
-    with stage.held(), baseline.process(*arguments, *(["--batched"] if batched else [])) as child:
+    with stage.held(), baseline.process(stage.mesh.settings, *arguments, *(["--batched"] if batched else [])) as child:
         assert child.stdout is not None
         child.stdout.readline()
         _until_alive(stage, topic, sink, partitions, batched)

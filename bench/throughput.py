@@ -39,7 +39,8 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
     with stage.held():
         fill(stage.mesh.kafka_bootstrap, _TOPIC, fleet, 0, sweeps, None, 1)
         arguments = ("throughput", "--bootstrap", stage.mesh.kafka_bootstrap, "--topic", _TOPIC, "--schema", json.dumps(rows.PLAIN))
-        with baseline.process(*arguments, "--per-trigger", str(min(4_000_000, profile.baseline_rows // 8))) as child:
+        per_trigger = str(min(4_000_000, profile.baseline_rows // 8))
+        with baseline.process(stage.mesh.settings, *arguments, "--per-trigger", per_trigger) as child:
             assert child.stdout is not None
             said = [json.loads(line) for line in child.stdout]
     stage.admin.delete_topics([_TOPIC])

@@ -37,6 +37,7 @@ from gateway.information import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
 from gateway.latest import Latest
+from gateway.kafka_rights import KafkaRights, NoPasswords
 from gateway.letters import Letters
 from gateway.mover import Mover
 from gateway.principals import Principals
@@ -62,6 +63,7 @@ from penstock.connections import GuardedSite, prepare
 from penstock.errors import BusError, PenstockError
 from penstock.gate import Gate, Halts
 from penstock.health import SECONDS, Health
+from penstock.kafka_users import KafkaUsers
 from penstock.limits import Open, Rate, Turns
 from penstock.login import Login
 from penstock.nodes import Presence
@@ -149,7 +151,12 @@ class _Gateway:
             settings.raft_groups, self._redis, self._catalog, clock, loop, access=access, user=settings.user, password=password,
             timeout=settings.live_timeout, context=tls.client(settings.tls_ca),
         )  # fmt: skip
-        principals = Principals(self._definer, clock, settings.user)
+        self._kafka_rights: KafkaRights | None = None
+        if settings.kafka_users:
+            users = KafkaUsers(bootstrap, client_id=f"gateway-{name}-users", timeout=_PATIENCE_S)
+            self._kafka_rights = KafkaRights(users, self._catalog, access, password)
+            self._definer.committed = self._kafka_rights.follow
+        principals = Principals(self._definer, clock, settings.user, self._kafka_rights or NoPasswords())
         drain = Drain(self._definer, self._redis, access, wait_for_jobs=settings.wait_for_jobs)
         self._mover = Mover(self._definer, drain, self._admin, self._redis, bootstrap)
         self._definer.settle = self._mover.finish
@@ -170,7 +177,8 @@ class _Gateway:
             self._catalog, self._definer, definitions, streams, intake, self._publisher, self._store, information, self._forwarder,
             self._federation, access, clock,
         )  # fmt: skip
-        login = Login(self._catalog, settings.user, password, clock, settings.signing_key)
+        learn = self._kafka_rights.learn if self._kafka_rights is not None else None
+        login = Login(self._catalog, settings.user, password, clock, settings.signing_key, learn=learn)
         cookies = CookieSessions(self._redis, login, clock)
         door = Door(
             login, cookies, settings.allowed_origins, Rate(settings.max_requests_per_second, clock), Open(settings.max_open_per_address)
@@ -237,6 +245,8 @@ class _Gateway:
             "moves": self._finish_moves(),
             "topics": self._clear_topics(),
         }
+        if self._kafka_rights is not None:
+            loops |= {"root in Kafka": self._know_root(self._kafka_rights), "rights in Kafka": self._keep_rights(self._kafka_rights)}
         self._tasks = [vital.task(loop, name) for name, loop in loops.items()]
 
     async def close(self) -> None:
@@ -257,6 +267,8 @@ class _Gateway:
         self._bus.close()
         self._controls.close()
         self._definer.close()
+        if self._kafka_rights is not None:
+            self._kafka_rights.close()
         self._ledger.close()
         self._writer.close()
         self._reader.close()
@@ -299,6 +311,20 @@ class _Gateway:
     async def _clear_topics(self) -> None:
         """Delete topics of earlier generations once they are empty."""
         await self._while_leading(_CLEAR_S, lambda: self._mover.ended, self._mover.clear, "topics of earlier generations stay for now")
+
+    async def _know_root(self, rights: KafkaRights) -> None:
+        """Let root log in to Kafka, as soon as that is there."""
+        while True:
+            try:
+                await asyncio.to_thread(rights.know_root)
+                return
+            except BusError as fault:
+                _log.info("root is not known to Kafka yet", reason=str(fault))
+                await asyncio.sleep(_PROBE_S)
+
+    async def _keep_rights(self, rights: KafkaRights) -> None:
+        """Bring rules in Kafka to the grants: once for each leader, and again where that failed."""
+        await self._while_leading(_PROBE_S, lambda: rights.behind, rights.keep, "rights in Kafka are behind the grants")
 
     async def _while_leading(self, every: float, wanted: Callable[[], bool], action: Callable[[], None], complaint: str) -> None:
         """Look *every* so many seconds whether *action* is wanted, and run it in the DDL thread; one that fails comes again."""

@@ -66,6 +66,8 @@ class Definer:
         self._user = ""
         #: brings to an end what an earlier leader has left half-done, before anything else is done
         self.settle: Callable[[], None] = lambda: None
+        #: told what was written, before the statement is over
+        self.committed: Callable[[Change], None] = lambda _: None
 
     @property
     def catalog(self) -> Catalog:
@@ -121,7 +123,11 @@ class Definer:
             if table.replicated is not None:
                 self._admin.set_flush(table.topic, 1 if table.replicated.flush_mode else None)
         puts = (*change.puts, *owner(self.catalog, change.puts, self._user))
-        return self._writer.commit(puts, change.removes) if puts or change.removes else self.catalog.revision
+        if not puts and not change.removes:
+            return self.catalog.revision
+        revision = self._writer.commit(puts, change.removes)
+        self.committed(Change(puts, change.removes))
+        return revision
 
     def make_topics(self, topics: dict[str, int], database: Database) -> None:
         """Make topics of a database, unless they are there."""

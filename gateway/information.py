@@ -291,12 +291,17 @@ class Information:
         sources = (self._all().table_by_id(t) for t in stream.plan.source.table_ids)
         return all(self._access.may(self._user, "READ", t) for t in sources)
 
+    def _reads_topic(self, topic: str) -> bool:
+        """Whether this user may read all rows of an ingestion topic; records of others are root's to see."""
+        home = self._all().database(names.database_of(topic)) if names.is_ingest_topic(topic) else None
+        return self._access.may(self._user, "READ", home)
+
     def _dead_letters(self) -> pa.Table:
-        """The newest records and rows that could not be used; those of streams whose sources one may read, and for root all."""
+        """The newest records and rows that could not be used: those of streams whose sources one may read, and of databases one may read."""
         catalog, rows = self.catalog, []
         for letter in self._letters():
             stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
-            if not (self._reads_source(stream) if stream is not None else self._user == self._access.root):
+            if not (self._reads_source(stream) if stream is not None else self._reads_topic(letter.topic)):
                 continue
             name, home = (stream.name, stream.database) if stream is not None else (None, None)
             about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))

@@ -1,6 +1,7 @@
 """User, role and grant statements as calls of the rules in `penstock.catalog.principals`.
 
-Owns finding what a grant is on. Passwords become hashes here and go no further. Runs in the DDL thread.
+Owns finding what a grant is on. Passwords become hashes here, are told to Kafka where it knows users, and go no further. Runs in the
+DDL thread.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from collections.abc import Callable
 
 from gateway.ddl import Definer
 from gateway.intake import database_of
+from gateway.kafka_rights import Passwords
 from penstock.catalog import principals
 from penstock.catalog.changes import Change, NewId
+from penstock.catalog.model import User
 from penstock.catalog.principals import Target
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock, milliseconds
@@ -24,8 +27,8 @@ Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRo
 class Principals:
     """Applies one statement at a time."""
 
-    def __init__(self, definer: Definer, clock: Clock, root: str) -> None:
-        self._definer, self._clock, self._root = definer, clock, root
+    def __init__(self, definer: Definer, clock: Clock, root: str, passwords: Passwords) -> None:
+        self._definer, self._clock, self._root, self._passwords = definer, clock, root, passwords
 
     def apply(self, statement: Statement, database: str | None) -> None:
         """Raises CatalogError."""
@@ -33,14 +36,19 @@ class Principals:
         match statement:
             case st.CreateUser(name=name):
                 hash_, now = hashed(statement.password), milliseconds(self._clock)
-                decide(
+                made = decide(
                     lambda c, i: principals.create_user(
                         c, i, name, hash_, root=root, created=now, enabled=statement.enabled, if_not_exists=statement.if_not_exists
                     )
                 )
+                if made.puts:
+                    self._passwords.set(name, statement.password)
             case st.AlterUser(name=name):
                 changed = None if statement.password is None else hashed(statement.password)
-                decide(lambda c, _: principals.alter_user(c, name, root=root, password=changed, enabled=statement.enabled))
+                altered = decide(lambda c, _: principals.alter_user(c, name, root=root, password=changed, enabled=statement.enabled))
+                if statement.password is not None:
+                    (user,) = (entry for entry in altered.puts if isinstance(entry, User))
+                    self._passwords.set(user.name, statement.password)
             case st.CreateRole(name=name):
                 decide(lambda c, i: principals.create_role(c, i, name, root=root, if_not_exists=statement.if_not_exists))
             case st.RevokeTokens(user=name):
@@ -56,7 +64,9 @@ class Principals:
     def drop(self, statement: st.Drop) -> None:
         """DROP USER and DROP ROLE."""
         for name, if_exists in zip(statement.names, statement.if_exists, strict=True):
-            self._definer.decide(self._dropping(statement.kind, name.name, if_exists))
+            dropped = self._definer.decide(self._dropping(statement.kind, name.name, if_exists))
+            for user in (entry for entry in dropped.removes if isinstance(entry, User)):
+                self._passwords.forget(user.name)
 
     def _dropping(self, kind: str, name: str, if_exists: bool) -> Callable[[Catalog, NewId], Change]:
         if kind == "user":

@@ -1,4 +1,4 @@
-"""Kafka, typed and small: the only file of the shared package that calls confluent_kafka.
+"""Kafka, typed and small: with `kafka_users` the only file of the shared package that calls confluent_kafka.
 
 `Publisher` is idempotent, waits for all replicas and hands deliveries back from a thread of its own. `Reader` reads given
 partitions from given offsets; consumer groups and commits do not exist here, because positions are kept beside the state they
@@ -32,7 +32,7 @@ from penstock import names, vital
 from penstock.errors import BusError
 
 #: where librdkafka's own lines go instead of stderr
-_log = logging.getLogger("penstock.kafka")
+LOGGER = logging.getLogger("penstock.kafka")
 T = TypeVar("T")
 #: (topic, partition) → offset
 Offsets = Mapping[tuple[str, int], int]
@@ -46,16 +46,22 @@ _PROPAGATION_SECONDS = 5
 _WEEK_MS = 7 * 86_400_000
 
 
-#: how this process speaks to brokers; see `secure`
-_security: dict[str, str] = {}
+#: how this process speaks to brokers, by the addresses given to clients; "": to all others. See `secure`
+_security: dict[str, Mapping[str, str]] = {}
 
 
-def secure(options: Mapping[str, str]) -> None:
-    """Have every client that this process makes from now on use *options* (`Settings.kafka_options`): one mesh has one Kafka. Only who
-    speaks to another Kafka gives a client options of its own.
+def secure(options: Mapping[str, str], bootstrap: str = "") -> None:
+    """Have every client that this process makes from now on use *options* (`Settings.kafka_options`): one mesh has one Kafka.
+
+    Args:
+        bootstrap: only clients of these brokers: for a process that speaks to several meshes.
     """
-    _security.clear()
-    _security.update(options)
+    _security[bootstrap] = dict(options)
+
+
+def login(bootstrap: str, options: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Return how to speak to the brokers at *bootstrap*: *options* of a client of another Kafka, else what `secure` was told."""
+    return options if options is not None else _security.get(bootstrap, _security.get("", {}))
 
 
 @dataclass(frozen=True)
@@ -136,12 +142,12 @@ class Publisher:
             queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
         """
         config: dict[str, Any] = {
-            **(_security if options is None else options),
+            **login(bootstrap, options),
             "bootstrap.servers": bootstrap, "client.id": client_id, "enable.idempotence": True, "acks": "all",
             "compression.type": compression, "linger.ms": linger_ms, "partitioner": "murmur2_random", "message.max.bytes": max_bytes,
             "delivery.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": queue_bytes >> 10,
             "queue.buffering.max.messages": 2_000_000, "topic.metadata.propagation.max.ms": _PROPAGATION_SECONDS * 1000,
-            "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": _log,
+            "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "error_cb": self._on_error, "logger": LOGGER,
         }  # fmt: skip
         if transactional_id is not None:
             config |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000, "delivery.timeout.ms": 10_000}
@@ -326,14 +332,14 @@ class Reader:
             max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end the wait at once).
         """
         config: dict[str, Any] = {
-            **(_security if options is None else options),
+            **login(bootstrap, options),
             "bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id, "enable.auto.commit": False,
             "enable.auto.offset.store": False, "auto.offset.reset": "error", "fetch.wait.max.ms": max_wait_ms, "fetch.min.bytes": 1,
             "isolation.level": "read_committed" if committed else "read_uncommitted", "queued.max.messages.kbytes": queue_bytes >> 10,
             "queued.min.messages": queue_records,
             "fetch.max.bytes": max(50 << 20, max_bytes), "message.max.bytes": max_bytes, "fetch.error.backoff.ms": 50,
             "fetch.queue.backoff.ms": 10, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 1000, "check.crcs": True,
-            "enable.partition.eof": ends, "error_cb": self._on_error, "logger": _log,
+            "enable.partition.eof": ends, "error_cb": self._on_error, "logger": LOGGER,
         }  # fmt: skip
         self._fatal: BusError | None = None
         #: partitions read to the end they had when their last record was read, and that end
@@ -445,10 +451,11 @@ class Admin:
         self, bootstrap: str, *, client_id: str = "penstock-admin", timeout: float = 15.0, options: Mapping[str, str] | None = None
     ) -> None:
         config: dict[str, Any] = {
-            **(_security if options is None else options),
+            **login(bootstrap, options),
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
-            "logger": _log,
+            "reconnect.backoff.max.ms": 1000,
+            "logger": LOGGER,
         }
         self._admin, self._timeout = AdminClient(config), timeout
 
@@ -533,7 +540,7 @@ class Admin:
                     self.end_offsets((t, p) for t, n in topics.items() for p in range(n))
                     return
             except BusError as error:
-                _log.debug("a new topic is not ready yet: %s", error)
+                LOGGER.debug("a new topic is not ready yet: %s", error)
             if time.monotonic() > deadline:
                 raise BusError("new topics do not get ready", detail=", ".join(sorted(topics)), retryable=True)
             self._admin.poll(0.02)

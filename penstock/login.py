@@ -50,7 +50,15 @@ class _Remembered:
 class Login:
     """One per process. Any thread."""
 
-    def __init__(self, catalog: Callable[[], Catalog], root: str, password: str, clock: Clock, key: str | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Callable[[], Catalog],
+        root: str,
+        password: str,
+        clock: Clock,
+        key: str | None = None,
+        learn: Callable[[str, str], None] | None = None,
+    ) -> None:
         """
         Args:
             catalog: what users there are now.
@@ -58,6 +66,7 @@ class Login:
             password: of that user.
             clock: for what expires.
             key: the mesh's signing key; without one tokens made here are good here only.
+            learn: told user and password once they were right; must neither block nor raise.
         """
         self._catalog, self.root, self._clock = catalog, root, clock
         self._nobody = hashed_setting(secrets.token_urlsafe())
@@ -71,6 +80,7 @@ class Login:
         self._lock = threading.Lock()
         self._hashes = HashQueue()
         self._wrong = WrongLogins(clock)
+        self._learn = learn
 
     # ---------------------------------------------------------------- headers
 
@@ -190,6 +200,8 @@ class Login:
                 audit.write("login refused", user=name[:64], remote=where, by="password")
                 raise AuthError("authentication failure", hint="check user name and password")
             self._remember(plain, _Remembered(user.name, mark_of(user), _NEVER))
+            if self._learn is not None:
+                self._learn(user.name, password)
             return self._accepted(user.name, where, header, user)
 
         return self._hashes.submit(self._digest(plain), where, compare)

@@ -17,6 +17,9 @@ NOTIFIER_CURSORS = f"{NOTIFIER}-cursors-changelog"
 #: built-in topics and how many partitions each gets when the mesh is first started
 BUILT_IN_TOPICS = {CATALOG: 1, EVENTS: 4, EXCHANGE: 4, EPOCHS: 1, DEAD_LETTER: 1}
 
+#: the mesh itself among Kafka's users, who may do everything there; no user of the catalog has this name
+KAFKA_USER = "penstock"
+
 CONTROL_SCHEMA_ID = 1
 #: ids of table schemas start here; lower ones are built in
 FIRST_TABLE_SCHEMA_ID = 100
@@ -32,6 +35,12 @@ def ingest_topic(database: str, own: str | None = None, generation: int = 1) -> 
     if own:
         return f"{name}.{own.lower()}"
     return name if generation == 1 else f"{name}{_GENERATION}{generation}"
+
+
+def ingest_topics(database: str) -> tuple[str, tuple[str, ...]]:
+    """Return the first topic of *database*, and what all its others begin with: those of later generations and of single tables."""
+    name = ingest_topic(database)
+    return name, (f"{name}.", f"{name}{_GENERATION}")
 
 
 def generation(topic: str) -> int:

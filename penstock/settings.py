@@ -62,6 +62,8 @@ class Settings(BaseSettings):
     kafka_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
     kafka_user: str = ""
     kafka_password: SecretStr | None = None
+    #: users of the catalog are Kafka's users, too, with what their grants allow: for a Kafka that has a login and is the mesh's alone
+    kafka_users: bool = False
     #: PEM file of the authorities that the brokers' certificates may be of, besides the machine's own
     kafka_ca: Path | None = None
     gateway_url: str = "http://127.0.0.1:7700"

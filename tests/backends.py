@@ -30,6 +30,7 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from testcontainers.compose import DockerCompose  # noqa: E402
 
+from penstock import bus, names  # noqa: E402
 from penstock.client.connection import Connection, connect  # noqa: E402
 from penstock.mesh.layout import free_ports  # noqa: E402
 from tests.documents import ROOT  # noqa: E402
@@ -81,6 +82,11 @@ class RunningStack:
     directory: Path
     docker: docker.DockerClient = field(default_factory=docker.from_env)
 
+    def __post_init__(self) -> None:
+        """Have clients of Kafka that this process makes speak to the stack's brokers as the mesh itself does."""
+        options = {k: v for k, v in self.kafka_client.items() if k != "bootstrap.servers"}
+        bus.secure(options, self.kafka_bootstrap)
+
     @property
     def name(self) -> str:
         return self.variables["STACK_NAME"]
@@ -92,6 +98,17 @@ class RunningStack:
     @property
     def kafka_bootstrap(self) -> str:
         return f"{self.host}:{self.variables['STACK_KAFKA_PORT']}"
+
+    @property
+    def kafka_client(self) -> dict[str, str]:
+        """What a Kafka client of anybody's needs to speak to the brokers as the mesh itself does, in librdkafka's names."""
+        return {
+            "bootstrap.servers": self.kafka_bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": names.KAFKA_USER,
+            "sasl.password": self._secret("kafka"),
+        }
 
     @property
     def gateway_url(self) -> str:

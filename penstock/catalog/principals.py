@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NoReturn, cast, get_args
 
+from penstock import names
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import Database, Entry, External, Grant, Principal, Right, Role, StreamEntry, Table, User, View
 from penstock.catalog.view import Catalog
@@ -174,6 +175,8 @@ def _check_name(catalog: Catalog, name: str, root: str) -> None:
     if not _NAME.match(name):
         hint = "a letter or underscore, then letters, digits and _ . @ -, at most 64"
         _refuse("E_BAD_NAME", f"{name!r} cannot be a user's or role's name", hint=hint)
+    if name.lower() == names.KAFKA_USER:
+        _refuse("E_BAD_NAME", f"{name} is what the mesh itself is called in Kafka", hint="choose another name")
     if catalog.user(name) is not None or name.lower() == root.lower():
         _refuse("E_USER_EXISTS", f"user {name} exists already")
     if catalog.role(name) is not None:

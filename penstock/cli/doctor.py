@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.cli.query import connection
 from penstock.doctor import Finding
 from penstock.errors import PenstockError
+from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.supervisor import read_state
 from penstock.settings import Settings
@@ -32,6 +34,9 @@ def examine(
     layout = Layout(data_dir.expanduser().absolute())
     settings = Settings.load(data_dir=layout.root)
     state = read_state(layout)
+    # of a mesh that runs here its own settings count; what it keeps elsewhere is in the environment
+    running = {} if state is None else state["settings"]
+    security = running.get("PENSTOCK_KAFKA_SECURITY", settings.kafka_security)
     findings = doctor.rooms(state)
     if layout.root.exists():
         usage = shutil.disk_usage(layout.root)
@@ -42,11 +47,12 @@ def examine(
         [settings.host, *(v for k, v in os.environ.items() if k.startswith("PENSTOCK_") and k.endswith("_HOST"))],
         tls=settings.tls_cert is not None,
         password=_password(settings, layout),
-        broker_asks=settings.kafka_security != "PLAINTEXT",
+        broker_asks=security != "PLAINTEXT",
         embedded_broker=state is not None and "kafka" in state["rooms"],
     )
     if state is not None and state["ready"]:
-        findings += _asked(layout, settings, state["settings"]["PENSTOCK_KAFKA_BOOTSTRAP"])
+        options = kafka.options(running) if "PENSTOCK_KAFKA_SECURITY" in running else settings.kafka_options
+        findings += _asked(layout, options, running["PENSTOCK_KAFKA_BOOTSTRAP"])
     console = Console(highlight=False)
     for finding in sorted(findings, key=lambda f: ("bad", "look", "ok").index(f.grade)):
         if finding.grade == "ok" and quiet:
@@ -69,8 +75,8 @@ def _password(settings: Settings, layout: Layout) -> str:
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def _asked(layout: Layout, settings: Settings, bootstrap: str) -> list[Finding]:
-    """What only a running mesh knows."""
+def _asked(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[Finding]:
+    """What only a running mesh knows; *options*: how its brokers are spoken to."""
     found = []
     try:
         with connection(layout.root, None, "root", None) as client:
@@ -79,7 +85,7 @@ def _asked(layout: Layout, settings: Settings, bootstrap: str) -> list[Finding]:
     except PenstockError as error:
         found.append(Finding("bad", f"the gateway does not answer as it should: {error.message}", error.hint or "penstock logs gateway"))
     try:
-        bus.secure(settings.kafka_options)
+        bus.secure(options)
         admin = bus.Admin(bootstrap, client_id="penstock-doctor", timeout=5)
         where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
         ends, begins = admin.end_offsets(where), admin.start_offsets(where)

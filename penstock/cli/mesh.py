@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from penstock import log, names, traces
-from penstock.bus import Admin
+from penstock import bus, log, names, traces
 from penstock.cli import app
 from penstock.cli.display import rooms_table
 from penstock.clock import SystemClock
@@ -23,6 +22,7 @@ from penstock.mesh.process import UMASK, members
 from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
+from penstock.settings import Settings
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
@@ -48,6 +48,9 @@ def up(
     nodes: Annotated[int, typer.Option(envvar="PENSTOCK_NODES", help="nodes of stream tables: NODE1 and so on; 3 make a group")] = 0,
     clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
     safe: Annotated[bool, typer.Option("--safe", help="start no stream: to drop one that does harm before it runs")] = False,
+    open_kafka: Annotated[
+        bool, typer.Option("--open-kafka", envvar="PENSTOCK_OPEN_KAFKA", help="Kafka asks for no login: on a machine that is yours alone")
+    ] = False,
     silent_seconds: Annotated[
         float, typer.Option(min=0, envvar="PENSTOCK_SILENT_SECONDS", help="restart a service that does not answer for so long; 0: never")
     ] = 20.0,
@@ -57,7 +60,7 @@ def up(
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
     environment = _SAFE if safe else ()
-    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment, silent_seconds)
+    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment, open_kafka, silent_seconds)
     check_rooms(options.rooms)
     check_nodes(nodes, os.environ)
     fetch_all(options.rooms)
@@ -155,7 +158,8 @@ def init(
     seconds: Annotated[float, typer.Option(help="how long to wait for the brokers")] = 120.0,
 ) -> None:
     """Make the topics every mesh has, with the brokers' own replication; those that exist stay as they are."""
-    admin = Admin(kafka, client_id="penstock-init", timeout=10)
+    bus.secure(Settings.load().kafka_options)
+    admin = bus.Admin(kafka, client_id="penstock-init", timeout=10)
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -193,6 +197,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         port_base=port_base,
         ports=tuple(own),
         nodes=options.nodes,
+        open_kafka=options.open_kafka,
         tied=False,
         silent_seconds=options.silent_seconds,
     )

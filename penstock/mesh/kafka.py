@@ -6,6 +6,7 @@ only, internal topics have few partitions and one replica, and the log cleaner's
 
 from __future__ import annotations
 
+import os
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
@@ -16,6 +17,7 @@ from pathlib import Path
 from penstock import names
 from penstock.bus import Admin
 from penstock.errors import BusError, StateError
+from penstock.kafka_users import MECHANISM
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.jars import paths
 from penstock.setup.java import find_java
@@ -39,15 +41,48 @@ Configuration:
 """
 
 
-def prepare(layout: Layout, ports: Ports) -> None:
+def login(layout: Layout, *, is_open: bool = False) -> dict[str, str]:
+    """Return the settings by which the mesh's services log in to the embedded broker; *is_open*: without a login."""
+    if is_open:
+        return {"PENSTOCK_KAFKA_SECURITY": "PLAINTEXT", "PENSTOCK_KAFKA_USERS": "false"}
+    return {
+        "PENSTOCK_KAFKA_SECURITY": "SASL_PLAINTEXT",
+        "PENSTOCK_KAFKA_MECHANISM": "PLAIN",
+        "PENSTOCK_KAFKA_USER": names.KAFKA_USER,
+        "PENSTOCK_KAFKA_PASSWORD_FILE": str(layout.secret("kafka")),
+        "PENSTOCK_KAFKA_USERS": "true",
+    }
+
+
+def options(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return how a program on this machine speaks to the broker of a mesh with these settings, as librdkafka calls it."""
+    if settings.get("PENSTOCK_KAFKA_SECURITY", "PLAINTEXT") == "PLAINTEXT":
+        return {}
+    return {
+        "security.protocol": settings["PENSTOCK_KAFKA_SECURITY"],
+        "sasl.mechanism": settings["PENSTOCK_KAFKA_MECHANISM"],
+        "sasl.username": settings["PENSTOCK_KAFKA_USER"],
+        "sasl.password": Path(settings["PENSTOCK_KAFKA_PASSWORD_FILE"]).read_text(encoding="utf-8").strip(),
+    }
+
+
+def prepare(layout: Layout, ports: Ports, *, is_open: bool = False) -> None:
     """Write the broker's configuration, and format its storage when it is new.
+
+    Args:
+        is_open: whoever gets to the port may do everything, without a login.
 
     Raises:
         StateError: the storage tool refuses the directory.
     """
     (layout.kafka / "log4j2.yaml").write_text(_LOGGING, encoding="utf-8")
     config = layout.kafka / "server.properties"
-    config.write_text("".join(f"{key}={value}\n" for key, value in _properties(layout, ports).items()), encoding="utf-8")
+    properties = {**_properties(layout, ports), **(_open() if is_open else _guarded(layout))}
+    text = "".join(f"{key}={value}\n" for key, value in properties.items())
+    # it holds the mesh's password
+    with open(config, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write(text)
+    config.chmod(0o600)
     if (layout.kafka / "log" / "meta.properties").exists():
         return
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -113,11 +148,10 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{ports['controller']}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{ports['kafka']},CONTROLLER://127.0.0.1:{ports['controller']}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports['kafka']}",
-        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"CLIENTS://127.0.0.1:{ports['kafka']},CONTROLLER://127.0.0.1:{ports['controller']}",
+        "advertised.listeners": f"CLIENTS://127.0.0.1:{ports['kafka']}",
+        "inter.broker.listener.name": "CLIENTS",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": layout.kafka / "log",
         # a killed broker may register again only when its old session has run out; a shorter one fences a live broker on a busy machine
         "broker.session.timeout.ms": 9000,
@@ -147,4 +181,34 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "num.recovery.threads.per.data.dir": 2,
         "socket.send.buffer.bytes": 1 << 20,
         "socket.receive.buffer.bytes": 1 << 20,
+    }
+
+
+def _open() -> Mapping[str, str]:
+    return {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT"}
+
+
+def _guarded(layout: Layout) -> Mapping[str, str | int]:
+    """Return the properties of a broker that asks for a login and lets users do what its rules say.
+
+    The mesh itself logs in by PLAIN, with a password that stands in the broker's file: so a mesh that is older than the login needs no
+    change. Users of the catalog log in by SCRAM, which keeps no password.
+    """
+    password = layout.secret("kafka").read_text(encoding="utf-8").strip()
+    module = "org.apache.kafka.common.security"
+    mesh = f'username="{names.KAFKA_USER}" password="{password}" user_{names.KAFKA_USER}="{password}"'
+    plain = f"{module}.plain.PlainLoginModule required {mesh};"
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
+        "listener.name.clients.plain.sasl.jaas.config": plain,
+        f"listener.name.clients.{MECHANISM.lower()}.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": plain,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{names.KAFKA_USER}",
+        # a wrong password costs its sender this long, in ms
+        "connection.failed.authentication.delay.ms": 100,
     }

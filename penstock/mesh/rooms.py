@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock import bus
 from penstock.errors import ConfigError
 from penstock.memory import ALLOCATORS
 from penstock.mesh import kafka, redis_server
@@ -48,6 +49,8 @@ class Options:
     #: nodes of stream tables: node1 (alias NODE1) and so on
     nodes: int = 0
     environment: tuple[tuple[str, str], ...] = ()
+    #: Kafka asks nobody for a login: whoever gets to its port may do everything
+    open_kafka: bool = False
     #: a room that was ready and does not answer for so many seconds is ended and started again; 0: never
     silent_seconds: float = 20.0
 
@@ -132,8 +135,9 @@ _OF_ROOM = {
 }  # fmt: skip
 
 
-def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) -> dict[str, str]:
+def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, *, open_kafka: bool = False) -> dict[str, str]:
     """The shared settings that tell each room where the others are; those of rooms on other nodes come from the environment."""
+    login = kafka.login(layout, is_open=open_kafka) if "kafka" in rooms else {}
     elsewhere = {v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ}
     secure = "s" if os.environ.get("PENSTOCK_TLS_CERT") else ""
     return {
@@ -148,6 +152,7 @@ def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS) 
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
         "PENSTOCK_TOKEN_KEY_FILE": str(layout.token_key),
         "PENSTOCK_BACKUP_KEY_FILE": str(layout.secret("backup")),
+        **login,
     } | elsewhere
 
 
@@ -157,7 +162,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     common = {
         **ALLOCATORS,
         **os.environ,
-        **addresses(layout, ports, options.rooms),
+        **addresses(layout, ports, options.rooms, open_kafka=options.open_kafka),
         MESH_VARIABLE: str(layout.root),
         "PENSTOCK_CLOCK": options.clock,
     }
@@ -172,6 +177,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     }
     # a password in the caller's environment is for its own mesh, and would come before the files
     own = (
+        ("PENSTOCK_KAFKA_PASSWORD", "kafka"),
         ("PENSTOCK_REDIS_PASSWORD", "redis"),
         ("PENSTOCK_PASSWORD", "gateway"),
         ("PENSTOCK_TOKEN_KEY", "gateway"),
@@ -190,7 +196,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
                 common,
                 needs=(),
                 waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
-                prepare=lambda: kafka.prepare(layout, ports),
+                prepare=lambda: _prepare_kafka(layout, ports, is_open=options.open_kafka),
                 on_ready=lambda: kafka.create_built_in_topics(bootstrap),
             )
         )
@@ -208,6 +214,12 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     found += [_python_room(name, layout, ports, common, servers) for name in PACKAGES if name in options.rooms]
     found += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
     return found
+
+
+def _prepare_kafka(layout: Layout, ports: Ports, *, is_open: bool) -> None:
+    """Write what the broker starts with, and have this process, which asks it whether it is ready, log in to it."""
+    kafka.prepare(layout, ports, is_open=is_open)
+    bus.secure(kafka.options(kafka.login(layout, is_open=is_open)), f"127.0.0.1:{ports['kafka']}")
 
 
 def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:

@@ -19,7 +19,9 @@ from typing import Any, Literal
 
 import psutil
 
+from penstock import bus
 from penstock.errors import RemoteError
+from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
 from penstock.mesh.rooms import ALL_ROOMS
@@ -33,6 +35,11 @@ class RunningMesh:
     layout: Layout
     settings: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        """Have clients of Kafka that this process makes speak to the mesh's broker as the mesh itself does."""
+        if "PENSTOCK_KAFKA_SECURITY" in self.settings:
+            bus.secure(kafka.options(self.settings), self.kafka_bootstrap)
+
     @classmethod
     def attach(cls, data_dir: Path) -> RunningMesh | None:
         """The mesh that runs in *data_dir* already, whoever started it."""
@@ -43,6 +50,11 @@ class RunningMesh:
     @property
     def kafka_bootstrap(self) -> str:
         return self.settings["PENSTOCK_KAFKA_BOOTSTRAP"]
+
+    @property
+    def kafka_client(self) -> dict[str, str]:
+        """What a Kafka client of anybody's needs to speak to the broker as the mesh itself does, in librdkafka's names."""
+        return {"bootstrap.servers": self.kafka_bootstrap, **kafka.options(self.settings)}
 
     @property
     def gateway_url(self) -> str:
@@ -163,6 +175,7 @@ def launch(
     nodes: int = 0,
     tied: bool = True,
     silent_seconds: float | None = None,
+    open_kafka: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
@@ -170,6 +183,7 @@ def launch(
     command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
     command += ["--nodes", str(nodes), "--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
     command += ["--safe"] if safe else []
+    command += ["--open-kafka"] if open_kafka else []
     command += ["--silent-seconds", str(silent_seconds)] if silent_seconds is not None else []
     with open(layout.log("supervisor"), "wb", opener=lambda path, flags: os.open(path, flags, 0o666 & ~UMASK)) as output:
         return subprocess.Popen(
@@ -217,6 +231,7 @@ def running_mesh(
     safe: bool = False,
     nodes: int = 0,
     silent_seconds: float | None = None,
+    open_kafka: bool = False,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room, *nodes* are of stream tables.
 
@@ -235,6 +250,7 @@ def running_mesh(
         safe=safe,
         nodes=nodes,
         silent_seconds=silent_seconds,
+        open_kafka=open_kafka,
     )
     try:
         settings: Mapping[str, str] = {}

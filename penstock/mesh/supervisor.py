@@ -141,7 +141,7 @@ class Supervisor:
             "ready": all(kept.state == "ready" for kept in self._kept.values()),
             "rooms": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
             "ports": dict(self._ports.by_name),
-            "settings": addresses(self._layout, self._ports, self._options.rooms),
+            "settings": addresses(self._layout, self._ports, self._options.rooms, open_kafka=self._options.open_kafka),
             "clock": self._options.clock,
         }
 

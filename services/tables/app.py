@@ -106,9 +106,10 @@ async def _serve(settings: TablesSettings) -> int:
         health.watch("event loop", Pulse(loop).late)
         health.watch("writer", lambda: 0.0 if writer.is_alive() or stop.is_set() else float("inf"))
         keeper = Keeper(settings, groups, catalog, admin, clock, loop)
-        # what wants TLS or a login is librdkafka's
-        plain = settings.kafka_security == "PLAINTEXT"
-        direct = Direct(admin, clock, f"tables-{settings.alias}-direct", settings.ack_timeout) if plain else None
+        # what wants TLS is librdkafka's
+        plain = not settings.kafka_security.endswith("SSL")
+        name = f"tables-{settings.alias}-direct"
+        direct = Direct(admin, clock, name, settings.ack_timeout, settings.kafka_options) if plain else None
         election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group, direct)
         trusted = tls.client(settings.tls_ca)
         server = Server(settings, catalog, keeper, election, registry, clock, trusted)

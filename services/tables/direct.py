@@ -3,15 +3,16 @@
 librdkafka hands a record from thread to thread, and each of them has to be woken: on an idle machine that costs more than all the rest of a
 small write. Here the loop that has read the write sends the record, and reads the answer. One record at a time per table; nothing is ever
 sent twice. What is refused in so many words is not in the log, so librdkafka may have it; when the connection breaks, nobody knows.
-Refused: brokers that want TLS or a login, large records, and anything while librdkafka has records of the table under way (order).
+It logs in as librdkafka does, by PLAIN or SCRAM. Refused: brokers that want TLS, large records, and anything while librdkafka has records of the table under way (order).
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from penstock.bus import Admin, Delivery
@@ -19,6 +20,7 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
 from penstock.log import get
 from services.tables import kafka_wire as wire
+from services.tables.scram import MECHANISMS, Scram
 
 log = get(__name__)
 #: seconds after which another try is made to connect
@@ -58,13 +60,15 @@ class _Link(asyncio.Protocol):
 class Direct:
     """Event loop only."""
 
-    def __init__(self, admin: Admin, clock: Clock, client: str, timeout: float) -> None:
+    def __init__(self, admin: Admin, clock: Clock, client: str, timeout: float, options: Mapping[str, str]) -> None:
         """
         Args:
+            options: how brokers are spoken to (`Settings.kafka_options`).
             client: name among Kafka's clients.
             timeout: seconds until a record without an answer counts as unknown.
         """
         self._admin, self._clock, self._client, self._timeout = admin, clock, client.encode(), timeout
+        self._options = options
         self._links: dict[str, _Link] = {}
         #: topic → where its leader is; topics that are not there go the long way
         self._brokers: dict[str, str] = {}
@@ -134,11 +138,43 @@ class Direct:
         host, _, port = broker.rpartition(":")
         loop = asyncio.get_running_loop()
         _, link = await asyncio.wait_for(loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS)
-        spoken: asyncio.Future[bool] = loop.create_future()
-        link.waiting[0] = lambda data: None if spoken.done() else spoken.set_result(data is not None and wire.speaks(data))
-        assert link.transport is not None
-        link.transport.write(wire.ask_versions(0, self._client))
-        if not await asyncio.wait_for(spoken, _RETRY_SECONDS):
-            link.transport.close()
-            raise BusError("the broker does not speak produce in this version", detail=broker)
+        try:
+            if not wire.speaks(await self._asked(link, wire.ask_versions)):
+                raise BusError("the broker does not speak produce in this version", detail=broker)
+            if self._options.get("security.protocol", "").startswith("SASL"):
+                await self._log_in(link)
+        except BaseException:
+            if link.transport is not None:
+                link.transport.close()
+            raise
         return link
+
+    async def _log_in(self, link: _Link) -> None:
+        """Prove who this node is. Raises BusError when the broker does not believe it, or this node the broker."""
+        mechanism, user, password = (self._options[f"sasl.{name}"] for name in ("mechanism", "username", "password"))
+        if not wire.knows_mechanism(await self._asked(link, lambda number, client: wire.ask_mechanism(number, client, mechanism))):
+            raise BusError(f"the broker does not take logins by {mechanism}")
+        if mechanism not in MECHANISMS:
+            await self._said(link, f"\0{user}\0{password}".encode())
+            return
+        login = Scram(mechanism, user, password, secrets.token_urlsafe(18))
+        login.check(await self._said(link, login.final(await self._said(link, login.first()))))
+
+    async def _said(self, link: _Link, said: bytes) -> bytes:
+        """What the broker answers to a part of a login. Raises BusError when it refuses."""
+        answer = wire.authenticated(await self._asked(link, lambda number, client: wire.authenticate(number, client, said)))
+        if answer is None:
+            raise BusError("the broker refuses the login")
+        return answer
+
+    async def _asked(self, link: _Link, request: Callable[[int, bytes], bytes]) -> bytes:
+        """The answer to a *request* that is made of its number and this client's name. Raises BusError, TimeoutError."""
+        found: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        link.waiting[number] = lambda data: None if found.done() else found.set_result(data)
+        if link.transport is not None:
+            link.transport.write(request(number, self._client))
+            answer = await asyncio.wait_for(found, _RETRY_SECONDS)
+            if answer is not None:
+                return answer
+        raise BusError("the connection to Kafka broke")

@@ -1,6 +1,6 @@
 """One record in Kafka's own protocol: what has to be said to a broker to have it appended, and what it answers. Pure.
 
-Produce in version 3, which brokers from 0.11 to 4 speak; a batch of one record without compression. Refused: anything else that Kafka can
+Produce in version 3, which brokers from 0.11 to 4 speak; a batch of one record without compression; a login in front of it. Refused: anything else that Kafka can
 do. librdkafka does that.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-PRODUCE, VERSIONS = 0, 18
+PRODUCE, HANDSHAKE, VERSIONS, AUTHENTICATE = 0, 17, 18, 36
 VERSION = 3
 _ALL_REPLICAS = -1
 _POLYNOMIAL = 0x82F63B78
@@ -85,6 +85,33 @@ def speaks(answer: bytes) -> bool:
     error, count = struct.unpack_from(">hi", answer)
     kinds = (struct.unpack_from(">hhh", answer, 6 + 6 * i) for i in range(count))
     return error == 0 and any(kind == PRODUCE and low <= VERSION <= high for kind, low, high in kinds)
+
+
+def ask_mechanism(correlation: int, client: bytes, mechanism: str) -> bytes:
+    """The request that begins a login by SASL's *mechanism*."""
+    name = mechanism.encode()
+    body = struct.pack(">hhih", HANDSHAKE, 1, correlation, len(client)) + client + struct.pack(">h", len(name)) + name
+    return struct.pack(">i", len(body)) + body
+
+
+def knows_mechanism(answer: bytes) -> bool:
+    """Whether a broker that answers so to `ask_mechanism` goes on with it."""
+    (error,) = struct.unpack_from(">h", answer)
+    return bool(error == 0)
+
+
+def authenticate(correlation: int, client: bytes, said: bytes) -> bytes:
+    """The request with what the mechanism has to say next."""
+    body = struct.pack(">hhih", AUTHENTICATE, 0, correlation, len(client)) + client + struct.pack(">i", len(said)) + said
+    return struct.pack(">i", len(body)) + body
+
+
+def authenticated(answer: bytes) -> bytes | None:
+    """What the broker's mechanism says in its answer to `authenticate`; None: it refuses the login."""
+    error, length = struct.unpack_from(">hh", answer)
+    at = 4 + max(length, 0)
+    (size,) = struct.unpack_from(">i", answer, at)
+    return None if error else answer[at + 4 : at + 4 + max(size, 0)]
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def test_plain_clients_of_everything(mesh: Mesh, name: str) -> None:
             assert json.loads(subscriber.recv(60))["type"] == "subscribed"
             registered = http.get(f"/subjects/in.{name}-meters/versions/latest").json()
             schema = fastavro.parse_schema(json.loads(registered["schema"]))
-            producer = Producer({"bootstrap.servers": mesh.kafka_bootstrap, "partitioner": "murmur2_random", "acks": "all"})
+            producer = Producer({**mesh.kafka_client, "partitioner": "murmur2_random", "acks": "all"})
             failures: list[object] = []
             for seconds, volts in ((5, 220.0), (35, 222.0), (65, 100.0)):
                 row = {"tbname": "m1", "ts": 1772355600000 + seconds * 1000, "volts": volts, "site": "south"}

@@ -73,7 +73,8 @@ def test_nobody_reads_the_meshs_own_kafka(mesh: RunningMesh, root: Connection, a
 def test_a_way_round_to_the_meshs_own_kafka_is_known_by_its_cluster(mesh: RunningMesh, root: Connection) -> None:
     """A port that passes everything on, as a name or a NAT would."""
     with Proxy(int(mesh.kafka_bootstrap.rpartition(":")[2])) as proxy:
-        assert "own Kafka" in refused(root, kafka(f"127.0.0.1:{proxy.port}")).detail
+        login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256", "username": "root", "password": mesh.password}
+        assert "own Kafka" in refused(root, kafka(f"127.0.0.1:{proxy.port}", **login)).detail
 
 
 def test_topics_of_a_mesh_are_not_read_as_foreign_ones(root: Connection) -> None:

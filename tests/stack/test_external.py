@@ -287,7 +287,7 @@ def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None
     """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to when they started anew."""
     narrow = {"PENSTOCK_EXTERNAL_ALLOW": '["10.0.0.0/8", "*.example.com"]'}
     with (
-        running_mesh(tmp_path / "elsewhere", rooms=("kafka",)) as elsewhere,
+        running_mesh(tmp_path / "elsewhere", rooms=("kafka",), open_kafka=True) as elsewhere,
         deployment(tmp_path / "here", "CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)") as mesh,
         client_of(mesh) as client,
     ):

@@ -39,7 +39,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> RunningMesh:  # type: i
 
 
 def test_built_in_topics_are_there(servers: RunningMesh) -> None:
-    found = AdminClient({"bootstrap.servers": servers.kafka_bootstrap}).list_topics(timeout=10).topics
+    found = AdminClient(servers.kafka_client).list_topics(timeout=10).topics
     assert {name: len(found[name].partitions) for name in names.BUILT_IN_TOPICS} == names.BUILT_IN_TOPICS
 
 
@@ -47,7 +47,7 @@ def test_redis_wants_the_generated_password(servers: RunningMesh) -> None:
     assert redis.from_url(servers.redis_url).ping()
     with pytest.raises(redis.AuthenticationError):
         redis.from_url(servers.settings["PENSTOCK_REDIS_URL"]).ping()
-    for name in ("root", "redis"):
+    for name in ("root", "redis", "kafka"):
         assert stat.S_IMODE(servers.layout.secret(name).stat().st_mode) == 0o600
 
 

@@ -43,7 +43,7 @@ def check_topic(mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.
     db.write("m", [{"tbname": "d1", "ts": 1_700_000_000_001, "v": 2.5, "odd name": None, "w": 2**40}, {"tbname": "d2", "ts": 5, "v": None}])
 
     deserialize = AvroDeserializer(registry)
-    consumer = Consumer({"bootstrap.servers": mesh.kafka_bootstrap, "group.id": unique("g"), "enable.auto.commit": False})
+    consumer = Consumer({**mesh.kafka_client, "group.id": unique("g"), "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(f"in.{name}", 0, 0)])
         batches: list[Any] = []
@@ -86,7 +86,7 @@ def test_a_publisher_with_confluents_own_serializer(mesh: RunningMesh, registry:
         db.execute("CREATE STABLE meters (ts TIMESTAMP, power DOUBLE) TAGS (site VARCHAR(16))")
         latest = {"auto.register.schemas": False, "use.latest.version": True, "subject.name.strategy": lambda *_: f"in.{name}-meters"}
         encode = AvroSerializer(registry, conf=latest)
-        producer = Producer({"bootstrap.servers": mesh.kafka_bootstrap, "partitioner": "murmur2_random", "enable.idempotence": True})
+        producer = Producer({**mesh.kafka_client, "partitioner": "murmur2_random", "enable.idempotence": True})
         rows = [{"tbname": "d1", "ts": 1_700_000_000_000 + i, "op": 0, "power": 0.5 * i, "site": "north"} for i in range(100)]
         value = encode({"rows": rows, "writes": [len(rows)]}, SerializationContext(f"in.{name}", MessageField.VALUE))
         producer.produce(f"in.{name}", key="d1", value=value)

@@ -36,7 +36,7 @@ class SecureBroker:
         store.write_bytes(key + made.cert.read_bytes())
         self.layout, self.ports = Layout(directory / "broker"), free_ports()
         self.layout.make()
-        kafka.prepare(self.layout, self.ports)
+        kafka.prepare(self.layout, self.ports, is_open=True)
         quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
         jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_rooms="{quoted}";'
         listener = "listener.name.clients"
