@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gateway.settings import GatewaySettings
+from penstock import names
 from penstock.memory import ALLOCATORS
 from penstock.raft import parse_groups
 from penstock.settings import Settings
@@ -192,3 +193,19 @@ def test_every_part_of_spark_knows_its_secret_and_no_command_line_does() -> None
         assert "spark_secret" in SERVICES[name]["secrets"]
         assert SERVICES[name]["environment"]["PENSTOCK_SPARK_SECRET_FILE"] == "/run/secrets/spark_secret"
     assert {name for name, s in SERVICES.items() if "spark_secret" in s.get("secrets", [])} == {"spark-master", "spark-worker", "jobs"}
+
+
+def test_every_broker_asks_for_a_login_and_every_service_has_one() -> None:
+    shared = COMPOSE["x-shared"]
+    assert (shared["PENSTOCK_KAFKA_USER"], shared["PENSTOCK_KAFKA_MECHANISM"]) == (names.KAFKA_USER, "PLAIN")
+    for name in ("kafka", "kafka-2", "kafka-3"):
+        service = SERVICES[name]
+        listeners = [entry.partition(":")[2] for entry in service["environment"]["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")]
+        assert listeners == ["SASL_PLAINTEXT"] * 3
+        assert service["environment"]["KAFKA_SUPER_USERS"] == f"User:{names.KAFKA_USER}"
+        assert "StandardAuthorizer" in service["environment"]["KAFKA_AUTHORIZER_CLASS_NAME"]
+        assert service["command"] == ["bash", "/etc/penstock/kafka.sh"] and service["secrets"] == ["kafka_password"]
+        assert any(volume.startswith("./deploy/compose/kafka.sh:") for volume in service["volumes"])
+    for name, service in OURS.items():
+        if "PENSTOCK_KAFKA_BOOTSTRAP" in service.get("environment", {}):
+            assert "kafka_password" in service["secrets"], name

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.health import Health
+from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, fixed_ports
 from penstock.mesh.rooms import PACKAGES, _ask, addresses, check_rooms, listeners
 
@@ -28,7 +29,7 @@ def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
     layout.make()
     found = addresses(layout, fixed_ports(9000))
     assert found["PENSTOCK_KAFKA_BOOTSTRAP"] == "127.0.0.1:9003"
-    for name in ("root", "redis"):
+    for name in ("root", "redis", "kafka"):
         assert layout.secret(name).read_text().strip() not in str(found)
 
 
@@ -42,3 +43,15 @@ def test_what_a_room_waits_for_is_shown() -> None:
 
 def test_every_room_has_a_package() -> None:
     assert list(PACKAGES) == ["gateway", "store", "spark", "notifier", "snode", "federation"]
+
+
+def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> None:
+    layout, ports = Layout(tmp_path), fixed_ports(9000)
+    layout.make()
+    found = addresses(layout, ports)
+    assert (found["PENSTOCK_KAFKA_SECURITY"], found["PENSTOCK_KAFKA_USERS"]) == ("SASL_PLAINTEXT", "true")
+    assert kafka.options(found)["sasl.password"] == layout.secret("kafka").read_text().strip()
+    opened = addresses(layout, ports, open_kafka=True)
+    assert (opened["PENSTOCK_KAFKA_SECURITY"], opened["PENSTOCK_KAFKA_USERS"]) == ("PLAINTEXT", "false")
+    assert kafka.options(opened) == {}
+    assert not {name for name in addresses(layout, ports, ("gateway",)) if name.startswith("PENSTOCK_KAFKA_S")}

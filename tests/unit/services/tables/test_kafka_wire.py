@@ -43,3 +43,20 @@ def test_what_brokers_answer() -> None:
     assert wire.speaks(struct.pack(">hihhhhhh", 0, 2, 1, 0, 9, 0, 3, 11))
     assert not wire.speaks(struct.pack(">hihhh", 0, 1, 0, 4, 11))
     assert not wire.speaks(struct.pack(">hi", 35, 0))
+
+
+def test_a_login_asks_for_its_mechanism_and_says_its_part() -> None:
+    asked = wire.ask_mechanism(7, b"me", "SCRAM-SHA-256")
+    assert struct.unpack_from(">ihhih", asked) == (len(asked) - 4, 17, 1, 7, 2)
+    assert asked.endswith(b"me" + struct.pack(">h", 13) + b"SCRAM-SHA-256")
+    said = wire.authenticate(8, b"me", b"\0ann\0pass")
+    assert struct.unpack_from(">ihhih", said) == (len(said) - 4, 36, 0, 8, 2)
+    assert said.endswith(struct.pack(">i", 9) + b"\0ann\0pass")
+
+
+def test_what_brokers_say_of_a_login() -> None:
+    assert wire.knows_mechanism(struct.pack(">hih", 0, 1, 5) + b"PLAIN")
+    assert not wire.knows_mechanism(struct.pack(">hih", 33, 1, 5) + b"PLAIN")
+    assert wire.authenticated(struct.pack(">hhi", 0, -1, 3) + b"v=x") == b"v=x"
+    assert wire.authenticated(struct.pack(">hhi", 0, -1, 0)) == b""
+    assert wire.authenticated(struct.pack(">hh", 58, 2) + b"no" + struct.pack(">i", 0)) is None
