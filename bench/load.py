@@ -93,7 +93,13 @@ class Reader:
     """Reads a topic from its present end in a thread and notes when each record was there."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        config = {**login(bootstrap), "bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
+        config = {
+            **login(bootstrap),
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 5,
+        }
         self._consumer = Consumer(config)
         # the end is asked for here: an end that is looked up later may lie behind the first results
         ends = [(self._consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) or (0, 0))[1] for p in range(partitions)]
@@ -139,7 +145,8 @@ def run(bootstrap: str, topic: str, sink: str, sink_partitions: int, load: Load)
     count = len(load.values)
     out = Outcome(np.zeros(count), np.full(count, np.nan), np.full(count, -1, np.int64))
     config = {
-        **login(bootstrap), "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 0, "compression.type": "lz4",
+        **login(bootstrap),
+        "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 0, "compression.type": "lz4",
         "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000,
     }  # fmt: skip
     producer = Producer(config)

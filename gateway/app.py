@@ -36,8 +36,8 @@ from gateway.influx import Influx
 from gateway.information import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
-from gateway.latest import Latest
 from gateway.kafka_rights import KafkaRights, NoPasswords
+from gateway.latest import Latest
 from gateway.letters import Letters
 from gateway.mover import Mover
 from gateway.principals import Principals

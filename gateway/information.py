@@ -297,7 +297,7 @@ class Information:
         return self._access.may(self._user, "READ", home)
 
     def _dead_letters(self) -> pa.Table:
-        """The newest records and rows that could not be used: those of streams whose sources one may read, and of databases one may read."""
+        """The newest records and rows that could not be used, of streams whose sources and of databases that this user may read."""
         catalog, rows = self.catalog, []
         for letter in self._letters():
             stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Literal, Protocol
 
 from penstock import log, names, vital
 from penstock.access import Access
@@ -19,11 +19,11 @@ from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Role, User
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
-from penstock.kafka_users import KafkaUsers, Operation, Rule
+from penstock.kafka_users import KafkaUsers, Rule
 
 _log = log.get("gateway.kafka")
 _EVERY_TOPIC = names.ingest_topic("")
-_OPERATIONS: tuple[Operation, ...] = ("READ", "WRITE")
+_OPERATIONS: tuple[Literal["READ", "WRITE"], ...] = ("READ", "WRITE")
 
 
 class Passwords(Protocol):

@@ -78,12 +78,16 @@ class KafkaUsers:
     def has_password(self, user: str) -> bool:
         """Tell whether *user* can log in with some password."""
         asked = self._admin.describe_user_scram_credentials([user], request_timeout=self._timeout)
+        assert isinstance(asked, dict)  # it is a single future when nobody is named
         (described,) = self._all(asked, f"cannot ask Kafka for {user}", allow=("RESOURCE_NOT_FOUND",))
         return described is not None and bool(described.scram_credential_infos)
 
     def rules(self) -> set[Rule]:
         """Return the rules there are, without those that Penstock would not make: of other hosts, kinds, operations and refusals."""
-        every = AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
+        whatever: Any = None
+        every = AclBindingFilter(
+            ResourceType.ANY, whatever, ResourcePatternType.ANY, whatever, whatever, AclOperation.ANY, AclPermissionType.ANY
+        )
         (found,) = self._all({"": self._admin.describe_acls(every, request_timeout=self._timeout)}, "cannot ask Kafka for its rules")
         return {rule for binding in found if (rule := _rule(binding)) is not None}
 
@@ -123,7 +127,8 @@ def _binding(rule: Rule) -> AclBinding:
     return AclBinding(kind, rule.name, pattern, _PRINCIPAL + rule.user, _ANYWHERE, operation, AclPermissionType.ALLOW)
 
 
-def _rule(binding: AclBinding) -> Rule | None:
+def _rule(binding: Any) -> Rule | None:
+    """What a binding says, whose parts are enumerations once they come from a broker."""
     kind, operation = binding.restype.name, binding.operation.name
     made = kind in ("TOPIC", "GROUP") and operation in ("READ", "WRITE", "DESCRIBE") and binding.host == _ANYWHERE
     if not made or binding.permission_type is not AclPermissionType.ALLOW or not binding.principal.startswith(_PRINCIPAL):

@@ -3,7 +3,8 @@
 librdkafka hands a record from thread to thread, and each of them has to be woken: on an idle machine that costs more than all the rest of a
 small write. Here the loop that has read the write sends the record, and reads the answer. One record at a time per table; nothing is ever
 sent twice. What is refused in so many words is not in the log, so librdkafka may have it; when the connection breaks, nobody knows.
-It logs in as librdkafka does, by PLAIN or SCRAM. Refused: brokers that want TLS, large records, and anything while librdkafka has records of the table under way (order).
+It logs in as librdkafka does, by PLAIN or SCRAM. Refused: brokers that want TLS, large records, and anything while librdkafka has
+records of the table under way (order).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One record in Kafka's own protocol: what has to be said to a broker to have it appended, and what it answers. Pure.
 
-Produce in version 3, which brokers from 0.11 to 4 speak; a batch of one record without compression; a login in front of it. Refused: anything else that Kafka can
-do. librdkafka does that.
+Produce in version 3, which brokers from 0.11 to 4 speak; a batch of one record without compression; a login in front of it. Refused:
+anything else that Kafka can do. librdkafka does that.
 """
 
 from __future__ import annotations

@@ -154,7 +154,9 @@ def test_root_reads_and_writes_every_database_but_not_what_is_the_meshs_own(mesh
 
 def test_rights_follow_grants_at_once(mesh: RunningMesh, victims: Connection) -> None:
     user, database = unique("u"), unique("d")
-    victims.execute(f"CREATE DATABASE {database}; CREATE USER {user} PASS '{PASSWORD}'; CREATE ROLE r_{user}; GRANT ROLE r_{user} TO {user}")
+    victims.execute(
+        f"CREATE DATABASE {database}; CREATE USER {user} PASS '{PASSWORD}'; CREATE ROLE r_{user}; GRANT ROLE r_{user} TO {user}"
+    )
     config, topic = client(mesh, user, PASSWORD), names.ingest_topic(database)
     assert not reads(config, topic)
     victims.execute(f"GRANT READ ON {database}.* TO r_{user}")
