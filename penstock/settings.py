@@ -54,6 +54,8 @@ class Settings(BaseSettings):
     redis_ca: Path | None = None
     #: connections that one address (of IPv6: a /64) may have to each port of a service; 0: as many as come
     max_connections_per_address: int = Field(2_000, ge=0)
+    #: connections that each port may have in all; 0: as many as come
+    max_connections: int = Field(20_000, ge=0)
     #: seconds in which a connection has to send the headers of a request, and its body
     header_seconds: float = Field(10.0, gt=0)
     body_seconds: float = Field(120.0, gt=0)
@@ -93,8 +95,10 @@ class Settings(BaseSettings):
     password: SecretStr | None = None
     #: the mesh's signing key: random, 32 characters or more; tokens are good at services that share it
     token_key: SecretStr | None = None
-    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any for users with ADMIN, none for others
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); those of users with ADMIN may be on any other, too
     external_allow: tuple[str, ...] = ()
+    #: links may lead to the mesh they come from: to try out with one mesh what takes two
+    external_self: bool = False
     #: logins, definitions, grants and refusals; empty: in the room's log only
     audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
     #: the file is moved to `….1` when it has grown to this many bytes, and older ones on; 0: never

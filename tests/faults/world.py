@@ -27,12 +27,13 @@ from penstock.mesh.supervisor import stop_mesh
 from penstock.vault import Vault
 from tests.faults.table_load import GROUP
 from tests.stack.conftest import eventually
+from tests.stack.federation_kit import SELF
 
 T = TypeVar("T")
 #: quick epochs, so that a snode has something to keep; patient about a busy machine
 ENVIRONMENT = {
     "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120", "PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SPARK_LEASE_SECONDS": "5",
-    "PENSTOCK_NOTIFIER_RETRY_MAX": "1",
+    "PENSTOCK_NOTIFIER_RETRY_MAX": "1", **SELF,
 }  # fmt: skip
 
 
