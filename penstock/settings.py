@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
 
+    #: whoever asks for metrics with it reads names of topics, streams and views in them, others pseudonyms
+    metrics_key: SecretStr | None = None
+
     #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks TLS only
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -237,6 +240,14 @@ class Settings(BaseSettings):
             return self.backup_key.get_secret_value().encode()
         generated = self.data_dir / "secrets" / "backup.password"
         return read_secret(generated, _variable(type(self), "backup_key")).encode() if generated.exists() else None
+
+    @property
+    def metrics_secret(self) -> str | None:
+        """`metrics_key`, else what `penstock up` generated in the data directory; None when there is neither."""
+        if self.metrics_key is not None:
+            return self.metrics_key.get_secret_value() or None
+        generated = self.data_dir / "secrets" / "metrics.key"
+        return read_secret(generated, _variable(type(self), "metrics_key")) if generated.exists() else None
 
     @property
     def redis_dsn(self) -> str:

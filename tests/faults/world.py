@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
 from penstock.vault import Vault
 from tests.faults.table_load import GROUP
+from tests.stack import metrics_kit
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import SELF
 
@@ -175,8 +175,7 @@ class World:
     def lag(self) -> float:
         """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no jobs."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.mesh.state()['ports']['spark-health']}/metrics", timeout=2) as answer:
-                lines = answer.read().decode().splitlines()
+            lines = metrics_kit.text(self.mesh, "spark", timeout=2).splitlines()
         except (OSError, http.client.HTTPException, PenstockError):  # it may die over its answer
             return 0.0
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))
