@@ -16,6 +16,7 @@ import json
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +40,8 @@ _LATE_S, _STUCK_S = 2.0, 10.0
 _CONNECTIONS = 64
 #: seconds that a caller may take to send its request
 _REQUEST_S = 5.0
+#: for so long all who have no key are told the same metrics
+_SAME_S = 1.0
 #: labels of metrics whose values name nothing that users have made, and no software
 _PLAIN = frozenset(("le", "quantile", "generation", "kind", "lease"))
 
@@ -140,12 +143,24 @@ class _Veiled(Collector):
 
     def __init__(self, registry: CollectorRegistry, key: bytes) -> None:
         self._registry, self._key = registry, hashlib.blake2b(key, person=b"penstock-metrics").digest()
+        self._lock = threading.Lock()
+        self._made: tuple[float, bytes] | None = None
+
+    def text(self) -> bytes:
+        """What anybody is told; however many ask, it is written once a second."""
+        with self._lock:
+            if self._made is None or time.monotonic() - self._made[0] > _SAME_S:
+                self._made = time.monotonic(), generate_latest(self)
+            return self._made[1]
 
     def collect(self) -> Iterator[Metric]:
         for metric in self._registry.collect():
             shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
-            shown.samples = [s._replace(labels={k: v if k in _PLAIN else self._pseudonym(v) for k, v in s.labels.items()}) for s in metric.samples]
+            shown.samples = [s._replace(labels=self._labels(s.labels)) for s in metric.samples]
             yield shown
+
+    def _labels(self, named: dict[str, str]) -> dict[str, str]:
+        return {label: value if label in _PLAIN else self._pseudonym(value) for label, value in named.items()}
 
     def _pseudonym(self, name: str) -> str:
         return "~" + hashlib.blake2b(name.encode(), key=self._key, digest_size=6).hexdigest()
@@ -201,7 +216,7 @@ def _handler(health: Health) -> type[BaseHTTPRequestHandler]:
         def _tell_metrics(self) -> None:
             key, given = health.metrics_key, self.headers.get("Authorization")
             if key is None or given is None:
-                self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.veiled))
+                self._answer(200, CONTENT_TYPE_LATEST, health.veiled.text())
             elif hmac.compare_digest(given.encode(errors="replace"), f"Bearer {key}".encode()):
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.registry))
             else:

@@ -11,6 +11,8 @@ import urllib.request
 
 import pytest
 from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from penstock.errors import ConfigError
 from penstock.health import Health
@@ -87,6 +89,23 @@ def test_pseudonyms_stay_with_the_key_and_tell_nothing_without_it() -> None:
 
     assert pseudonym("one") == pseudonym("one") != pseudonym("two")
     assert pseudonym(None) != pseudonym(None), "names that can be guessed are not told by a hash that can be made again"
+
+
+def test_many_askers_cost_no_more_than_one() -> None:
+    class Costly(Collector):
+        asked = 0
+
+        def collect(self) -> list[Metric]:
+            Costly.asked += 1
+            return []
+
+    with Health("attic") as health:
+        health.registry.register(Costly())
+        Costly.asked = 0
+        started = time.monotonic()
+        for _ in range(20):
+            get(health, "/metrics")
+        assert Costly.asked <= 1 + (time.monotonic() - started)
 
 
 def test_taken_port_says_how_to_change_it() -> None:
