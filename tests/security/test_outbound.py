@@ -73,8 +73,8 @@ def test_nobody_reads_the_meshs_own_kafka(mesh: RunningMesh, root: Connection, a
 def test_a_way_round_to_the_meshs_own_federation_room_is_known_by_where_the_link_comes_from(mesh: RunningMesh, root: Connection) -> None:
     root.execute("CREATE TABLE t (ts TIMESTAMP, v INT)")
     with Proxy(urlsplit(mesh.federation_url).port or 0) as proxy:
-        settings = f"type='penstock', hosts='127.0.0.1:{proxy.port}', db='{root.database}', user='root', password='{mesh.password}', stream='t'"
-        refused(root, f"CREATE EXTERNAL STREAM x SETTINGS {settings}")
+        login = f"db='{root.database}', user='root', password='{mesh.password}'"
+        refused(root, f"CREATE EXTERNAL STREAM x SETTINGS type='penstock', hosts='127.0.0.1:{proxy.port}', {login}, stream='t'")
 
 
 def test_a_way_round_to_the_meshs_own_kafka_is_known_by_its_cluster(mesh: RunningMesh, root: Connection) -> None:
