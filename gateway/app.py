@@ -94,7 +94,13 @@ async def _serve(settings: GatewaySettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with Health("gateway", settings.health_port, host=settings.host, wait_for=("catalog", "kafka", "redis", "http")) as health:
+    with Health(
+        "gateway",
+        settings.health_port,
+        host=settings.host,
+        metrics_key=settings.metrics_secret,
+        wait_for=("catalog", "kafka", "redis", "http"),
+    ) as health:
         gateway = _Gateway(settings, health, loop)
         try:
             await gateway.start()

@@ -100,6 +100,8 @@ class Federation:
                 if given is None:
                     raise
             except CatalogError as missing:
+                if missing.code == "E_EXTERNAL_HOST":
+                    raise
                 where = f"{replicas[0].shown}, {settings.db}.{settings.stream}"
                 raise CatalogError(f"the other deployment has no such table: {where}", code=missing.code, detail=missing.message) from None
         if given is not None:

@@ -1,4 +1,4 @@
-"""Connections of a port: counted per address, and ended when they do not send what they owe.
+"""Connections of a port: counted per address and in all, and ended when they do not send what they owe.
 
 `Connections` holds the counts and deadlines of one port. `GuardedSite` serves an aiohttp application
 and `guarded` a WebSocket server behind them. Event loop only.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import resource
 import ssl
 from collections.abc import Awaitable, Callable
@@ -25,11 +26,7 @@ if TYPE_CHECKING:
     from penstock.settings import Settings
 
 _SWEEP_SECONDS = 1.0
-_REFUSED = (
-    b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
-    b"Content-Type: application/json\r\nContent-Length: 110\r\n\r\n"
-    b'{"error":{"code":"E_OVERLOAD","message":"too many connections from this address","hint":"close some of them"}}'
-)
+_HEAD = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: "
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # answers to requests that cannot be parsed pass no application, and would name Python's version
 web_response.SERVER_SOFTWARE = "penstock"  # type: ignore[attr-defined]
@@ -42,21 +39,29 @@ class Connections:
         self.header_seconds = settings.header_seconds
         self.body_seconds = settings.body_seconds
         self._open = Open(settings.max_connections_per_address)
+        self._most = settings.max_connections
+        self._count = 0
         self._due: dict[_Guarded, float] = {}
         self._sweeper: asyncio.Task[None] | None = None
         raise_file_limit()
 
     def enter(self, transport: asyncio.BaseTransport) -> str | None:
-        """Count a new connection; return the address it is counted under, None when there are too many."""
+        """Count a new connection; return the address it is counted under. When there are too many, refuse it and return None."""
         peer = transport.get_extra_info("peername")
         address = network_of(str(peer[0])) if peer else ""
+        if self._most and self._count >= self._most:
+            _refuse(transport, "too many connections to this port", "try again later")
+            return None
         try:
             self._open.enter(address)
         except OverloadError:
+            _refuse(transport, "too many connections from this address", "close some of them")
             return None
+        self._count += 1
         return address
 
     def leave(self, address: str) -> None:
+        self._count -= 1
         self._open.leave(address)
 
     def owe(self, connection: _Guarded, seconds: float) -> None:
@@ -88,6 +93,14 @@ class Connections:
                 connection.overdue()
 
 
+def _refuse(transport: asyncio.BaseTransport, message: str, hint: str) -> None:
+    """Answer and close."""
+    refused = cast(asyncio.Transport, transport)
+    body = json.dumps({"error": {"code": OverloadError.code, "message": message, "hint": hint}})
+    refused.write(f"{_HEAD}{len(body)}\r\n\r\n{body}".encode())
+    refused.close()
+
+
 def raise_file_limit() -> None:
     """Let this process have as many connections as the machine's settings permit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -108,8 +121,6 @@ class _Guarded(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._address = self._connections.enter(transport)
         if self._address is None:
-            self._transport.write(_REFUSED)
-            self._transport.close()
             return
         self._connections.owe(self, self._connections.header_seconds)
         self._inner.connection_made(transport)
@@ -229,10 +240,6 @@ def guarded(connections: Connections) -> type[ServerConnection]:
             self._address = connections.enter(transport)
             if self._address is not None:
                 super().connection_made(transport)
-                return
-            refused = cast(asyncio.Transport, transport)
-            refused.write(_REFUSED)
-            refused.close()
 
         def data_received(self, data: bytes) -> None:
             if self._address is not None:

@@ -1,18 +1,23 @@
 """Health of a room over HTTP, from a thread of its own: /healthz, /readyz, /metrics.
 
 /healthz answers 200 while the process lives and what must move in it moves; /readyz answers 200 when every named condition holds and
-otherwise 503; /metrics is Prometheus text. Names and reasons are told on loopback only. Refused here: deciding anything; rooms report
-conditions, the supervisor and people read them.
+otherwise 503; /metrics is Prometheus text. Names and reasons are told on loopback only, and names in metrics (of topics, streams, views) to
+who sends the key of metrics; others read the numbers under pseudonyms. Refused here: deciding anything; rooms report conditions, the
+supervisor and people read them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import ipaddress
 import json
+import secrets
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -20,7 +25,8 @@ from typing import Any, Self
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from penstock.errors import ConfigError
 
@@ -34,6 +40,10 @@ _LATE_S, _STUCK_S = 2.0, 10.0
 _CONNECTIONS = 64
 #: seconds that a caller may take to send its request
 _REQUEST_S = 5.0
+#: for so long all who have no key are told the same metrics
+_SAME_S = 1.0
+#: labels of metrics whose values name nothing that users have made, and no software
+_PLAIN = frozenset(("le", "quantile", "generation", "kind", "lease"))
 
 
 @dataclass(frozen=True)
@@ -47,9 +57,15 @@ class Condition:
 class Health:
     """Conditions and metrics of one room, served on *port* (0: any free one, see `.port`) until `close`."""
 
-    def __init__(self, room: str, port: int = 0, *, host: str = "127.0.0.1", wait_for: tuple[str, ...] = ("start",)) -> None:
+    def __init__(
+        self, room: str, port: int = 0, *, host: str = "127.0.0.1", wait_for: tuple[str, ...] = ("start",), metrics_key: str | None = None
+    ) -> None:  # fmt: skip
+        """*metrics_key*: who sends it (`Authorization: Bearer …`) reads names in the metrics; None: nobody does."""
         self.room = room
+        self.metrics_key = metrics_key
         self.registry = CollectorRegistry()
+        #: the same metrics, with pseudonyms that stay as long as the key
+        self.veiled = _Veiled(self.registry, metrics_key.encode() if metrics_key else secrets.token_bytes())
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -122,6 +138,34 @@ def _stands(seconds: float) -> str:
     return f"has not moved for {seconds:.0f} s" if seconds < float("inf") else "has ended"
 
 
+class _Veiled(Collector):
+    """Metrics of *registry* with pseudonyms in place of names."""
+
+    def __init__(self, registry: CollectorRegistry, key: bytes) -> None:
+        self._registry, self._key = registry, hashlib.blake2b(key, person=b"penstock-metrics").digest()
+        self._lock = threading.Lock()
+        self._made: tuple[float, bytes] | None = None
+
+    def text(self) -> bytes:
+        """What anybody is told; however many ask, it is written once a second."""
+        with self._lock:
+            if self._made is None or time.monotonic() - self._made[0] > _SAME_S:
+                self._made = time.monotonic(), generate_latest(self)
+            return self._made[1]
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            shown.samples = [s._replace(labels=self._labels(s.labels)) for s in metric.samples]
+            yield shown
+
+    def _labels(self, named: dict[str, str]) -> dict[str, str]:
+        return {label: value if label in _PLAIN else self._pseudonym(value) for label, value in named.items()}
+
+    def _pseudonym(self, name: str) -> str:
+        return "~" + hashlib.blake2b(name.encode(), key=self._key, digest_size=6).hexdigest()
+
+
 class _Server(ThreadingHTTPServer):
     """Closes the oldest connection when there are too many: one that is asked now must be answered."""
 
@@ -165,9 +209,18 @@ def _handler(health: Health) -> type[BaseHTTPRequestHandler]:
                 body = health.to_dict()
                 self._tell(body["ready"], {"ready": body["ready"]}, body)
             elif path == "/metrics":
-                self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.registry))
+                self._tell_metrics()
             else:
                 self._answer(404, "text/plain; charset=utf-8", b"/healthz /readyz /metrics\n")
+
+        def _tell_metrics(self) -> None:
+            key, given = health.metrics_key, self.headers.get("Authorization")
+            if key is None or given is None:
+                self._answer(200, CONTENT_TYPE_LATEST, health.veiled.text())
+            elif hmac.compare_digest(given.encode(errors="replace"), f"Bearer {key}".encode()):
+                self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.registry))
+            else:
+                self._answer(401, "text/plain; charset=utf-8", b"E_AUTH: this is not the key of metrics\n")
 
         def _tell(self, good: bool, word: dict[str, Any], details: dict[str, Any]) -> None:
             here = ipaddress.ip_address(self.client_address[0].partition("%")[0])

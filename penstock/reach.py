@@ -7,6 +7,8 @@ CREATE and before each connection; the addresses it returns are the ones to dial
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import ipaddress
 import socket
 import threading
@@ -26,7 +28,8 @@ from penstock.targets import NOTIFY_HINT, AllowList, Endpoint, TargetRefused, ow
 
 #: seconds that the ports of the mesh's processes are remembered
 _PORTS_SECONDS = 5.0
-_HINT = "PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may; while it is empty, users with ADMIN may name any"
+_HINT = "PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may; users with ADMIN may name any other, too"
+_OWN_HINT = "SELECT, streams and subscriptions read the mesh's own tables"
 Place = tuple[str, int]
 
 
@@ -63,13 +66,16 @@ class Own:
 
     Attributes:
         places: host and port of its services, its Kafka and its Redis, as the settings name them.
-        links: ports of its federation room, which a link may go to: it asks everybody for a login.
+        links: ports of its federation room, if links may go there.
         mesh: data directory that processes of an embedded mesh carry in their environment; empty: there is no such mesh.
+        identity: what its links say of where they come from, so that its federation room refuses them whatever way they have taken;
+            empty: they say nothing.
     """
 
     places: tuple[Place, ...] = ()
     links: frozenset[int] = frozenset()
     mesh: str = ""
+    identity: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> Own:
@@ -80,10 +86,13 @@ class Own:
         places += _places(urlsplit(settings.redis_url).netloc)
         ports = {getattr(settings, name, 0) for name in ("port", "tls_port", "health_port")}
         places += [("127.0.0.1", port) for port in sorted(ports - {0})]
+        named = tuple(dict.fromkeys(places))
+        if not settings.external_self:
+            return cls(named, mesh=own_mesh(), identity=identity_of(settings))
         links = frozenset(port for _, port in _places(urlsplit(settings.federation_url).netloc))
         if settings.room == "federation":
             links |= {getattr(settings, "port", 0), getattr(settings, "tls_port", 0)} - {0}
-        return cls(tuple(dict.fromkeys(places)), links, own_mesh())
+        return cls(named, links, own_mesh())
 
     def holds(self, address: str, port: int, *, link: bool = False) -> bool:
         """Tell whether *address* and *port* lead to the mesh itself. Blocks.
@@ -107,9 +116,9 @@ class Reach:
     """Where one connection may go.
 
     Attributes:
-        patterns: the operator's allow-list, which holds for everybody when it is not empty.
+        patterns: the operator's allow-list.
         maker: the user who made what connects.
-        anywhere: tells whether *maker* may name any host while there is no list; else there is none to name.
+        anywhere: tells whether *maker* may name hosts that are not listed.
         own: the mesh itself.
         link: connections are links between deployments.
     """
@@ -131,21 +140,16 @@ class Reach:
         Raises:
             CatalogError: `E_EXTERNAL_HOST`: one of them may not be connected to.
         """
-        allowed = AllowList(self.patterns)
-        if self.nowhere or allowed.is_metadata(host):
+        allowed, anywhere = AllowList(self.patterns), self.anywhere()
+        if not (self.patterns or anywhere) or allowed.is_metadata(host):
             raise _refused(host)
         found = _found(host)
-        if not all(allowed.permits(host, ipaddress.ip_address(a.partition("%")[0])) for a in found):
+        if not all(allowed.permits(host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere) for a in found):
             raise _refused(host)
-        if not found and not allowed.permits_name(host):
+        if not found and not allowed.permits_name(host, anywhere=anywhere):
             raise _refused(host)
         if any(self.own.holds(address, port, link=self.link) for address in found):
-            raise CatalogError(
-                f"{host} may not be connected to",
-                code="E_EXTERNAL_HOST",
-                detail=f"port {port} there is this mesh itself",
-                hint="SELECT, streams and subscriptions read the mesh's own tables",
-            )
+            raise own_host(host, f"port {port} there is this mesh itself")
         return found
 
     def check_notify(self, target: Endpoint) -> None:
@@ -154,10 +158,11 @@ class Reach:
         Raises:
             TargetRefused: it will never be connected to.
         """
-        allowed = AllowList(self.patterns)
+        allowed, anywhere = AllowList(self.patterns), self.anywhere()
         numbers = _found(target.host, numeric=True)
-        permitted = [allowed.permits(target.host, ipaddress.ip_address(a.partition("%")[0])) for a in numbers]
-        if self.nowhere or (self.patterns and not (all(permitted) if permitted else allowed.permits_name(target.host))):
+        permitted = [allowed.permits(target.host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere) for a in numbers]
+        named = all(permitted) if permitted else allowed.permits_name(target.host, anywhere=anywhere)
+        if not (self.patterns or anywhere) or (self.patterns and not named):
             raise TargetRefused(f"{target.label} may not be notified", hint=NOTIFY_HINT)
         if any(self.own.holds(address, target.port) for address in numbers):
             raise own_target(target)
@@ -174,7 +179,23 @@ class Outbound:
 
     def reach(self, maker: str, *, link: bool = False) -> Reach:
         """Return where things that *maker* has made may connect to; empty: made when nobody's name was kept."""
-        return Reach(self._patterns, maker, lambda: not maker or self._access.may(maker, "ADMIN", None), self.own, link)
+        return Reach(self._patterns, maker, lambda: self.anywhere(maker), self.own, link)
+
+    def anywhere(self, maker: str) -> bool:
+        """Tell whether things that *maker* has made may connect to hosts that the operator has not listed."""
+        # when no name was kept, a list held for everybody
+        return self._access.may(maker, "ADMIN", None) if maker else not self._patterns
+
+
+def identity_of(settings: Settings) -> str:
+    """What tells links of this mesh from those of others: as secret as a hash; empty: the mesh has no key to make it from."""
+    key = settings.signing_key
+    return "" if key is None else hmac.new(key.encode(), b"penstock: from which mesh a link comes", hashlib.sha256).hexdigest()[:32]
+
+
+def own_host(host: str, detail: str) -> CatalogError:
+    """The refusal of a host that is the mesh itself."""
+    return CatalogError(f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=detail, hint=_OWN_HINT)
 
 
 def _refused(host: str) -> CatalogError:

@@ -54,6 +54,8 @@ class Settings(BaseSettings):
     redis_ca: Path | None = None
     #: connections that one address (of IPv6: a /64) may have to each port of a service; 0: as many as come
     max_connections_per_address: int = Field(2_000, ge=0)
+    #: connections that each port may have in all; 0: as many as come
+    max_connections: int = Field(20_000, ge=0)
     #: seconds in which a connection has to send the headers of a request, and its body
     header_seconds: float = Field(10.0, gt=0)
     body_seconds: float = Field(120.0, gt=0)
@@ -84,6 +86,9 @@ class Settings(BaseSettings):
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
 
+    #: whoever asks for metrics with it reads names of topics, streams and views in them, others pseudonyms
+    metrics_key: SecretStr | None = None
+
     #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks TLS only
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -95,8 +100,10 @@ class Settings(BaseSettings):
     password: SecretStr | None = None
     #: the mesh's signing key: random, 32 characters or more; tokens are good at services that share it
     token_key: SecretStr | None = None
-    #: hosts that external streams may be on (`*.example.com`, addresses, networks); empty: any for users with ADMIN, none for others
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); those of users with ADMIN may be on any other, too
     external_allow: tuple[str, ...] = ()
+    #: links may lead to the mesh they come from: to try out with one mesh what takes two
+    external_self: bool = False
     #: logins, definitions, grants and refusals; empty: in the room's log only
     audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
     #: the file is moved to `….1` when it has grown to this many bytes, and older ones on; 0: never
@@ -235,6 +242,14 @@ class Settings(BaseSettings):
             return self.backup_key.get_secret_value().encode()
         generated = self.data_dir / "secrets" / "backup.password"
         return read_secret(generated, _variable(type(self), "backup_key")).encode() if generated.exists() else None
+
+    @property
+    def metrics_secret(self) -> str | None:
+        """`metrics_key`, else what `penstock up` generated in the data directory; None when there is neither."""
+        if self.metrics_key is not None:
+            return self.metrics_key.get_secret_value() or None
+        generated = self.data_dir / "secrets" / "metrics.key"
+        return read_secret(generated, _variable(type(self), "metrics_key")) if generated.exists() else None
 
     @property
     def redis_dsn(self) -> str:

@@ -62,9 +62,7 @@ _METADATA_NAMES = (
 )
 
 
-NOTIFY_HINT = (
-    "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; while it is empty, streams of users with ADMIN may notify any"
-)
+NOTIFY_HINT = "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; streams of users with ADMIN may notify any other, too"
 
 
 class TargetRefused(PenstockError):
@@ -121,34 +119,45 @@ class AllowList:
             except ValueError:
                 self._hosts.append(pattern.lower())
 
-    def permits(self, host: str, address: Address) -> bool:
-        """Whether *host*, which resolved to *address*, may be connected to."""
+    def permits(self, host: str, address: Address, *, anywhere: bool = False) -> bool:
+        """Whether *host*, which resolved to *address*, may be connected to; *anywhere*: by somebody who may name any host."""
         if any(address in network for network in self._networks):
             return True
         if any(address in network for network in _NEVER_BY_DEFAULT) and address != _LOOPBACK_V6:
             return False
-        return self.permits_name(host)
+        return self.permits_name(host, anywhere=anywhere)
 
     def is_metadata(self, host: str) -> bool:
         """Whether *host* is a name of a cloud's metadata that is not listed itself."""
         name = host.lower().rstrip(".")
         return name not in self._hosts and any(fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES)
 
-    def permits_name(self, host: str) -> bool:
-        """Whether a *host* without an address may be named."""
+    def permits_name(self, host: str, *, anywhere: bool = False) -> bool:
+        """Whether a *host* without an address may be named; *anywhere* as for `permits`."""
         name = host.lower().rstrip(".")
         if self.is_metadata(name):
             return False
-        return not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
+        return anywhere or not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
 
 
-async def resolve(target: Endpoint, allowed: AllowList, is_own: Callable[[str, int], bool] = lambda *_: False) -> str:
+@dataclass(frozen=True)
+class Resolved:
+    """The address to connect to; `listed`: anybody's messages may go there, else only those of users who may name any host."""
+
+    address: str
+    listed: bool
+
+
+async def resolve(
+    target: Endpoint, allowed: AllowList, is_own: Callable[[str, int], bool] = lambda *_: False, *, anywhere: bool = False
+) -> Resolved:
     """The address to connect to.
 
     Args:
         target: where a message goes.
         allowed: hosts and networks that may be connected to.
         is_own: tells whether an address and port are the mesh's own. Blocks.
+        anywhere: somebody who may name any host has named this one.
 
     Raises:
         TargetRefused: the name has addresses, but none that is allowed.
@@ -157,11 +166,12 @@ async def resolve(target: Endpoint, allowed: AllowList, is_own: Callable[[str, i
     found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     for *_, where in found:
         text = str(where[0])
-        if not allowed.permits(target.host, ipaddress.ip_address(text.partition("%")[0])):
+        address = ipaddress.ip_address(text.partition("%")[0])
+        if not allowed.permits(target.host, address, anywhere=anywhere):
             continue
         if await asyncio.to_thread(is_own, text, target.port):
             raise own_target(target)
-        return text
+        return Resolved(text, allowed.permits(target.host, address))
     raise TargetRefused(f"{target.label} may not be notified", hint=NOTIFY_HINT)
 
 

@@ -36,7 +36,9 @@ def run(settings: SparkSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     presence.start()
-    with Health("spark", settings.health_port, host=settings.host, wait_for=("session", "catalog", "queries")) as health:
+    with Health(
+        "spark", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("session", "catalog", "queries")
+    ) as health:
         sessions = SparkSessions.start(settings)
         health.ready("session")
         catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-driver", children=False).start()

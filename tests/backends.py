@@ -39,7 +39,7 @@ KAFKA_IMAGE = "apache/kafka:4.3.1"
 REDIS_IMAGE = "redis:7-bookworm"
 BASE_IMAGES = ("python:3.11-slim-bookworm", "eclipse-temurin:17-jre", "debian:bookworm-slim")
 #: a busy machine is slow, not wrong
-_PATIENT = {"STACK_LIVE_TIMEOUT": "150", "STACK_WORKER_SLOTS": "96"}
+_PATIENT = {"STACK_LIVE_TIMEOUT": "150", "STACK_WORKER_SLOTS": "96", "STACK_EXTERNAL_SELF": "true"}
 
 
 def backends() -> list[str]:

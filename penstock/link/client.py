@@ -25,9 +25,9 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.sync.client import ClientConnection, connect
 
 from penstock.client.wire import error_of
-from penstock.errors import AuthError, PenstockError, RemoteError
+from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
 from penstock.link.description import Description
-from penstock.link.frames import CREDIT, MAX_FRAME, PATH, VERSION, VERSION_HEADER, pack, unpack
+from penstock.link.frames import CREDIT, MAX_FRAME, ORIGIN_HEADER, PATH, VERSION, VERSION_HEADER, pack, unpack
 from penstock.targets import reason_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Link:
         Raises:
             LinkLost: nobody answers there, or not as we do (no TLS where it was asked for, a bad certificate).
             AuthError: user or password is wrong.
-            CatalogError: the address is not one of those allowed (any more).
+            CatalogError: the address is not one of those allowed (any more), or this mesh itself answers there.
         """
         self.address, self.timeout = address, timeout
         self._channels: dict[int, Channel] = {}
@@ -330,15 +330,23 @@ def _connect(address: Address, timeout: float, ping_seconds: float) -> ClientCon
     scheme = "wss" if address.secure else "ws"
     basic = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
     host = f"[{address.host}]" if ":" in address.host else address.host
+    headers = {"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)}
+    if address.allowed is not None and address.allowed.own.identity:
+        headers[ORIGIN_HEADER] = address.allowed.own.identity
     try:
         return connect(
             f"{scheme}://{host}:{address.port}{PATH}", sock=_reached(address, timeout), ssl=_tls(address), compression=None,
             max_size=MAX_FRAME, open_timeout=timeout, ping_interval=ping_seconds, ping_timeout=ping_seconds * 2, close_timeout=1.0,
-            max_queue=CREDIT, proxy=None, legacy=True, additional_headers={"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)},
+            max_queue=CREDIT, proxy=None, legacy=True, additional_headers=headers,
         )  # fmt: skip
     except InvalidStatus as refused:
         if refused.response.status_code in (401, 403):
             raise AuthError(f"{address.shown} refuses user {address.user}", hint="check user and password of the external stream") from None
+        if refused.response.status_code == 421 and ORIGIN_HEADER in headers:
+            raise CatalogError(
+                f"{address.shown} may not be connected to", code="E_EXTERNAL_HOST", detail="this mesh itself answers there",
+                hint="SELECT, streams and subscriptions read the mesh's own tables",
+            ) from None  # fmt: skip
         if refused.response.status_code == 426:
             raise RemoteError(
                 f"{address.shown} speaks another version of the link", code="E_LINK_VERSION", detail=f"this side speaks {VERSION}"

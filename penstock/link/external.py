@@ -125,7 +125,7 @@ def addresses(entry: External, data_dir: Path, allowed: Reach | tuple[str, ...])
         allowed: where its links may go, asked when each is made; or an allow-list alone.
     """
     password = secret(data_dir, entry.id)
-    reach = allowed if isinstance(allowed, Reach) else Reach(allowed, link=True)
+    reach = allowed if isinstance(allowed, Reach) else Reach(allowed, anywhere=lambda: not allowed, link=True)
     return [_replicas(shard, entry.user, password, entry.secure, entry.ca_file, reach) for shard in entry.shards]
 
 

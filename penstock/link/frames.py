@@ -18,6 +18,8 @@ from penstock.errors import RemoteError, SchemaError
 #: what this build speaks; a peer that does not is refused before anything is exchanged
 VERSION = 1
 VERSION_HEADER = "X-Penstock-Link"
+#: which mesh a link comes from (`penstock.reach.identity_of`), if somebody has named the host it goes to
+ORIGIN_HEADER = "X-Penstock-Origin"
 PATH = "/link"
 #: largest frame either side accepts
 MAX_FRAME = 64 << 20

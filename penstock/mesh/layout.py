@@ -185,6 +185,11 @@ class Layout:
         """File with the key that signs tokens, generated at first use and readable by its owner only."""
         return _generated(self.secrets / "token.key", _KEY_BYTES)
 
+    @property
+    def metrics_key(self) -> Path:
+        """File with the key that opens names in metrics, generated at first use and readable by its owner only."""
+        return _generated(self.secrets / "metrics.key", _PASSWORD_BYTES)
+
 
 def _generated(path: Path, size: int) -> Path:
     """Return *path*; write *size* random bytes as text into it if there is no such file."""

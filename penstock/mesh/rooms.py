@@ -131,7 +131,7 @@ _OF_ROOM = {
     "PENSTOCK_KAFKA_BOOTSTRAP": "kafka", "PENSTOCK_REDIS_URL": "redis", "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
     "PENSTOCK_GATEWAY_URL": "gateway", "PENSTOCK_NOTIFIER_URL": "notifier", "PENSTOCK_STORE_URL": "store",
     "PENSTOCK_PASSWORD_FILE": "gateway", "PENSTOCK_TOKEN_KEY_FILE": "gateway",
-    "PENSTOCK_BACKUP_KEY_FILE": "gateway",
+    "PENSTOCK_BACKUP_KEY_FILE": "gateway", "PENSTOCK_METRICS_KEY_FILE": "gateway",
 }  # fmt: skip
 
 
@@ -152,6 +152,7 @@ def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, 
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
         "PENSTOCK_TOKEN_KEY_FILE": str(layout.token_key),
         "PENSTOCK_BACKUP_KEY_FILE": str(layout.secret("backup")),
+        "PENSTOCK_METRICS_KEY_FILE": str(layout.metrics_key),
         **login,
     } | elsewhere
 
@@ -182,6 +183,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
         ("PENSTOCK_PASSWORD", "gateway"),
         ("PENSTOCK_TOKEN_KEY", "gateway"),
         ("PENSTOCK_BACKUP_KEY", "gateway"),
+        ("PENSTOCK_METRICS_KEY", "gateway"),
     )
     for variable, room in own:
         if room in options.rooms:

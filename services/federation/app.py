@@ -36,7 +36,9 @@ def run(settings: FederationSettings) -> int:
     configure("federation", settings.log_level)
     audit.open_trail(settings.audit_log, "federation", settings.audit_log_bytes, settings.audit_log_files)
     kafka.secure(settings.kafka_options)
-    health = Health("federation", settings.health_port, host=settings.host, wait_for=("catalog", "socket"))
+    health = Health(
+        "federation", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "socket")
+    )
     presence = Presence(settings)
     presence.start()
     with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True, registry=health.registry) as catalog:

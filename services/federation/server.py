@@ -44,7 +44,7 @@ from penstock.feed import SMALL, Feed, Feeds, worked
 from penstock.health import SECONDS, Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
-from penstock.link.frames import CREDIT, PATH, VERSION, VERSION_HEADER, pack, rows_of, split
+from penstock.link.frames import CREDIT, ORIGIN_HEADER, PATH, VERSION, VERSION_HEADER, pack, rows_of, split
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from penstock.login import Login
@@ -140,6 +140,8 @@ class Doorway:
             return connection.respond(HTTPStatus.NOT_FOUND, f"links live at {PATH}\n")
         if request.headers.get("Origin") is not None:
             return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n")
+        if self._outbound.own.identity and request.headers.get(ORIGIN_HEADER) == self._outbound.own.identity:
+            return connection.respond(HTTPStatus.MISDIRECTED_REQUEST, "E_EXTERNAL_HOST: the link leads back to where it comes from\n")
         try:
             given = request.headers.get("Authorization")
             user = await self._login.admit(given, where=_remote(connection))

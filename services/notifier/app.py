@@ -33,7 +33,9 @@ def run(settings: NotifierSettings) -> int:
     configure("notifier", settings.log_level)
     audit.open_trail(settings.audit_log, "notifier", settings.audit_log_bytes, settings.audit_log_files)
     bus.secure(settings.kafka_options)
-    health = Health("notifier", settings.health_port, host=settings.host, wait_for=("catalog", "socket", "push"))
+    health = Health(
+        "notifier", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "socket", "push")
+    )
     with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True, registry=health.registry) as catalog:
         health.ready("catalog")
         presence = Presence(settings)

@@ -21,7 +21,7 @@ from penstock import vital
 from penstock.errors import BusError, PenstockError
 from penstock.feed import History, Slice
 from penstock.log import get
-from penstock.targets import AllowList, endpoint, reason_of, resolve, shown
+from penstock.targets import NOTIFY_HINT, AllowList, TargetRefused, endpoint, reason_of, resolve, shown
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
@@ -49,6 +49,10 @@ class Surroundings:
     save: Callable[[Target, int, Mark], None]
     #: called after marks have moved
     settled: Callable[[Target], None]
+    #: whether the maker of a stream may have hosts notified that are not `allowed`
+    anywhere: Callable[[int], bool] = lambda _: False
+    #: whether anybody who may has a stream with this target
+    named: Callable[[Target], bool] = lambda _: False
 
 
 class Courier:
@@ -63,6 +67,10 @@ class Courier:
         #: why nothing can be delivered at the moment
         self.down = ""
         self._label = shown(target.url)
+        #: whether everybody's messages may go where the connection goes
+        self._listed = True
+        #: streams whose maker may not have this target notified
+        self._refused: frozenset[int] = frozenset()
         self._histories: dict[int, History] = {}
         self._wake = asyncio.Event()
         self._at_once = _WINDOW_MESSAGES
@@ -138,9 +146,10 @@ class Courier:
         settings = self._around.settings
         where = endpoint(self.target.url)
         async with asyncio.timeout(settings.connect_seconds):
-            address = await resolve(where, self._around.allowed, self._around.is_own)
+            found = await resolve(where, self._around.allowed, self._around.is_own, anywhere=self._around.named(self.target))
+            self._listed = found.listed
             # a connection that is made already follows no redirect
-            reached = await _reached(address, where.port)
+            reached = await _reached(found.address, where.port)
             return await connect(
                 self.target.url, sock=reached, proxy=None, compression=None, max_size=1 << 20, max_queue=4,
                 open_timeout=None, close_timeout=1.0, ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds,
@@ -151,10 +160,12 @@ class Courier:
         try:
             while True:
                 window = await self._window()
+                refused = self._check(window)
                 try:
                     async with asyncio.timeout(self._around.settings.ack_seconds):
                         for parcel in window:
-                            await connection.send(parcel.text)
+                            if parcel.stream not in refused:
+                                await connection.send(parcel.text)
                         await (await connection.ping())
                 except TimeoutError:
                     # too slow for that much at a time
@@ -165,9 +176,26 @@ class Courier:
                     log.info("target is back", target=self._label)
                 self.down, self._delay = "", 0.0
                 self._at_once = min(self._at_once * 2, _WINDOW_MESSAGES)
-                self._settle(window, delivered=True)
+                self._settle(window, delivered=True, but=refused)
         finally:
             listening.cancel()
+
+    def _check(self, window: list[Parcel]) -> frozenset[int]:
+        """The streams whose messages must not go where the connection goes: users who may name any host share it with others.
+
+        Raises:
+            TargetRefused: nobody may (any more).
+        """
+        if self._listed:
+            return frozenset()
+        streams = {p.stream: p.name for p in window}
+        refused = frozenset(s for s in streams if not self._around.anywhere(s))
+        if len(refused) == len(streams) and not self._around.named(self.target):
+            raise TargetRefused(f"{self._label} may not be notified", hint=NOTIFY_HINT)
+        for stream in refused - self._refused:
+            log.warning("a stream's target is not notified", target=self._label, stream=streams[stream], hint=NOTIFY_HINT)
+        self._refused |= refused
+        return refused
 
     async def _window(self) -> list[Parcel]:
         """The next parcels; waits until there are any."""
@@ -218,7 +246,8 @@ class Courier:
         if history is not None:
             history.close()
 
-    def _settle(self, window: list[Parcel], *, delivered: bool) -> None:
+    def _settle(self, window: list[Parcel], *, delivered: bool, but: frozenset[int] = frozenset()) -> None:
+        """*but*: streams whose messages were not delivered in any case."""
         moved: dict[int, list[Parcel]] = {}
         for parcel in window:
             moved.setdefault(parcel.partition, []).append(parcel)
@@ -230,12 +259,13 @@ class Courier:
         for parcel in window:
             track = self.tracks.get(parcel.partition)
             waited = track is not None and track.was_offered(parcel)
-            self._around.metrics.settled(parcel, delivered=delivered, waited=waited)
+            came = delivered and parcel.stream not in but
+            self._around.metrics.settled(parcel, delivered=came, waited=waited)
             if waited:
                 self.pending[parcel.stream] -= len(parcel.text)
                 self._events[parcel.stream] -= parcel.events
             if parcel.trace is not None:
-                said = "a target was told" if delivered else "a target was not told"
+                said = "a target was told" if came else "a target was not told"
                 log.info(said, target=self._label, stream=parcel.name, trace=parcel.trace, events=parcel.events)
         self._around.settled(self.target)
 

@@ -96,6 +96,7 @@ class Push:
         self._around = Surroundings(
             settings, AllowList(settings.notify_allow), self._outbound.own.holds, metrics, self._parcels,
             self._history, lambda partition: self._live.get(partition, 0), self._save, self._settled,
+            self._anywhere, self._named,
         )  # fmt: skip
         self._intake = Intake(self._route, lambda partitions: self._offsets(self._admin.end_offsets, partitions), self._history)
         self._app = self._make_app()
@@ -259,6 +260,15 @@ class Push:
             self._silent.add(entry.id)
             log.warning("a stream's targets are not notified", stream=f"{entry.database}.{entry.name}", maker=entry.maker, hint=NOTIFY_HINT)
         return False
+
+    def _anywhere(self, stream_id: int) -> bool:
+        """Tell whether a stream's maker may have any host notified."""
+        entry = self._catalog.catalog.stream_by_id(stream_id)
+        return entry is not None and self._outbound.anywhere(entry.maker)
+
+    def _named(self, target: Target) -> bool:
+        """Tell whether a user who may have any host notified has named *target*."""
+        return any(target in targets_of(s) and self._outbound.anywhere(s.maker) for s in self._catalog.catalog.streams())
 
     def _parcels(self, piece: Slice) -> list[Parcel]:
         """Messages of records that a courier has read from the log."""

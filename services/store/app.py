@@ -34,7 +34,9 @@ def run(settings: StoreSettings) -> int:
     configure("store", settings.log_level)
     audit.open_trail(settings.audit_log, "store", settings.audit_log_bytes, settings.audit_log_files)
     bus.secure(settings.kafka_options)
-    health = Health("store", settings.health_port, host=settings.host, wait_for=("catalog", "topics", "flight"))
+    health = Health(
+        "store", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "topics", "flight")
+    )
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
     lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
     tail = Gauge("penstock_store_tail_rows", "Rows not in segments yet", registry=health.registry)

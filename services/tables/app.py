@@ -96,7 +96,13 @@ async def _serve(settings: TablesSettings) -> int:
     registry = Registry(client, settings.alive_seconds)
     admin = Admin(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-admin")
     with (
-        Health("tables", settings.health_port, host=settings.host, wait_for=("catalog", "copies", "socket")) as health,
+        Health(
+            "tables",
+            settings.health_port,
+            host=settings.host,
+            metrics_key=settings.metrics_secret,
+            wait_for=("catalog", "copies", "socket"),
+        ) as health,
         CatalogReader(
             settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-catalog", children=False, registry=health.registry
         ) as catalog,

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +25,15 @@ from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
 from penstock.vault import Vault
 from tests.faults.table_load import GROUP
+from tests.stack import metrics_kit
 from tests.stack.conftest import eventually
+from tests.stack.federation_kit import SELF
 
 T = TypeVar("T")
 #: quick epochs, so that a snode has something to keep; patient about a busy machine
 ENVIRONMENT = {
     "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120", "PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SPARK_LEASE_SECONDS": "5",
-    "PENSTOCK_NOTIFIER_RETRY_MAX": "1",
+    "PENSTOCK_NOTIFIER_RETRY_MAX": "1", **SELF,
 }  # fmt: skip
 
 
@@ -174,8 +175,7 @@ class World:
     def lag(self) -> float:
         """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no jobs."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.mesh.state()['ports']['spark-health']}/metrics", timeout=2) as answer:
-                lines = answer.read().decode().splitlines()
+            lines = metrics_kit.text(self.mesh, "spark", timeout=2).splitlines()
         except (OSError, http.client.HTTPException, PenstockError):  # it may die over its answer
             return 0.0
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.client.connection import Connection, connect
 from penstock.mesh.running import RunningMesh
+from tests.security.conftest import ROOMS
 from tests.stack.attackers import ATTACKERS, ATTACKS
 from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
 
@@ -21,8 +22,12 @@ SECONDS, LIMIT_S = 12, 0.5
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh")) as running:
+    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, nodes=1) as running:
         yield running
+
+
+def _pids(mesh: RunningMesh) -> dict[str, int]:
+    return {room: mesh.pid(room) for room in mesh.state()["rooms"]}
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +61,27 @@ def _p99_while(client: Connection, going: Callable[[], bool]) -> tuple[float, fl
     return inserts[at], selects[at]
 
 
+def _port(mesh: RunningMesh, door: str) -> int:
+    urls = {"gateway": mesh.gateway_url, "notifier": mesh.notifier_url, "store": mesh.store_url, "federation": mesh.federation_url}
+    return urlsplit(urls[door]).port or 0 if door in urls else int(mesh.state()["ports"][door])
+
+
+#: what is done at which door
+_DOORS = [
+    ("guesses", "gateway"), ("silent", "gateway"), ("sockets", "notifier"), ("calls", "store"), ("links", "federation"),
+    ("silent", "federation"), ("nodes", "node1"), ("silent", "node1"), ("questions", "gateway-health"), ("silent", "gateway-health"),
+    ("questions", "store-health"), ("silent", "federation-health"),
+]  # fmt: skip
+
+
+def test_every_attack_is_tried() -> None:
+    assert {kind for kind, _ in _DOORS} == ATTACKS.keys()
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ATTACKS)
-def test_select_and_insert_stay_quick_under_a_hundred_attackers(mesh: RunningMesh, ann: Connection, kind: str) -> None:
-    port = urlsplit({"sockets": mesh.notifier_url, "calls": mesh.store_url}.get(kind, mesh.gateway_url)).port
+@pytest.mark.parametrize(("kind", "door"), _DOORS)
+def test_select_and_insert_stay_quick_under_a_hundred_attackers(mesh: RunningMesh, ann: Connection, kind: str, door: str) -> None:
+    port, pids = _port(mesh, door), _pids(mesh)
     command = [sys.executable, "-m", "tests.stack.attackers", kind, str(port), str(SECONDS)]
     until = time.monotonic() + SECONDS
     before = _p99_while(ann, lambda: time.monotonic() < until)
@@ -68,6 +90,7 @@ def test_select_and_insert_stay_quick_under_a_hundred_attackers(mesh: RunningMes
         assert attackers.stdout is not None
         attempts = int(attackers.stdout.read())
     assert attempts >= ATTACKERS
-    print(f"{kind}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}")
+    assert _pids(mesh) == pids, "a service was started anew: nobody could ask for its health"
+    print(f"{kind} at {door}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}")
     for came, quiet in zip(during, before, strict=True):
         assert came < max(LIMIT_S, 1.5 * quiet), "a machine that is busy with others is slow without attackers, too"

@@ -49,7 +49,7 @@ def ports(mesh: RunningMesh) -> dict[str, int]:
     """Ports of the mesh that others of its processes listen on."""
     settings = mesh.settings
     found = {name: urlsplit(settings[f"PENSTOCK_{name}_URL"]).port or 0 for name in ("GATEWAY", "NOTIFIER", "STORE", "REDIS")}
-    return found | {"KAFKA": int(mesh.kafka_bootstrap.rpartition(":")[2])}
+    return found | {"KAFKA": int(mesh.kafka_bootstrap.rpartition(":")[2]), "FEDERATION": urlsplit(mesh.federation_url).port or 0}
 
 
 def refused(client: Connection, statement: str, code: str = "E_EXTERNAL_HOST") -> PenstockError:
@@ -68,6 +68,13 @@ def test_nobody_reads_the_meshs_own_kafka(mesh: RunningMesh, root: Connection, a
             refused(client, kafka("192.0.2.1:9092", **avro))
             if name != "KAFKA":
                 refused(client, f"CREATE EXTERNAL STREAM x SETTINGS type='penstock', hosts='{form}:{port}', stream='a'")
+
+
+def test_a_way_round_to_the_meshs_own_federation_room_is_known_by_where_the_link_comes_from(mesh: RunningMesh, root: Connection) -> None:
+    root.execute("CREATE TABLE t (ts TIMESTAMP, v INT)")
+    with Proxy(urlsplit(mesh.federation_url).port or 0) as proxy:
+        login = f"db='{root.database}', user='root', password='{mesh.password}'"
+        refused(root, f"CREATE EXTERNAL STREAM x SETTINGS type='penstock', hosts='127.0.0.1:{proxy.port}', {login}, stream='t'")
 
 
 def test_a_way_round_to_the_meshs_own_kafka_is_known_by_its_cluster(mesh: RunningMesh, root: Connection) -> None:

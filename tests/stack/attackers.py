@@ -45,15 +45,36 @@ async def guesses(number: int, port: int) -> None:
     await _asked(number, port, f"{head}Content-Length: 8\r\n\r\nSELECT 1".encode())
 
 
-async def sockets(number: int, port: int) -> None:
-    """Passwords for many names and one, when WebSockets are opened."""
+async def _opened(number: int, port: int, path: str) -> None:
     await _asked(
         number,
         port,
-        f"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         f"Sec-WebSocket-Key: {base64.b64encode(secrets.token_bytes(16)).decode()}\r\n"
         f"Authorization: Basic {_guess(number % 3 > 0)}\r\n\r\n".encode(),
     )
+
+
+async def sockets(number: int, port: int) -> None:
+    """Passwords for many names and one, when WebSockets are opened."""
+    await _opened(number, port, "/ws")
+
+
+async def links(number: int, port: int) -> None:
+    """The same, when links between deployments are opened."""
+    await _opened(number, port, "/link")
+
+
+async def nodes(number: int, port: int) -> None:
+    """Passwords at a node of stream tables."""
+    head = f"GET /v1/stat HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {_guess(number % 3 > 0)}\r\nConnection: close\r\n\r\n"
+    await _asked(number, port, head.encode())
+
+
+async def questions(number: int, port: int) -> None:
+    """All that a health port tells to anybody, its metrics among it."""
+    path = ("/metrics", "/readyz", "/healthz")[number % 3]
+    await _asked(number, port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 
 async def silent(number: int, port: int) -> None:
@@ -80,7 +101,9 @@ async def calls(number: int, port: int) -> None:
     await asyncio.to_thread(call)
 
 
-ATTACKS: dict[str, Attack] = {"guesses": guesses, "sockets": sockets, "silent": silent, "calls": calls}
+ATTACKS: dict[str, Attack] = {
+    "guesses": guesses, "sockets": sockets, "links": links, "nodes": nodes, "questions": questions, "silent": silent, "calls": calls,
+}  # fmt: skip
 
 
 async def attack(kind: str, port: int, seconds: float) -> int:

@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from penstock.client.connection import connect
 from penstock.mesh.running import RunningMesh, running_mesh
+from tests.stack.federation_kit import SELF
 
 T = TypeVar("T")
 MeshFactory = Callable[..., RunningMesh]
@@ -70,7 +71,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
             yield stack  # type: ignore[misc]
             _shared.clear()
         return
-    with running_mesh(tmp_path_factory.mktemp("mesh"), environment=PATIENT) as running:
+    with running_mesh(tmp_path_factory.mktemp("mesh"), environment={**PATIENT, **SELF}) as running:
         _shared.append(running)
         yield running
         _shared.clear()

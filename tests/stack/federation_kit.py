@@ -13,6 +13,8 @@ from penstock.mesh.running import RunningMesh, running_mesh
 
 ROOMS = ("kafka", "redis", "gateway", "store", "federation")
 ENVIRONMENT = {"PENSTOCK_STORE_FLUSH_SECONDS": "1", "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "60"}
+#: for a mesh that is its own other deployment
+SELF = {"PENSTOCK_EXTERNAL_SELF": "true"}
 #: 2026-01-01
 T0 = 1_767_225_600_000
 

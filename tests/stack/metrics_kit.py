@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from penstock.mesh.running import RunningMesh
 from tests.stack.federation_kit import health_port
 
 
+def text(mesh: RunningMesh, room: str, timeout: float = 5) -> str:
+    """All of it, with names. Raises OSError."""
+    key = mesh.layout.metrics_key.read_text(encoding="utf-8").strip()
+    asked = Request(f"http://127.0.0.1:{health_port(mesh, room)}/metrics", headers={"Authorization": f"Bearer {key}"})
+    with urlopen(asked, timeout=timeout) as answer:
+        return str(answer.read().decode())
+
+
 def lines(mesh: RunningMesh, room: str) -> list[str]:
-    with urlopen(f"http://127.0.0.1:{health_port(mesh, room)}/metrics", timeout=5) as answer:
-        return list(answer.read().decode().splitlines())
+    return text(mesh, room).splitlines()
 
 
 def above_0(mesh: RunningMesh, room: str, name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from penstock.client.subscribe import Subscription, subscription_request
 from penstock.codec import TableCodec
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.records import ControlRecord, EventsRecord, encode
+from tests.stack import metrics_kit
 from tests.stack.conftest import eventually
 
 ROOMS = ("kafka", "redis", "gateway", "notifier")
@@ -107,11 +107,9 @@ class Kit:
         return set(self.redis.hkeys(names.barrier(barrier))) == fields
 
     def metric(self, name: str, stream: str = "") -> float:
-        port = self.mesh.state()["ports"]["notifier-health"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            text = answer.read().decode()
+        lines = metrics_kit.lines(self.mesh, "notifier")
         wanted = f'{name}{{stream="{stream}"}} ' if stream else f"{name} "
-        return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(wanted))
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(wanted))
 
     def subscribe(self, name: str, *, start: str = "latest", **request: Any) -> Subscription:
         return Subscription(

@@ -12,11 +12,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from penstock.client.connection import Connection, connect
 from penstock.errors import PenstockError
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import METERS, T0, clause, client_of, deployment, health_port, link_to, rows, settings_of
+from tests.stack.federation_kit import METERS, SELF, T0, clause, client_of, deployment, health_port, link_to, rows, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -284,13 +285,25 @@ def test_T10_T11_an_unbounded_select_streams_on(edge: RunningMesh, cloud: Runnin
 
 @pytest.mark.long
 def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None:
-    """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to when they started anew."""
-    narrow = {"PENSTOCK_EXTERNAL_ALLOW": '["10.0.0.0/8", "*.example.com"]'}
+    """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to when they started anew.
+
+    What a user with ADMIN has made goes on.
+    """
+    wide = {"PENSTOCK_EXTERNAL_ALLOW": '["127.0.0.0/8"]', **SELF}
+    narrow = {"PENSTOCK_EXTERNAL_ALLOW": '["10.0.0.0/8", "*.example.com"]', **SELF}
+    tables = ("CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)")
+    people = ("CREATE USER ann PASS 'correct horse battery'", "GRANT READ, WRITE, CREATE ON d.* TO ann")
+
+    def ann(mesh: RunningMesh) -> Connection:
+        return connect(mesh.gateway_url, user="ann", password="correct horse battery", timeout=60)
+
     with (
         running_mesh(tmp_path / "elsewhere", rooms=("kafka",), open_kafka=True) as elsewhere,
-        deployment(tmp_path / "here", "CREATE DATABASE d PARTITIONS 1", "CREATE TABLE d.t (ts TIMESTAMP, v INT)") as mesh,
-        client_of(mesh) as client,
+        deployment(tmp_path / "here", *tables, *people, environment=wide) as mesh,
+        client_of(mesh) as root,
+        ann(mesh) as client,
     ):
+        root.execute(f"CREATE EXTERNAL STREAM d.roots {clause(settings_of(mesh, 'd.t'))}")
         client.execute(f"CREATE EXTERNAL STREAM d.ext {clause(settings_of(mesh, 'd.t'))}")
         client.execute("CREATE MATERIALIZED VIEW d.v AS SELECT * FROM d.ext")
         kafka = AdminClient({"bootstrap.servers": elsewhere.kafka_bootstrap})
@@ -299,7 +312,7 @@ def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None
         client.execute(f"CREATE EXTERNAL STREAM d.orders (ts TIMESTAMP, v INT) {topic}")
         client.execute(f"INSERT INTO d.ext VALUES ({T0}, 1); INSERT INTO d.orders VALUES ({T0}, 1)")
         eventually(lambda: client.query("SELECT count(*) FROM d.orders").rows == [(1,)])
-    with deployment(tmp_path / "here", environment=narrow) as mesh, client_of(mesh) as client:
+    with deployment(tmp_path / "here", environment=narrow) as mesh, client_of(mesh) as root, ann(mesh) as client:
         for statement in (
             "SELECT * FROM d.ext", f"INSERT INTO d.ext VALUES ({T0}, 2)", f"INSERT INTO d.orders VALUES ({T0}, 2)",
             f"CREATE EXTERNAL STREAM d.more {clause(settings_of(mesh, 'd.t'))}",
@@ -313,3 +326,5 @@ def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None
         eventually(lambda: len(client.query(errors.format("ins_views")).rows) == 1)
         eventually(lambda: len(client.query(errors.format("ins_external_streams")).rows) == 1)
         assert client.query("SELECT count(*) FROM d.orders").rows == [(1,)], "what was read stays"
+        assert root.query("SELECT count(*) FROM d.roots").rows == client.query("SELECT count(*) FROM d.t").rows
+        root.execute(f"CREATE EXTERNAL STREAM d.more {clause(settings_of(mesh, 'd.t'))}")

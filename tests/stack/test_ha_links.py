@@ -8,14 +8,14 @@ import pytest
 
 from penstock.errors import PenstockError
 from tests.stack.conftest import MeshFactory, eventually
-from tests.stack.federation_kit import ENVIRONMENT, T0, clause, client_of, link_to, settings_of
+from tests.stack.federation_kit import ENVIRONMENT, SELF, T0, clause, client_of, link_to, settings_of
 from tests.stack.test_ha_tables import TRADES, rows
 
 ROOMS = ("kafka", "redis", "gateway", "store", "federation")
 
 
 def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(own_mesh: MeshFactory) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client, link_to(mesh) as link:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"
@@ -52,7 +52,7 @@ def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(own_mesh: 
 @pytest.mark.long
 def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(own_mesh: MeshFactory) -> None:
     """INSERT into it and a view into it at once: every row that was acked is there once, those of the view in order."""
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"

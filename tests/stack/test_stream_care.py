@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from urllib.request import urlopen
 
 import polars as pl
 import pytest
@@ -12,8 +11,8 @@ import pytest
 import penstock
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.mesh.running import RunningMesh
+from tests.stack import metrics_kit
 from tests.stack.conftest import MeshFactory, eventually
-from tests.stack.federation_kit import health_port
 from tests.stack.names import unique
 
 T0 = 1_700_000_000_000
@@ -249,8 +248,7 @@ def test_what_alter_changed_and_what_was_counted_outlive_the_jobs(own_mesh: Mesh
         put(db, ("t", 31_000, 4))
         eventually(lambda: figures(db, "s", "rows_in", "rows_out", "status") == (4, 2, "ready"))
         assert db.query("SELECT n FROM r").rows == [(3,), (1,)]
-        url = f"http://127.0.0.1:{health_port(mesh, 'spark')}/metrics"
-        eventually(lambda: 'penstock_stream_rows_in{stream="alt.s"} 4.0' in urlopen(url, timeout=5).read().decode())
+        eventually(lambda: 'penstock_stream_rows_in{stream="alt.s"} 4.0' in metrics_kit.lines(mesh, "spark"))
 
 
 @pytest.mark.parametrize("by", ["tbname", "g"])

@@ -143,8 +143,16 @@ def test_each_service_has_its_own_secrets_and_no_more() -> None:
         assert {f.removeprefix("/run/secrets/") for f in files if f.startswith("/run/secrets/")} <= held[name], name
     assert set().union(*held.values()) == COMPOSE["secrets"].keys()
     made = re.search(r"for name in ([a-z ]+); do", (ROOT / "deploy/stack").read_text(encoding="utf-8"))
-    files_made = {f"{n}.password" for n in made[1].split()} | {"token.key"} if made else set()
+    files_made = {f"{n}.password" for n in made[1].split()} | {"token.key", "metrics.key"} if made else set()
     assert {s["file"].rpartition("/")[2] for s in COMPOSE["secrets"].values()} == files_made
+
+
+def test_prometheus_reads_names_in_the_metrics_of_every_room() -> None:
+    rooms, _ = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+    assert rooms["authorization"] == {"credentials_file": "/run/secrets/metrics_key"}
+    assert SERVICES["prometheus"]["secrets"] == ["metrics_key"]
+    for name in rooms["dns_sd_configs"][0]["names"]:
+        assert SERVICES[name]["environment"]["PENSTOCK_METRICS_KEY_FILE"] == "/run/secrets/metrics_key", name
 
 
 def test_all_wait_for_health_not_for_a_start() -> None:

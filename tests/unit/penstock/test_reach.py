@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from penstock.access import Access
 from penstock.catalog.model import Grant, User
@@ -21,9 +22,9 @@ from penstock.errors import CatalogError, PenstockError
 from penstock.foreign import Registry
 from penstock.link.client import Address, Link, LinkLost
 from penstock.mesh.process import MESH_VARIABLE
-from penstock.reach import Outbound, Own, Reach
+from penstock.reach import Outbound, Own, Reach, identity_of
 from penstock.settings import Settings
-from penstock.targets import AllowList, TargetRefused, endpoint, resolve
+from penstock.targets import AllowList, Resolved, TargetRefused, endpoint, resolve
 from services.federation.settings import FederationSettings
 
 SECRET = "SSH-2.0-hidden_banner secret=hunter2"
@@ -106,17 +107,23 @@ def test_others_may_name_none_until_the_operator_does(maker: str, host: str) -> 
     assert refused.value.detail == "", "what a name resolves to is not told"
 
 
-@pytest.mark.parametrize("maker", ["root", "ann"])
-def test_the_operators_list_holds_for_everybody(maker: str) -> None:
+@pytest.mark.parametrize("maker", ["root", "boss", "ann", ""])
+def test_a_list_opens_hosts_to_others_and_closes_none_to_users_with_admin(maker: str) -> None:
     reach = outbound("10.0.0.0/8").reach(maker)
     assert reach.addresses("10.1.2.3", 9092) == ["10.1.2.3"]
-    with pytest.raises(CatalogError, match="may not be connected to"):
+    if maker in ("root", "boss"):
+        assert reach.addresses("93.184.216.34", 9092) == ["93.184.216.34"]
+        return
+    # a list held for what was made when nobody's name was kept, and still does
+    with pytest.raises(CatalogError, match="may not be connected to") as refused:
         reach.addresses("93.184.216.34", 9092)
+    assert "PENSTOCK_EXTERNAL_ALLOW" in refused.value.hint
 
 
-def test_rights_are_those_of_the_moment() -> None:
+@pytest.mark.parametrize("allow", [(), ("10.0.0.0/8",)])
+def test_rights_are_those_of_the_moment(allow: tuple[str, ...]) -> None:
     catalog = Catalog([ADMIN])
-    reach = Outbound(Settings(), Access(lambda: catalog, "root")).reach("boss")
+    reach = Outbound(Settings(external_allow=allow), Access(lambda: catalog, "root")).reach("boss")
     assert reach.addresses("93.184.216.34", 1)
     catalog.put(User(5, "boss", "h"))
     with pytest.raises(CatalogError):
@@ -155,10 +162,27 @@ def test_another_mesh_on_this_machine_is_not_the_mesh_itself() -> None:
     assert outbound().reach("root").addresses("127.0.0.1", 17707) == ["127.0.0.1"]
 
 
-def test_a_link_may_go_to_the_federation_room_which_asks_for_a_login() -> None:
-    assert outbound().reach("root", link=True).addresses("127.0.0.1", 7707)
-    with pytest.raises(CatalogError):
-        outbound().reach("root", link=True).addresses("127.0.0.1", 7703)
+@pytest.mark.parametrize("maker", ["root", "boss", "ann"])
+@pytest.mark.parametrize("host", HERE)
+def test_a_link_does_not_go_to_the_meshs_own_federation_room(host: str, maker: str) -> None:
+    with pytest.raises(CatalogError, match="may not be connected to"):
+        outbound("127.0.0.0/8", "::1", "localhost").reach(maker, link=True).addresses(host, 7707)
+
+
+def test_who_tries_things_out_with_one_mesh_may_let_links_go_there_and_nothing_else() -> None:
+    settings = FederationSettings(external_self=True, kafka_bootstrap="127.0.0.1:7703")
+    own = Outbound(settings, Access(lambda: Catalog([]), "root"))
+    assert own.reach("root", link=True).addresses("127.0.0.1", 7707)
+    assert own.own.identity == "", "its room takes them"
+    for link, port in ((True, 7703), (False, 7707)):
+        with pytest.raises(CatalogError):
+            own.reach("root", link=link).addresses("127.0.0.1", port)
+
+
+def test_links_say_from_which_mesh_they_come_and_nothing_of_its_key() -> None:
+    key = "k" * 40
+    mine, same, other = (identity_of(Settings(token_key=SecretStr(k))) for k in (key, key, "j" * 40))
+    assert mine == same != other and key not in mine and len(mine) == 32
 
 
 def test_addresses_of_this_machines_interfaces_lead_here() -> None:
@@ -192,8 +216,18 @@ async def test_a_notification_never_reaches_the_mesh() -> None:
     own = Own((("localhost", 7703),))
     for host in ("127.0.0.1", "localhost", "127.1", "2130706433"):
         with pytest.raises(TargetRefused, match="may not be notified"):
-            await resolve(endpoint(f"ws://{host}:7703/x"), AllowList([]), own.holds)
-    assert await resolve(endpoint("ws://127.0.0.1:7999"), AllowList([]), own.holds) == "127.0.0.1"
+            await resolve(endpoint(f"ws://{host}:7703/x"), AllowList([]), own.holds, anywhere=True)
+    assert (await resolve(endpoint("ws://127.0.0.1:7999"), AllowList([]), own.holds)).address == "127.0.0.1"
+
+
+async def test_a_host_that_is_not_listed_is_reached_for_users_with_admin_only() -> None:
+    target, listed = endpoint("ws://127.0.0.1:7999"), AllowList(["10.0.0.0/8"])
+    with pytest.raises(TargetRefused):
+        await resolve(target, listed)
+    assert await resolve(target, listed, anywhere=True) == Resolved("127.0.0.1", listed=False)
+    assert await resolve(target, AllowList(["127.0.0.0/8"])) == Resolved("127.0.0.1", listed=True)
+    with pytest.raises(TargetRefused):
+        await resolve(endpoint("ws://169.254.169.254:80"), listed, anywhere=True)
 
 
 @pytest.mark.parametrize("maker", ["ann", "dropped"])
@@ -204,8 +238,12 @@ def test_notify_is_for_users_with_admin_until_the_operator_names_a_host(maker: s
     assert "PENSTOCK_NOTIFIER_NOTIFY_ALLOW" in refused.value.hint
     outbound("*.example.com").reach(maker).check_notify(target)
     outbound().reach("boss").check_notify(target)
+    elsewhere = endpoint("ws://10.0.0.1:80")
+    outbound("*.example.com").reach("boss").check_notify(elsewhere)
     with pytest.raises(TargetRefused):
-        outbound("*.example.com").reach("boss").check_notify(endpoint("ws://10.0.0.1:80"))
+        outbound("*.example.com").reach(maker).check_notify(elsewhere)
+    with pytest.raises(TargetRefused):
+        outbound("*.example.com").reach("boss").check_notify(endpoint("ws://169.254.169.254:80"))
 
 
 # ---------------------------------------------------------------- what a foreign port answers

@@ -52,7 +52,7 @@ def test_label_shows_nothing_secret() -> None:
 
 
 async def test_resolved_address_is_checked() -> None:
-    assert await resolve(endpoint("ws://127.0.0.1:80"), AllowList([])) == "127.0.0.1"
+    assert (await resolve(endpoint("ws://127.0.0.1:80"), AllowList([]))).address == "127.0.0.1"
     with pytest.raises(TargetRefused, match="may not be notified"):
         await resolve(endpoint("ws://169.254.169.254:80"), AllowList([]))
     with pytest.raises(TargetRefused):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
+from pydantic import SecretStr
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import InvalidStatus
 
+from gateway.settings import GatewaySettings
+from penstock.access import Access
 from penstock.catalog.model import Database, Entry, Grant, Table, TableVersion, User
 from penstock.catalog.view import Catalog
+from penstock.errors import CatalogError
 from penstock.health import Health
+from penstock.link.client import Address, Link
 from penstock.link.frames import PATH
 from penstock.passwords import hashed_setting
+from penstock.reach import Outbound, Reach
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation.app import information
@@ -87,6 +95,28 @@ async def test_nobody_comes_in_without_a_key(door: Any, key: str | None) -> None
         with pytest.raises(InvalidStatus, match="401"):
             async with way(key):
                 pass
+
+
+@pytest.mark.parametrize("key", ["root:secret", "root:wrong"])
+async def test_a_link_that_leads_back_to_its_mesh_is_refused_whatever_way_it_took(key: str) -> None:
+    """A port that passes everything on, as a NAT would: no address tells that the mesh itself is behind it."""
+    secret = SecretStr("s" * 40)
+    user, _, password = key.partition(":")
+    catalog = Catalog([])
+
+    def reach(token_key: SecretStr, **more: Any) -> Reach:
+        settings = GatewaySettings(token_key=token_key, **more)
+        return Outbound(settings, Access(lambda: catalog, "root")).reach("root", link=True)
+
+    async with doorway(token_key=secret) as way:
+        port = urlsplit(way(None).uri).port or 0
+        with pytest.raises(CatalogError, match="may not be connected to") as refused:
+            await asyncio.to_thread(Link, Address("127.0.0.1", port, user, password, allowed=reach(secret)), timeout=5)
+        assert refused.value.code == "E_EXTERNAL_HOST"
+        if key == "root:secret":
+            for allowed in (None, reach(SecretStr("t" * 40)), reach(secret, external_self=True)):
+                link = await asyncio.to_thread(Link, Address("127.0.0.1", port, user, password, allowed=allowed), timeout=5)
+                await asyncio.to_thread(link.close)
 
 
 @pytest.mark.parametrize("door", [hub, doorway])

@@ -10,13 +10,15 @@ from typing import Any, cast
 
 import pytest
 from polars.exceptions import PanicException
+from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import ServerConnection, serve
 
 from penstock.feed import History
 from penstock.reach import Own
 from penstock.targets import AllowList, TargetRefused
 from services.notifier.courier import Courier, Surroundings
-from services.notifier.parcel import Target
+from services.notifier.metrics import PushMetrics
+from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
 from services.notifier.track import Mark
 
@@ -56,6 +58,62 @@ async def test_a_message_goes_to_the_address_that_was_checked() -> None:
             await connection.send("x")
             await connection.wait_closed()
     assert got == ["x"]
+
+
+def message(offset: int, stream: int, target: Target) -> Parcel:
+    return Parcel(0, offset, stream, f"d.s{stream}", "p", (offset, 0), 1, f"of stream {stream}", (target,))
+
+
+@pytest.mark.parametrize("allow", [["10.0.0.0/8"], ["127.0.0.0/8"], []])
+async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_only(allow: list[str]) -> None:
+    """Streams of several makers share a connection: stream 1 is of a user with ADMIN, stream 2 of one without."""
+    got: list[str | bytes] = []
+    done = asyncio.Event()
+
+    async def take(connection: ServerConnection) -> None:
+        async for text in connection:
+            got.append(text)
+
+    async with serve(take, "127.0.0.1", 0) as server:
+        target = Target(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause")
+        settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
+        none = cast(Any, None)
+        metrics = PushMetrics(CollectorRegistry())
+        around = Surroundings(
+            settings, AllowList(allow), lambda *_: False, metrics, none, none, lambda _: 10, lambda *_: None,
+            lambda _: done.set() if one.has_settled(0, 4) else None, lambda stream: stream == 1, lambda _: True,
+        )  # fmt: skip
+        one = Courier(target, around)
+        one.follow(0, Mark(0), behind=False)
+        for offset, stream in enumerate((2, 1, 2, 1)):
+            one.offer(message(offset, stream, target))
+        one.start()
+        async with asyncio.timeout(10):
+            await done.wait()
+        await one.stop()
+    mine = ["of stream 1"] * 2
+    assert got == (mine if allow == ["10.0.0.0/8"] else ["of stream 2", "of stream 1"] * 2)
+
+
+async def test_messages_wait_while_nobody_may_notify_the_host() -> None:
+    """The right of the only maker who had it was taken away: the target is as one that is down."""
+    async with serve(lambda connection: connection.wait_closed(), "127.0.0.1", 0) as server:
+        target = Target(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause")
+        none = cast(Any, None)
+        settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
+        around = Surroundings(
+            settings, AllowList(["10.0.0.0/8"]), lambda *_: False, PushMetrics(CollectorRegistry()), none, none, lambda _: 10,
+            lambda *_: None, lambda _: None,
+        )  # fmt: skip
+        one = Courier(target, around)
+        one.follow(0, Mark(0), behind=False)
+        one.offer(message(0, 1, target))
+        with pytest.raises(TargetRefused, match="may not be notified"):
+            await one._connect()
+        one._listed = False
+        with pytest.raises(TargetRefused, match="may not be notified"):
+            one._check(await one._window())
+        assert not one.has_settled(0, 1)
 
 
 @pytest.mark.parametrize("status", ["301", "302", "303", "307", "308"])
