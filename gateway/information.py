@@ -23,7 +23,7 @@ from gateway.children import child_names, count_held, text
 from gateway.describing import name_of
 from penstock import foreign, names, nodes
 from penstock.access import Access, visible
-from penstock.catalog.model import Child, Database, Principal, StreamEntry, Table, User
+from penstock.catalog.model import Child, Database, External, Principal, StreamEntry, Table, User, View
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, printed, refused
@@ -291,14 +291,28 @@ class Information:
         sources = (self._all().table_by_id(t) for t in stream.plan.source.table_ids)
         return all(self._access.may(self._user, "READ", t) for t in sources)
 
+    def _about(self, letter: DeadLetter) -> StreamEntry | View | None:
+        """The stream or view that could not use a row; None: a reader of all rows, or it is gone."""
+        entry = self._all().by_id(letter.stream) if letter.stream is not None else None
+        return entry if isinstance(entry, StreamEntry | View) else None
+
+    def _reads(self, entry: StreamEntry | View | None) -> bool:
+        """Whether this user may see rows that *entry* could not use."""
+        if isinstance(entry, StreamEntry):
+            return self._reads_source(entry)
+        source = self._all().by_id(entry.source_id) if entry is not None else None
+        if isinstance(source, Table | External):
+            return self._access.may(self._user, "READ", source)
+        return self._user == self._access.root
+
     def _dead_letters(self) -> pa.Table:
-        """The newest records and rows that could not be used; those of streams whose sources one may read, and for root all."""
-        catalog, rows = self.catalog, []
+        """The newest records and rows that could not be used; those of streams and views whose sources one may read, and for root all."""
+        rows = []
         for letter in self._letters():
-            stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
-            if not (self._reads_source(stream) if stream is not None else self._user == self._access.root):
+            entry = self._about(letter)
+            if not self._reads(entry):
                 continue
-            name, home = (stream.name, stream.database) if stream is not None else (None, None)
+            name, home = (entry.name, entry.database) if entry is not None else (None, None)
             about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))
             rows.append((letter.topic, letter.partition, letter.offset, letter.reader, name, home, *about))
         return table_of(columns.LETTERS, rows)
@@ -350,7 +364,7 @@ class Information:
                     v.name, v.database, status, name_of(self.catalog, v.source_id), name_of(self.catalog, v.target_id),
                     int(said.get("rows", 0)),
                     int(said["lag"]) if "lag" in said else None, float(said["behind"]) if "behind" in said else None,
-                    said.get("error") or None, v.created, v.sql,
+                    said.get("error") or None, v.created, v.sql, v.on_error.upper(), int(said.get("dropped", 0)),
                 )
             )  # fmt: skip
         return table_of(columns.VIEWS, rows)

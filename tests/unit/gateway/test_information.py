@@ -10,7 +10,7 @@ import pytest
 from gateway.describing import describe, show_create
 from gateway.information import Information, likes
 from penstock.access import Access
-from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User
+from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User, View
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.records import DeadLetter
@@ -107,13 +107,14 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     users = [
         User(300 + i, name, "", grants=tuple(g)) for i, (name, g) in enumerate(zip(("of_stream", "of_both", "of_all"), grants, strict=True))
     ]
-    catalog = Catalog([Database(99, "Db"), STABLE, stream, *users])
+    catalog = Catalog([Database(99, "Db"), STABLE, stream, View(210, "db", "up", "SELECT * FROM m", 100, 9), *users])
     # a line separator of Unicode ends no line here
     line = '{"tbname": "t", "ts": 5, "v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
     letters = [
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 4, "store", "E_MALFORMED", "not Avro", 7, None, b"secret"),
+        DeadLetter("in.db", 0, 5, "view", "E_ROW", "row 0: too long", 7, 210, b"{}"),
     ]
     everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
 
@@ -129,8 +130,8 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     for user, rows in {"of_stream": [], "of_both": shown, "of_all": shown, "root": shown, "nobody": []}.items():
         assert seen(user, late, "ins_late_rows") == rows, user
     assert seen("of_stream", about, "ins_dead_letters") == []
-    assert seen("of_all", about, "ins_dead_letters") == [("E_LATE", "s")] * 2
-    assert seen("root", about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None)]
+    assert seen("of_all", about, "ins_dead_letters") == [("E_LATE", "s")] * 2 + [("E_ROW", "up")]
+    assert seen("root", about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None), ("E_ROW", "up")]
 
 
 @pytest.mark.parametrize(
