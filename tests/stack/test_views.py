@@ -133,10 +133,10 @@ def test_rows_that_do_not_fit_stop_a_view_or_are_dead_letters(edge: RunningMesh)
         assert "INTO `site`.`mended` ON_ERROR STOP AS" in near.query("SHOW CREATE MATERIALIZED VIEW site.stopping").rows[0][1]
         bad = {3, 200, 201, 499, 700}
         sent = [{"ts": T0 + i, "v": i, "note": "much too long" if i in bad else f"{i}"} for i in range(1000)]
-        letters = "SELECT code, content FROM information_schema.ins_dead_letters WHERE stream_name = 'dropping'"
+        letters = "SELECT code, value FROM information_schema.ins_dead_letters WHERE stream_name = 'dropping'"
 
         def dead() -> list[int]:
-            return sorted(json.loads(content)["v"] for code, content in near.query(letters).rows if code == "E_ROW")
+            return sorted(json.loads(value)["v"] for code, value in near.query(letters).rows if code == "E_ROW")
 
         near.write("site.sent", sent[:500])
         eventually(lambda: near.query("SELECT count(*), sum(v) FROM site.narrow").rows == [(496, sum(range(500)) - 903)])
