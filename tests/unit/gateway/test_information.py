@@ -16,7 +16,7 @@ from penstock.errors import BusError, SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
-from penstock.sql.statements import Describe, Query, Show, ShowCreate
+from penstock.sql.statements import CreateView, Describe, Query, Show, ShowCreate
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from tests.unit.gateway.nowhere import NOWHERE
@@ -62,6 +62,16 @@ def test_show_create_can_be_run_again() -> None:
     for text in ("SHOW CREATE DATABASE db", "SHOW CREATE STABLE m", "SHOW CREATE TABLE p", "SHOW CREATE TABLE c1"):
         parse_one(ask(text)[0][1])
     assert "WITH (topic='own', partitions=2)" in ask("SHOW CREATE TABLE p")[0][1]
+
+
+@pytest.mark.parametrize("on_error", ["retry", "stop", "drop"])
+def test_a_view_is_shown_with_what_it_does_about_rows_that_do_not_fit(on_error: Any) -> None:
+    view = View(120, "Db", "up", "SELECT * FROM m", 100, 102, on_error=on_error)
+    statement = parse_one("SHOW CREATE MATERIALIZED VIEW up")
+    assert isinstance(statement, ShowCreate)
+    (shown,) = show_create(Catalog([Database(99, "Db"), STABLE, PLAIN, view]), statement, "db").to_pylist()
+    made = parse_one(list(shown.values())[1])
+    assert isinstance(made, CreateView) and made.on_error == (None if on_error == "retry" else on_error)
 
 
 def test_queries_without_a_table() -> None:
