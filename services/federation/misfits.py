@@ -1,7 +1,8 @@
 """Rows that a view's target refuses because they do not fit it (`E_ROW`): found one by one, so that all others go on.
 
-A target refuses a frame whole, and knows by their places which rows it has. So a refused frame is halved, the first half first, until the bad
-row is alone: order and exactly-once positions stay what they were. What becomes of that row is ON_ERROR's: the end of the view, or a dead letter.
+A target refuses a frame whole, and knows by their places which rows it has. So a refused frame is halved, the first half first, until
+the bad row is alone: order and exactly-once positions stay what they were. What becomes of that row ON_ERROR says: it is the end of the
+view, or a dead letter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A thread with one task for all its life: what breaks is told and tried again, after a pause that doubles until something came of it.
 
-Refused: giving up, but where a task says that it `ends`. What somebody has to see to is tried less often, and a bug no less than a link that
-broke.
+Refused: giving up, but where a task says that it `ends`. What somebody has to see to is tried less often, and a bug no less than a link
+that broke.
 """
 
 from __future__ import annotations

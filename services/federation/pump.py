@@ -3,8 +3,8 @@
 Both ends are links, the deployment's own tables included, so every pairing of local and remote is one piece of code. What the target has
 is known from the target's own log: every row goes with its place in the source's log. The note of how far the pump has come is only a
 lower bound for what it reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where they are, in
-the source's log. With ON_ERROR a frame that the target refuses is sent again with all that are under way, one at a time and in halves, until
-the row that does not fit is alone (`misfits.py`).
+the source's log. With ON_ERROR a frame that the target refuses is sent again with all that are under way, one at a time and in halves,
+until the row that does not fit is alone (`misfits.py`).
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ class Views(threading.Thread):
         return Job(
             f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard],
             pointed_at(select, origin.database, origin.name), origin.database,
-            view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1, view.on_error, _origin(source, shard), view.resumed,
+            view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1,
+            view.on_error, _origin(source, shard), view.resumed,
         )  # fmt: skip
 
     def _place(self, entry: Table | External) -> Place:

@@ -158,7 +158,7 @@ class Calculator:
                 continue
             self.arrivals += 1
             values = whole if self.plan.replaces or self.plan.window[0] == "rows" else blank | given
-            row = Copy(table, values["ts"], values, self.arrivals)
+            row = Copy(table, given["ts"], values, self.arrivals)
             if self._passes(row):
                 came.append(row)
             late = self.plan.expires and row.ts < tables.get(table, _LONG_AGO)

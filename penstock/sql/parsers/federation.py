@@ -38,7 +38,7 @@ class FederationParser(StreamParser):
         return key, str(self.integer("a string, a number, true or false"))
 
     def create_view(self) -> Statement:
-        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] [ON_ERROR STOP|DROP] AS SELECT …`; options in any order."""
+        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] [ON_ERROR STOP|DROP] AS SELECT …`"""
         if_not_exists = self.if_not_exists()
         view = self.name("a view name")
         target: Name | None = None

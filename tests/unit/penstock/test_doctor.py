@@ -62,7 +62,12 @@ def test_streams_and_dead_letters() -> None:
 
 
 def test_views() -> None:
-    rows = [("d.a", "running", ""), ("d.b", "stopped", "E_ROW: too long (row 3)"), ("d.c", "paused", ""), ("d.d", "retrying", "E_LINK_LOST")]
+    rows = [
+        ("d.a", "running", ""),
+        ("d.b", "stopped", "E_ROW: too long (row 3)"),
+        ("d.c", "paused", ""),
+        ("d.d", "retrying", "E_LINK_LOST"),
+    ]
     found = doctor.views(rows)
     assert grades(found) == ["bad", "look", "look"] and doctor.views(rows[:1]) == []
     assert "too long (row 3)" in found[0].what and "SYSTEM RESUME MATERIALIZED VIEW d.b" in found[0].do

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -214,10 +215,12 @@ def test_table_options(catalog: Catalog) -> None:
 
 def test_resume_is_counted_for_views_that_stop_at_a_row(catalog: Catalog) -> None:
     """So the federation room sees it, though such a view is `running` to the catalog all the while."""
-    for number, on_error in enumerate(("retry", "stop", "drop")):
-        catalog.put(View(900 + number, "power", on_error, "SELECT 1", 1, 2, on_error=on_error))  # type: ignore[arg-type]
-        for status in ("running", "paused", "running"):
-            apply(catalog, changes.set_view_status(catalog, "power", on_error, status))  # type: ignore[arg-type]
+    kinds: tuple[Any, ...] = ("retry", "stop", "drop")
+    for number, on_error in enumerate(kinds):
+        catalog.put(View(900 + number, "power", on_error, "SELECT 1", 1, 2, on_error=on_error))
+        for _ in range(2):
+            apply(catalog, changes.set_view_status(catalog, "power", on_error, "paused"))
+            apply(catalog, changes.set_view_status(catalog, "power", on_error, "running"))
         view = catalog.view("power", on_error)
         assert view is not None and (view.status, view.resumed) == ("running", 2 if on_error == "stop" else 0)
 
