@@ -108,6 +108,7 @@ EXTERNALS: Columns = (
 VIEWS: Columns = (
     ("view_name", TEXT), ("db_name", TEXT), ("status", TEXT), ("source", TEXT), ("target", TEXT), ("rows_sent", BIG),
     ("lag_records", BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", LONG), ("create_time", TIME), ("sql", LONG),
+    ("on_error", TEXT), ("rows_dropped", BIG),
 )  # fmt: skip
 USERS: Columns = (("name", TEXT), ("super", INT), ("enable", INT), ("roles", LONG), ("create_time", TIME))
 ROLES: Columns = (("name", TEXT), ("users", LONG))

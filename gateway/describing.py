@@ -61,7 +61,8 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         if view is None:
             raise statement.error(f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW")
         into = "" if view.owns_target else f" INTO {name_of(catalog, view.target_id)}"
-        text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into} AS {view.sql}"
+        on_error = "" if view.on_error == "retry" else f" ON_ERROR {view.on_error.upper()}"
+        text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into}{on_error} AS {view.sql}"
         return _answer("Materialized View", view.name, text, "View")
     if statement.kind == "stream":
         stream = catalog.stream(home, name.name)

@@ -187,6 +187,7 @@ class Federation:
         view = View(
             view_id, home.name if home is not None else database, statement.view.name, sql, source.id, target_id, bool(puts),
             begin=begin, created=milliseconds(self._clock), timezone=timezone,
+            on_error=statement.on_error or "retry",
         )  # fmt: skip
         change = changes.create_view(catalog, view)
         self._definer.commit(Change((*puts, *change.puts)))

@@ -23,7 +23,7 @@ from gateway.children import child_names, count_held, text
 from gateway.describing import name_of
 from penstock import foreign, names, nodes
 from penstock.access import Access, visible
-from penstock.catalog.model import Child, Database, Principal, StreamEntry, Table, User
+from penstock.catalog.model import Child, Database, External, Principal, StreamEntry, Table, User, View
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, printed, refused
@@ -291,19 +291,30 @@ class Information:
         sources = (self._all().table_by_id(t) for t in stream.plan.source.table_ids)
         return all(self._access.may(self._user, "READ", t) for t in sources)
 
-    def _reads_topic(self, topic: str) -> bool:
-        """Whether this user may read all rows of an ingestion topic; records of others are root's to see."""
+    def _about(self, letter: DeadLetter) -> StreamEntry | View | None:
+        """The stream or view that could not use a row; None: a reader of all rows, or it is gone."""
+        entry = self._all().by_id(letter.stream) if letter.stream is not None else None
+        return entry if isinstance(entry, StreamEntry | View) else None
+
+    def _reads(self, entry: StreamEntry | View | None, topic: str) -> bool:
+        """Whether this user may see rows of *topic* that *entry*, or a reader of all rows, could not use."""
+        if isinstance(entry, StreamEntry):
+            return self._reads_source(entry)
+        source = self._all().by_id(entry.source_id) if entry is not None else None
+        if isinstance(source, Table | External):
+            return self._access.may(self._user, "READ", source)
+        # what is in no database is for who may read everything
         home = self._all().database(names.database_of(topic)) if names.is_ingest_topic(topic) else None
         return self._access.may(self._user, "READ", home)
 
     def _dead_letters(self) -> pa.Table:
-        """The newest records and rows that could not be used, of streams whose sources and of databases that this user may read."""
-        catalog, rows = self.catalog, []
+        """The newest records and rows that could not be used; those of databases, streams and views whose rows one may read."""
+        rows = []
         for letter in self._letters():
-            stream = catalog.stream_by_id(letter.stream) if letter.stream is not None else None
-            if not (self._reads_source(stream) if stream is not None else self._reads_topic(letter.topic)):
+            entry = self._about(letter)
+            if not self._reads(entry, letter.topic):
                 continue
-            name, home = (stream.name, stream.database) if stream is not None else (None, None)
+            name, home = (entry.name, entry.database) if entry is not None else (None, None)
             about = (letter.code, letter.reason, letter.time, (letter.value or b"").decode(errors="replace"))
             rows.append((letter.topic, letter.partition, letter.offset, letter.reader, name, home, *about))
         return table_of(columns.LETTERS, rows)
@@ -355,7 +366,7 @@ class Information:
                     v.name, v.database, status, name_of(self.catalog, v.source_id), name_of(self.catalog, v.target_id),
                     int(said.get("rows", 0)),
                     int(said["lag"]) if "lag" in said else None, float(said["behind"]) if "behind" in said else None,
-                    said.get("error") or None, v.created, v.sql,
+                    said.get("error") or None, v.created, v.sql, v.on_error.upper(), int(said.get("dropped", 0)),
                 )
             )  # fmt: skip
         return table_of(columns.VIEWS, rows)

@@ -132,6 +132,21 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
     return found or [Finding("ok", f"{len(rows)} streams run" if rows else "there are no streams")]
 
 
+def views(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
+    """(name, status, last error) of each materialized view; nothing when all of them run."""
+    found = []
+    for name, status, message in rows:
+        resume = f"SYSTEM RESUME MATERIALIZED VIEW {name}"
+        if status == "stopped":
+            found.append(Finding("bad", f"view {name} stopped: {message}", f"mend its target, then {resume}"))
+        elif status == "paused":
+            found.append(Finding("look", f"view {name} is paused", resume))
+        elif status in ("error", "retrying"):
+            hint = "it goes on by itself once that is mended; docs/federation.md#materialized-views"
+            found.append(Finding("look", f"view {name} waits: {message}", hint))
+    return found
+
+
 def dead_letters(count: int) -> list[Finding]:
     """How many records and rows could not be used in the last week."""
     if count:

@@ -449,7 +449,8 @@ def set_view_status(catalog: Catalog, database: str, name: str, status: Literal[
     view = catalog.view(database, name)
     if view is None:
         _refuse("E_NO_VIEW", f"there is no materialized view {database}.{name}")
-    return Change((dataclasses.replace(view, status=status),))
+    again = view.on_error == "stop" and status == "running"
+    return Change((dataclasses.replace(view, status=status, resumed=view.resumed + again),))
 
 
 def _pumps_into(catalog: Catalog, start: int, goal: int) -> bool:

@@ -333,6 +333,10 @@ class View:
     timezone: str = "UTC"
     #: made by Penstock itself, so that a stream can compute over an external stream
     mirror: bool = False
+    #: what becomes of a row that the target does not take: it is tried again for ever, it stops the view, or it is a dead letter
+    on_error: Literal["retry", "stop", "drop"] = "retry"
+    #: how often RESUME was said: one more, and a view that stopped at a row goes on
+    resumed: int = 0
 
 
 #: what may be granted; the last two only on everything

@@ -81,7 +81,9 @@ def _asked(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[F
     try:
         with connection(layout.root, None, "root", None) as client:
             listed = client.query("SELECT stream_name, status, message FROM information_schema.ins_streams").rows
-        found += doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
+            found += doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
+            listed = client.query("SELECT db_name, view_name, status, last_error FROM information_schema.ins_views").rows
+            found += doctor.views([(f"{d}.{n}", str(s), str(m or "")) for d, n, s, m in listed])
     except PenstockError as error:
         found.append(Finding("bad", f"the gateway does not answer as it should: {error.message}", error.hint or "penstock logs gateway"))
     try:

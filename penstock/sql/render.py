@@ -373,7 +373,8 @@ def _(s: st.CreateExternalStream) -> str:
 @render.register
 def _(s: st.CreateView) -> str:
     target = None if s.target is None else f"INTO {name(s.target)}"
-    return _words("CREATE MATERIALIZED VIEW", _if("IF NOT EXISTS", s.if_not_exists), name(s.view), target, "AS", to_sql(s.query))
+    on_error = None if s.on_error is None else f"ON_ERROR {s.on_error.upper()}"
+    return _words("CREATE MATERIALIZED VIEW", _if("IF NOT EXISTS", s.if_not_exists), name(s.view), target, on_error, "AS", to_sql(s.query))
 
 
 @render.register

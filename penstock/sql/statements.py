@@ -455,6 +455,8 @@ class CreateView(Statement):
     query: exp.Query
     target: Name | None = None
     if_not_exists: bool = False
+    #: what becomes of a row that the target does not take; None: it is tried again for ever
+    on_error: Literal["drop", "stop"] | None = None
     #: where the SELECT begins in the text
     query_offset: int = field(default=0, compare=False, repr=False)
 

@@ -4,7 +4,7 @@ A producer's rows carry their place in its own log (`_offset`, `_row`). Every re
 row; what a partition of ours holds already is learnt from the store's positions and the log behind them, so a row that is sent again,
 after whatever crash of whichever side, is recognised and left out. The stamps are those of every producer, so readers drop repeats as well.
 
-Refused: rows that do not fit the table, whole (`E_ROW`).
+Refused: rows that do not fit the table, whole (`E_ROW`); one that no record can hold, too (`E_ROW_TOO_LARGE`).
 """
 
 from __future__ import annotations
@@ -187,6 +187,7 @@ class Appender:
         codec = TableCodec(table)
         frame = frame.with_columns(_to=partition_of(frame["tbname"], table.partitions))
         made: list[tuple[int, bytes]] = []
+        reached: dict[int, Place] = {}
         fresh = 0
         for partition in sorted(frame["_to"].unique().to_list()):
             part = frame.filter(pl.col("_to") == partition) if table.partitions > 1 else frame
@@ -197,7 +198,8 @@ class Appender:
             for piece in part.iter_slices(_RECORD_ROWS):
                 made += [(partition, value) for value in self._values(codec, piece)]
             if self._producer is not None and part.height:
-                self._places[partition] = _place(part, -1)
+                reached[partition] = _place(part, -1)
+        self._places |= reached  # only now: a row that no record can hold refuses the frame whole
         return made, fresh
 
     def _values(self, codec: TableCodec, rows: pl.DataFrame) -> list[bytes]:

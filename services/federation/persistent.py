@@ -1,6 +1,7 @@
 """A thread with one task for all its life: what breaks is told and tried again, after a pause that doubles until something came of it.
 
-Refused: giving up. What somebody has to see to is tried less often, and a bug no less than a link that broke.
+Refused: giving up, but where a task says that it `ends`. What somebody has to see to is tried less often, and a bug no less than a link
+that broke.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Report:
 
     state: str = "starting"
     rows: int = 0
+    #: rows that did not fit, and are dead letters
+    dropped: int = 0
     lag: int | None = None
     error: str = ""
     #: when everything there was had been sent (clock seconds)
@@ -50,6 +53,10 @@ class Persistent(threading.Thread, ABC):
     def passes(self, error: PenstockError) -> bool:
         """Whether *error* goes by itself."""
 
+    def ends(self, error: PenstockError) -> bool:
+        """Whether *error* is the end of the task: what is tried again ends the same way until somebody has seen to it."""
+        return False
+
     def stop(self) -> None:
         self._halt.set()
 
@@ -62,6 +69,9 @@ class Persistent(threading.Thread, ABC):
                 self.work()
                 return
             except PenstockError as error:
+                if self.ends(error):
+                    self._say("stopped", error)
+                    return
                 self._say("retrying" if self.passes(error) else "error", error)
             except vital.FAULTS as bug:
                 log.exception("a task found a bug", **self._shown)

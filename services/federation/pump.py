@@ -3,7 +3,8 @@
 Both ends are links, the deployment's own tables included, so every pairing of local and remote is one piece of code. What the target has
 is known from the target's own log: every row goes with its place in the source's log. The note of how far the pump has come is only a
 lower bound for what it reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where they are, in
-the source's log.
+the source's log. With ON_ERROR a frame that the target refuses is sent again with all that are under way, one at a time and in halves,
+until the row that does not fit is alone (`misfits.py`).
 """
 
 from __future__ import annotations
@@ -13,33 +14,23 @@ import os
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pyarrow as pa
+from typing import Literal
 
 from penstock import names
+from penstock.bus import Publisher
 from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import Address, Channel, Link, LinkLost, connect_any
+from penstock.link.client import Address, Channel, Link, LinkLost, Message, connect_any
 from penstock.link.description import Description
 from penstock.log import get
-from penstock.partition import partition as partition_number
-from penstock.partition import partition_of
+from services.federation.misfits import CODES, Misfits, Unfit, deliver
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
+from services.federation.targets import Piece, Place, Targets
 
 log = get(__name__)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A table of some deployment: replicas of each shard, and its name there."""
-
-    shards: tuple[tuple[Address, ...], ...]
-    database: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -60,16 +51,39 @@ class Job:
     deployment: str
     #: the source has one shard only
     alone: bool = True
+    on_error: Literal["retry", "stop", "drop"] = "retry"
+    #: what a place in the source's log is of, for people: a topic, or an external stream
+    origin: str = ""
+    #: how often RESUME had been said
+    resumed: int = 0
+
+
+@dataclass
+class _Sent:
+    """A piece without an ack; `token` holds once it and all before it are acked. `piece`: None when it is not sent again here."""
+
+    channel: Channel
+    piece: Piece | None
+    token: str | None
 
 
 class Pump(Persistent):
-    """Runs until `stop`."""
+    """Runs until `stop`, or until a row does not fit and ON_ERROR is STOP."""
 
-    def __init__(self, job: Job, settings: FederationSettings, directory: Path) -> None:
+    def __init__(self, job: Job, settings: FederationSettings, directory: Path, dead: Publisher) -> None:
+        """*dead* takes dead letters."""
         super().__init__(f"pump-{job.view}-{job.shard}", settings, view=job.view, shard=job.shard)
         self.job = job
         self._note = directory / f"{job.view_id}-{job.created}-{job.shard}.json"
         self._noted_at = 0.0
+        self._misfits = Misfits(
+            job.view, job.view_id, job.origin, stop=job.on_error == "stop", dead=dead, patience=settings.ack_seconds
+        )  # fmt: skip
+        #: of one connection: pieces without an ack, oldest first; where the source goes on behind what is acked
+        self._under_way: deque[_Sent] = deque()
+        self._token = ""
+        #: so many more frames are sent one at a time: where one row did not fit the next may be near
+        self._careful = 0
 
     def forget(self) -> None:
         """The view is gone: so is the note of how far it had come."""
@@ -78,59 +92,68 @@ class Pump(Persistent):
     def passes(self, error: PenstockError) -> bool:
         return isinstance(error, LinkLost) or error.code in ("E_TIMEOUT", "E_BUS", "E_FENCED", "E_KAFKA_DOWN", "E_OVERLOAD")
 
+    def ends(self, error: PenstockError) -> bool:
+        return isinstance(error, Unfit)
+
     # ---------------------------------------------------------------- one connection
 
     def work(self) -> None:
         job, wait = self.job, self._settings.connect_seconds
         with connect_any(job.source, timeout=wait, ping_seconds=self._settings.ping_seconds) as source:
-            targets = _Targets(job, wait, self._settings.ping_seconds)
+            targets = Targets(job.target, job.alone, wait, self._settings.ping_seconds)
             try:
                 self._carry(source, targets)
             finally:
                 targets.close()
 
-    def _carry(self, source: Link, targets: _Targets) -> None:
-        job = self.job
+    def _carry(self, source: Link, targets: Targets) -> None:
         channel, opened = self._subscribe(source)
         description = Description.from_json(opened["table"])
-        token = str(opened["token"])
-        #: frames without an ack, oldest first, each with the token that holds once it and all before it are acked
-        under_way: deque[tuple[Channel, str | None]] = deque()
+        self._token, self._careful = str(opened["token"]), 0
+        self._under_way.clear()
         targets.check()
         self.report.state, self.report.error = "running", ""
         while not self._halt.is_set():
-            message = channel.get(0.0 if under_way else 0.2)
-            if message is None and under_way:
-                token = self._acked(under_way, 0.05) or token
-            while under_way and (len(under_way) >= self._settings.window or self._ready(under_way[0][0])):
-                token = self._acked(under_way, self._settings.ack_seconds) or token
+            message = channel.get(0.0 if self._under_way else 0.2)
+            if message is None and self._under_way:
+                self._acked(targets, 0.05)
+            while self._under_way and (len(self._under_way) >= self._settings.window or self._under_way[0].channel.waiting):
+                self._acked(targets, self._settings.ack_seconds)
             if message is not None:
-                given = message.header.get("token")
                 if message.kind == "schema":
                     description = Description.from_json(message.header["table"])
-                if message.rows is not None:
-                    producer = names.view_producer(
-                        job.deployment, job.created, job.view_id, job.shard, description.id, int(message.header["partition"])
-                    )
-                    sent = targets.send(producer, message.rows, stable=description.is_stable)
-                    under_way.extend((c, None) for c in sent[:-1])
-                    under_way.append((sent[-1], given))
-                elif message.kind == "delete" and (what := targets.deletion(description, message.header)) is not None:
-                    producer = names.view_producer(
-                        job.deployment, job.created, job.view_id, job.shard, description.id, int(message.header["partition"])
-                    )
-                    sent = targets.delete(producer, what)
-                    under_way.extend((c, None) for c in sent[:-1])
-                    under_way.append((sent[-1], given))
-                elif given is not None and not under_way:
-                    token = str(given)
+                self._pass(targets, self._pieces(targets, description, message), message.header.get("token"))
                 self.report.lag = message.header.get("behind", self.report.lag)
-            if not under_way and not self.report.lag:
+            if not self._under_way and not self.report.lag:
                 self.report.level_at = time.time()
-            self._keep(token)
-        while under_way:
-            token = self._acked(under_way, self._settings.ack_seconds) or token
-        self._keep(token, now=True)
+            self._keep()
+        while self._under_way:
+            self._acked(targets, self._settings.ack_seconds)
+        self._keep(now=True)
+
+    def _pieces(self, targets: Targets, description: Description, message: Message) -> list[Piece]:
+        """What of a message goes where."""
+        if message.rows is None and message.kind != "delete":
+            return []
+        job, partition = self.job, int(message.header["partition"])
+        producer = names.view_producer(job.deployment, job.created, job.view_id, job.shard, description.id, partition)
+        if message.rows is not None:
+            return targets.rows(producer, partition, message.rows, stable=description.is_stable)
+        return targets.deletion(producer, description, message.header)
+
+    def _pass(self, targets: Targets, pieces: list[Piece], token: str | None) -> None:
+        """Send the pieces of one message; *token* holds once they are acked."""
+        if self._careful and pieces:
+            self._careful -= 1
+            for piece in pieces:
+                self._deliver(targets, piece)
+            self._token = token or self._token
+            return
+        for i, piece in enumerate(pieces, 1):
+            kept = None if self.job.on_error == "retry" else piece
+            self._under_way.append(_Sent(targets.send(piece), kept, token if i == len(pieces) else None))
+        if not pieces and not self._under_way:
+            self._token = token or self._token
 
     def _subscribe(self, source: Link) -> tuple[Channel, dict[str, object]]:
         """From where the note says; a source that was made anew is read from its beginning."""
@@ -146,21 +169,66 @@ class Pump(Persistent):
                 log.warning("the source was made anew; the view begins at its beginning", view=job.view)
         raise AssertionError("unreachable")
 
-    @staticmethod
-    def _ready(channel: Channel) -> bool:
-        return channel.waiting
+    def _acked(self, targets: Targets, timeout: float) -> None:
+        """Take the ack of the oldest piece, if it comes in time; with ON_ERROR see to those that do not fit."""
+        oldest = self._under_way[0]
+        try:
+            message = oldest.channel.get(timeout)
+        except PenstockError as refused:
+            if refused.code not in CODES or oldest.piece is None:
+                raise
+            self._carefully(targets)
+            return
+        if message is not None:
+            self._count(message)
+            self._token = self._under_way.popleft().token or self._token
+        elif timeout >= self._settings.ack_seconds:
+            raise self._silent()
 
-    def _acked(self, under_way: deque[tuple[Channel, str | None]], timeout: float) -> str | None:
-        """Take the oldest frame's ack, if it comes in time; the token that holds now."""
-        channel, token = under_way[0]
-        message = channel.get(timeout)
+    def _carefully(self, targets: Targets) -> None:
+        """Send all that is under way again, one piece at a time: which of them did not fit is not known, nor which are there.
+
+        Those that are there the target knows by their places, so they cost a message and nothing else.
+        """
+        self._careful = self._settings.window
+        targets.leave([sent.piece for sent in self._under_way if sent.piece is not None])
+        while self._under_way:
+            oldest = self._under_way[0]
+            assert oldest.piece is not None
+            self._deliver(targets, oldest.piece)
+            self._under_way.popleft()
+            self._token = oldest.token or self._token
+
+    def _deliver(self, targets: Targets, piece: Piece) -> None:
+        """Send *piece* less what does not fit, and wait until it is there. Raises Unfit when ON_ERROR is STOP."""
+        deliver(piece, partial(self._alone, targets), self._unfit)
+
+    def _alone(self, targets: Targets, piece: Piece) -> int:
+        """Send *piece* and wait for its ack."""
+        if self._halt.is_set():
+            raise RemoteError("the view was stopped while rows were sent one by one")
+        try:
+            message = targets.send(piece).get(self._settings.ack_seconds)
+        except PenstockError:
+            targets.leave([piece])  # a channel ends with what it refused
+            raise
         if message is None:
-            if timeout >= self._settings.ack_seconds:
-                raise RemoteError("the target does not confirm rows", code="E_TIMEOUT", detail=f"within {timeout:g} s")
-            return None
-        under_way.popleft()
-        self.report.rows += int(message.header["rows"])
-        return token
+            raise self._silent()
+        return self._count(message)
+
+    def _unfit(self, piece: Piece, refused: PenstockError) -> None:
+        self._careful = self._settings.window
+        self._misfits.take(piece, refused)
+        self.report.dropped = self._misfits.count
+        self._keep(now=True)
+
+    def _count(self, ack: Message) -> int:
+        rows = int(ack.header["rows"])
+        self.report.rows += rows
+        return rows
+
+    def _silent(self) -> RemoteError:
+        return RemoteError("the target does not confirm rows", code="E_TIMEOUT", detail=f"within {self._settings.ack_seconds:g} s")
 
     # ---------------------------------------------------------------- how far it has come
 
@@ -168,89 +236,21 @@ class Pump(Persistent):
         try:
             held = json.loads(self._note.read_text(encoding="utf-8"))
             self.report.rows = max(self.report.rows, int(held["rows"]))
+            self._misfits.count = max(self._misfits.count, int(held.get("dropped", 0)))
+            self._misfits.known = {k: (int(o), int(r)) for k, (o, r) in held.get("misfits", {}).items()} | self._misfits.known
+            self.report.dropped = self._misfits.count
             return str(held["token"])
         except (FileNotFoundError, ValueError, KeyError):
             return None
 
-    def _keep(self, token: str, now: bool = False) -> None:
+    def _keep(self, now: bool = False) -> None:
         if not now and time.monotonic() - self._noted_at < self._settings.checkpoint_seconds:
             return
         self._noted_at = time.monotonic()
-        body = json.dumps({"token": token, "rows": self.report.rows})
+        body = {"token": self._token, "rows": self.report.rows}
+        if self._misfits.count:
+            body |= {"dropped": self._misfits.count, "misfits": self._misfits.known}
         self._note.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._note.with_suffix(".new")
-        fresh.write_text(body, encoding="utf-8")
+        fresh.write_text(json.dumps(body), encoding="utf-8")
         os.replace(fresh, self._note)
-
-
-class _Targets:
-    """Channels to the target's shards, one for each producer; opened when first used."""
-
-    def __init__(self, job: Job, timeout: float, ping_seconds: float) -> None:
-        self._job, self._timeout, self._ping = job, timeout, ping_seconds
-        self._links: dict[int, Link] = {}
-        self._channels: dict[tuple[int, str], Channel] = {}
-        self._target: Description | None = None
-
-    def check(self) -> None:
-        """Reach every shard now, so that a target that is away is known before there are rows."""
-        for shard in range(len(self._job.target.shards)):
-            self._link(shard)
-
-    def _link(self, shard: int) -> Link:
-        if shard not in self._links:
-            self._links[shard] = connect_any(self._job.target.shards[shard], timeout=self._timeout, ping_seconds=self._ping)
-        return self._links[shard]
-
-    def send(self, producer: str, rows: pa.Table, *, stable: bool) -> list[Channel]:
-        """Send rows on their way; the channel of each frame (an ack will come for each)."""
-        shards = len(self._job.target.shards)
-        if shards == 1:
-            return [self._send(0, producer, rows)]
-        by = pl.Series(rows.column("tbname")) if stable else pl.Series(rows.column("_time").cast(pa.int64()).cast(pa.string()))
-        numbers = partition_of(by, shards)
-        parts = [(shard, rows.filter(pa.array((numbers == shard).to_list()))) for shard in range(shards)]
-        return [self._send(shard, producer, part) for shard, part in parts if part.num_rows]
-
-    def deletion(self, source: Description, header: dict[str, Any]) -> dict[str, Any] | None:
-        """What a DELETE in one partition of the source takes from the target, and no row more; None: it cannot be said over there.
-
-        A source partition speaks for its own child tables only: rows of others may be on their way already, newer than the DELETE.
-        """
-        if self._target is None:
-            self._target = self._link(0).describe(self._job.target.name, self._job.target.database)
-        there, partition, tables = self._target, int(header["partition"]), header.get("tables")
-        if (there.time_column.lower(), there.precision) != (source.time_column.lower(), source.precision) or not self._job.alone:
-            return None
-        if tables is not None:
-            tables = [t for t in tables if partition_number(t, source.partitions) == partition]
-        if tables == [] or (tables is None and (there.partitions != source.partitions or len(self._job.target.shards) > 1)):
-            return None
-        only = partition if tables is None else None
-        return {"tables": tables, "partition": only, **{k: header[k] for k in ("low", "high", "offset")}}
-
-    def delete(self, producer: str, what: dict[str, Any]) -> list[Channel]:
-        """A DELETE of a range goes to every shard."""
-        sent = []
-        for shard in range(len(self._job.target.shards)):
-            channel = self._channel(shard, producer)
-            channel.send({"delete": what})
-            sent.append(channel)
-        return sent
-
-    def _send(self, shard: int, producer: str, rows: pa.Table) -> Channel:
-        channel = self._channel(shard, producer)
-        channel.send({"seq": 0}, rows)
-        return channel
-
-    def _channel(self, shard: int, producer: str) -> Channel:
-        channel = self._channels.get((shard, producer))
-        if channel is None:
-            channel = self._link(shard).append(self._job.target.name, self._job.target.database, producer=producer)
-            channel.expect("opened", 60.0)
-            self._channels[shard, producer] = channel
-        return channel
-
-    def close(self) -> None:
-        for link in self._links.values():
-            link.close()

@@ -31,8 +31,9 @@ from penstock.reach import Outbound
 from services.federation.appenders import Appenders
 from services.federation.inflow import Inflow
 from services.federation.persistent import Persistent, Report
-from services.federation.pump import Job, Place, Pump
+from services.federation.pump import Job, Pump
 from services.federation.settings import FederationSettings
+from services.federation.targets import Place
 
 log = get(__name__)
 _EVERY = 0.25
@@ -94,6 +95,9 @@ class Views(threading.Thread):
                 pump.forget()
                 self._said.pop(key[0], None)
                 self._redis.delete(names.view_status(key[0]))
+        for key, pump in list(self._pumps.items()):
+            if pump.report.state == "stopped" and pump.job.resumed != views[key[0]].resumed:
+                self._ending[key] = self._pumps.pop(key)
         busy = {view_id for view_id, _ in (*self._pumps, *self._ending)}
         for view in views.values():
             if view.status == "paused" and view.id not in busy:
@@ -101,7 +105,7 @@ class Views(threading.Thread):
         for key in wanted - self._pumps.keys() - self._ending.keys():
             job = self._job(views[key[0]], key[1])
             if job is not None:
-                self._pumps[key] = Pump(job, self._settings, self._directory)
+                self._pumps[key] = Pump(job, self._settings, self._directory, self._bus)
                 self._pumps[key].start()
 
     def _follow_topics(self) -> None:
@@ -132,6 +136,7 @@ class Views(threading.Thread):
             f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard],
             pointed_at(select, origin.database, origin.name), origin.database,
             view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1,
+            view.on_error, _origin(source, shard), view.resumed,
         )  # fmt: skip
 
     def _place(self, entry: Table | External) -> Place:
@@ -150,8 +155,9 @@ class Views(threading.Thread):
         for key, pump in self._pumps.items():
             found.setdefault(key[0], []).append(pump.report)
         for view_id, reports in (found | {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}).items():
-            worst = next((s for s in ("error", "retrying", "starting") if any(r.state == s for r in reports)), "running")
-            said = {"state": worst, "rows": str(sum(r.rows for r in reports)), "error": next((r.error for r in reports if r.error), "")}
+            worst = next((s for s in ("stopped", "error", "retrying", "starting") if any(r.state == s for r in reports)), "running")
+            said = {"state": worst, "rows": str(sum(r.rows for r in reports)), "error": _worst(reports)}
+            said["dropped"] = str(sum(r.dropped for r in reports))
             lags = [r.lag for r in reports if r.lag is not None]
             if lags:
                 said["lag"] = str(sum(lags))
@@ -170,6 +176,19 @@ class Views(threading.Thread):
             fields: Any = said  # the client wants a wider type of mapping
             self._redis.hset(names.view_status(view_id), mapping=fields)
             self._said[view_id] = said
+
+
+def _worst(reports: list[Report]) -> str:
+    """What somebody has to see to, before what is tried again."""
+    said = [r for r in reports if r.error]
+    return next((r.error for r in said if r.state == "stopped"), said[0].error if said else "")
+
+
+def _origin(source: Table | External, shard: int) -> str:
+    """What the places of a source's rows are of, for people."""
+    if isinstance(source, Table):
+        return source.topic
+    return f"{source.database}.{source.name}" + (f", shard {shard}" if len(source.shards) > 1 else "")
 
 
 def deployment_id(directory: Path) -> str:

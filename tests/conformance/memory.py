@@ -1,4 +1,7 @@
-"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove)."""
+"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove).
+
+It can go back, as the store can: what waited while a stream was paused is worked off with the rows that were there when it came.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,21 @@ class MemoryHistory:
         self._identity = ["tbname", time, *([key] if key else [])]
         self._rows = pl.DataFrame(schema=layout) if layout is not None else None
         self._versions = self._rows
+        #: as it was at each mark, and which of them counts; None: the present
+        self._marked: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
+        self._past: int | None = None
+
+    def mark(self) -> str:
+        """See `penstock.windows.kernel.Rewindable`."""
+        self._marked.append((self._rows, self._versions))
+        return str(len(self._marked) - 1)
+
+    def at(self, mark: str) -> None:
+        """See `penstock.windows.kernel.Rewindable`."""
+        self._past = int(mark) if mark else None
+
+    def _seen(self) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        return (self._rows, self._versions) if self._past is None else self._marked[self._past]
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
@@ -61,13 +79,15 @@ class MemoryHistory:
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows, as `penstock.windows.kernel.History` has it."""
-        return pl.DataFrame() if self._rows is None else self._rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
+        rows, _ = self._seen()
+        return pl.DataFrame() if rows is None else rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
 
     def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """All versions of live rows, as `penstock.windows.kernel.History` has it."""
-        if self._versions is None:
+        _, versions = self._seen()
+        if versions is None:
             return pl.DataFrame()
-        return self._versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+        return versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
 
     def _chosen(self, low: int, high: int, tables: Sequence[str] | None) -> pl.Expr:
         chosen = pl.col(self._time).is_between(low, high)

@@ -1,8 +1,9 @@
 """What a stream must publish, worked out from the documented rules alone: all rows in a list, every window cut anew, no state kept.
 
 It shares no code with the kernels. It takes the events of a conformance case and knows every window kind, expiry for each window,
-updates as replacements and as copies, deletes, history, and the triggers whose last state is a function of the rows: AT_ONCE,
-WINDOW_CLOSE, MAX_DELAY and CONTINUOUS_WINDOW_CLOSE after their last tick. Refuses notifications and numbers of many digits.
+updates as replacements and as copies, deletes, history, pauses, and the triggers whose last state is a function of the rows: AT_ONCE,
+WINDOW_CLOSE, MAX_DELAY and CONTINUOUS_WINDOW_CLOSE after their last tick; FORCE_WINDOW_CLOSE by the clock. Of sketches it knows the exact
+value, and what they may say instead. Refuses notifications and numbers of many digits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 Values = dict[str, Any]
+#: of apercentile
+PERCENT = 30
+#: values that a digest keeps as they are; beyond, the rank may be so many percent off
+_EXACT, _OFF = 400, 2
 _LONG_AGO, _NEVER = -(10**18), 10**18
 
 
@@ -28,6 +33,12 @@ class Plan:
     where: bool
     history: bool
     fill: bool
+    #: hyperloglog and apercentile are selected, too
+    sketch: bool = False
+
+    @property
+    def forced(self) -> bool:
+        return self.trigger == "FORCE_WINDOW_CLOSE"
 
     @property
     def replaces(self) -> bool:
@@ -73,20 +84,56 @@ class Calculator:
         self.tables: dict[str, int] = {}
         self.arrivals = 0
         self.runs = False
+        #: what came while the stream was paused; None: it is not
+        self.held: list[list[Any]] | None = None
+        self.clock = 0
+        # of FORCE_WINDOW_CLOSE: the rows it has seen, the next window to close, the first with rows of each group, what is published
+        self.seen: dict[tuple[str, int], Values] = {}
+        self.next = 0
+        self.began: dict[Any, int] = {}
+        self.closed: list[Values] = []
 
-    def play(self, events: list[list[Any]]) -> None:
-        """All *events* of a case."""
-        self.runs = not any(e[0] == "CREATE_STREAM" for e in events)
+    def play(self, events: list[list[Any]], clock: int) -> None:
+        """All *events* of a case that begins at *clock*."""
+        self.clock = clock
+        if not any(e[0] == "CREATE_STREAM" for e in events):
+            self._create()
         for event in events:
-            if event[0] == "BATCH":
-                self._write([(table, row) for table, row in event[1]])
-            elif event[0] == "DELETE":
-                self._delete(*event[1:])
-            elif event[0] == "CREATE_STREAM":
+            kind = event[0]
+            if kind == "ADVANCE":
+                self.clock += event[1]
+                self._tick()
+            elif kind == "CREATE_STREAM":
                 self._create()
+            elif kind == "PAUSE":
+                if self.runs and self.held is None:
+                    self.held = []
+            elif kind == "RESUME":
+                self._resume(untreated=len(event) > 1)
+            elif self.held is not None:
+                self.held.append(event)
+            else:
+                self._happen(event)
+
+    def _happen(self, event: list[Any]) -> None:
+        if event[0] == "BATCH":
+            self._write([(table, row) for table, row in event[1]])
+        elif event[0] == "DELETE":
+            self._delete(*event[1:])
+
+    def _resume(self, *, untreated: bool) -> None:
+        """*untreated*: rows that came meanwhile are in the source table and nothing to the stream; deletes are."""
+        held, self.held = self.held or [], None
+        for event in held:
+            runs, self.runs = self.runs, self.runs and not untreated
+            self._happen(event)
+            self.runs = runs
+        self._tick()
 
     def _create(self) -> None:
         self.runs = True
+        if self.plan.forced:
+            self.seen, self.next = dict(self.stored), self.clock // self.plan.window[1]
         if not self.plan.history:
             return
         for (table, ts), values in self.stored.items():
@@ -106,9 +153,12 @@ class Calculator:
             self.stored[table, given["ts"]] = whole
             if not self.runs:
                 continue
+            if self.plan.forced:
+                self.seen[table, given["ts"]] = whole
+                continue
             self.arrivals += 1
             values = whole if self.plan.replaces or self.plan.window[0] == "rows" else blank | given
-            row = Copy(table, values["ts"], values, self.arrivals)
+            row = Copy(table, given["ts"], values, self.arrivals)
             if self._passes(row):
                 came.append(row)
             late = self.plan.expires and row.ts < tables.get(table, _LONG_AGO)
@@ -145,6 +195,7 @@ class Calculator:
             return table in ("met", name) and low <= ts <= high
 
         self.stored = {key: v for key, v in self.stored.items() if not hit(*key)}
+        self.seen = {key: v for key, v in self.seen.items() if not hit(*key)}
         self.copies = [c for c in self.copies if not hit(c.table, c.ts)]
 
     def _raise(self, row: Copy) -> None:
@@ -161,10 +212,35 @@ class Calculator:
     def _passes(self, row: Copy) -> bool:
         return not self.plan.where or (row.values["d"] is not None and row.values["d"] > 2)
 
+    # -- the clock -----------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Close what is over by the clock, once and for good."""
+        if not self.runs or not self.plan.forced or self.held is not None:
+            return
+        size, first = self.plan.window[1], self.next
+        self.next = max(first, (self.clock - self.plan.watermark) // size)
+        windows: dict[Any, dict[int, list[Copy]]] = defaultdict(lambda: defaultdict(list))
+        for (table, ts), values in self.seen.items():
+            row = Copy(table, ts, values, 0)
+            if first <= ts // size < self.next and self._passes(row):
+                windows[self._group(row)][ts // size].append(row)
+        for group in {**self.began, **windows}:
+            there = windows.get(group, {})
+            self.began.setdefault(group, min(there, default=0))
+            for i in range(max(first, self.began[group]), self.next):
+                window = Window(i * size, (i + 1) * size, (i + 1) * size - 1, tuple(there.get(i, ())))
+                if window.rows:
+                    self.closed.append(self._result(group, window))
+                elif self.plan.fill:
+                    self.closed.append(self._blank(group, window))
+
     # -- results -------------------------------------------------------------------------------------------------
 
     def published(self) -> list[Values]:
-        """The rows of the result as they are now."""
+        """The rows of the result as they are now; `_p`: between what `p` may be."""
+        if self.plan.forced:
+            return self.closed
         if self.plan.window[0] == "rows":
             latest = {(self._group(c), c.ts): c for c in sorted(self.copies, key=lambda c: c.arrival)}
             return [{"ws": c.ts, "s": c.values["a"]} | self._keys(group) for (group, _), c in latest.items()]
@@ -177,8 +253,13 @@ class Calculator:
             shown = [w for w in getattr(self, f"_{self.plan.window[0]}")(ordered) if not self.plan.closes or w.last < self._t(group)]
             made += [self._result(group, w) for w in shown]
             if self.plan.fill:
-                made += [self._result(group, w) | {"n": None, "s": None, "lo": None, "hi": None} for w in self._gaps(shown)]
+                made += [self._blank(group, w) for w in self._gaps(shown)]
         return made
+
+    def _blank(self, group: Any, window: Window) -> Values:
+        """What FILL(NULL) gives for a window without rows."""
+        filled = dict.fromkeys(("n", "s", "lo", "hi", *(("h", "p", "_p") if self.plan.sketch else ())))
+        return {"ws": window.start, "we": window.end} | filled | self._keys(group)
 
     def _gaps(self, shown: list[Window]) -> list[Window]:
         _, size, sliding = self.plan.window
@@ -192,6 +273,8 @@ class Calculator:
             "ws": window.start, "we": window.end, "n": len(window.rows), "s": sum(a) if a else None,
             "lo": min(a, default=None), "hi": max(a, default=None),
         }  # fmt: skip
+        if self.plan.sketch:
+            row |= {"h": len(set(a)), "p": _percentile(a, PERCENT), "_p": _near(a, PERCENT)}
         return row | self._keys(group)
 
     def _keys(self, group: Any) -> Values:
@@ -247,3 +330,22 @@ class Calculator:
         _, size, step = self.plan.window
         cut = [rows[i : i + size] for i in range(0, len(rows), step)]
         return [Window(r[0].ts, r[-1].ts, r[-1].ts, tuple(r)) for r in cut]
+
+
+def _percentile(values: list[int], percent: float) -> float | None:
+    """The exact one, between neighbours in proportion."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = percent * (len(ordered) - 1) / 100
+    below = int(place)
+    return ordered[below] + (ordered[min(below + 1, len(ordered) - 1)] - ordered[below]) * (place - below)
+
+
+def _near(values: list[int], percent: float) -> tuple[float, float] | None:
+    """Between what apercentile may be; None: it has to be exact."""
+    if len(values) <= _EXACT:
+        return None
+    low, high = _percentile(values, percent - _OFF), _percentile(values, percent + _OFF)
+    assert low is not None and high is not None
+    return low, high

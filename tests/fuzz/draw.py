@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.fuzz.calculator import Plan
+from tests.fuzz.calculator import PERCENT, Plan
 
 BASE = 1_700_006_400_000
 TABLES = (
@@ -21,8 +21,10 @@ _CLAUSE = {
     "event": "EVENT_WINDOW START WITH b = 1 END WITH d >= 7", "count": "COUNT_WINDOW({0}, {1})", "rows": "",
 }  # fmt: skip
 _BY = {"interval": ["", "tbname", "c", "tbname, c"], "session": ["", "tbname", "c"], "rows": ["tbname", "tbname, c"]}
-#: longer than every delay
-_LATER = ["ADVANCE", 7_200_000]
+#: longer than every delay; by the clock, longer than all rows
+_LATER, _LATER_FORCED = ["ADVANCE", 7_200_000], ["ADVANCE", 12_000]
+#: one window for all rows of `_many`
+_WIDE = ("interval", 600, 600)
 
 
 def plan(chance: random.Random) -> Plan:
@@ -33,6 +35,11 @@ def plan(chance: random.Random) -> Plan:
     if kind == "interval":
         triggers.append("CONTINUOUS_WINDOW_CLOSE")
     trigger = "AT_ONCE" if kind == "rows" else chance.choice(triggers)
+    if kind == "interval" and chance.random() < 0.15:
+        return _forced(chance)
+    sketch = kind != "rows" and chance.random() < 0.25
+    if sketch and kind == "interval" and chance.random() < 0.3:
+        window = _WIDE
     return Plan(
         window=window,
         trigger=trigger,
@@ -43,6 +50,23 @@ def plan(chance: random.Random) -> Plan:
         where=chance.random() < 0.3,
         history=trigger == "AT_ONCE" and chance.random() < 0.3,
         fill=kind == "interval" and chance.random() < 0.25,
+        sketch=sketch,
+    )
+
+
+def _forced(chance: random.Random) -> Plan:
+    """A stream that goes by the clock: no expiry, no copies and no history, and windows that do not overlap."""
+    return Plan(
+        window=("interval", 100, 100),
+        trigger="FORCE_WINDOW_CLOSE",
+        watermark=chance.choice([0, 0, 40, 200]),
+        ignore_expired=True,
+        ignore_update=True,
+        by=chance.choice(["tbname", "tbname, c"]),
+        where=chance.random() < 0.3,
+        history=False,
+        fill=chance.random() < 0.25,
+        sketch=chance.random() < 0.25,
     )
 
 
@@ -52,14 +76,17 @@ def statement(made: Plan, notify: bool) -> str:
     key = {"": "", "tbname": ", tbname k", "c": ", c k", "tbname, c": ", tbname k, c"}[made.by]
     by = f" PARTITION BY {made.by}" if made.by else ""
     select = "ts ws, a s" if kind == "rows" else "_wstart ws, _wend we, count(*) n, sum(a) s, min(a) lo, max(a) hi"
+    if made.sketch:
+        select += f", hyperloglog(a) h, apercentile(a, {PERCENT}) p"
     options = f" WATERMARK {made.watermark}a IGNORE EXPIRED {int(made.ignore_expired)} IGNORE UPDATE {int(made.ignore_update)}"
-    if made.trigger == "CONTINUOUS_WINDOW_CLOSE":
+    clause = "INTERVAL({0}a)" if made.forced else _CLAUSE[kind]
+    if made.forced or made.trigger == "CONTINUOUS_WINDOW_CLOSE":
         options = f" WATERMARK {made.watermark}a"
     elif kind == "rows":
         options = f" IGNORE UPDATE {int(made.ignore_update)}"
     return (
         f"CREATE STREAM s1 TRIGGER {made.trigger}{options}{' FILL_HISTORY 1' if made.history else ''} INTO out1 AS SELECT {select}{key}"
-        f" FROM met{' WHERE d > 2' if made.where else ''}{by} {_CLAUSE[kind].format(*numbers)}{' FILL(NULL)' if made.fill else ''}"
+        f" FROM met{' WHERE d > 2' if made.where else ''}{by} {clause.format(*numbers)}{' FILL(NULL)' if made.fill else ''}"
         f"{NOTIFY if notify else ''}"
     )
 
@@ -92,12 +119,38 @@ def events(chance: random.Random, made: Plan) -> list[list[Any]]:
                 row = {name: value for name, value in row.items() if name == "ts" or chance.random() < 0.5}
             rows.append([table, row])
         happened.append(["BATCH", rows])
+        if made.forced and chance.random() < 0.5:
+            happened.append(["ADVANCE", chance.choice([1, 40, 100, 250])])
+    if made.window == _WIDE:
+        happened += _many(chance)
     if made.window[0] in ("state", "event", "count") and made.ignore_update:
         # two rows of one time may begin two windows, and the result has one row for both: whose, nobody promises
         happened = _without_repeats(happened)
-    if made.history or chance.random() < 0.1:
-        happened.insert(chance.randint(0, len(happened)), ["CREATE_STREAM"])
-    return [*happened, _LATER]
+    begin = 0
+    if made.history or chance.random() < (0.3 if made.forced else 0.1):
+        begin = chance.randint(0, len(happened))
+        happened.insert(begin, ["CREATE_STREAM"])
+        begin += 1
+    if chance.random() < 0.25:
+        happened = _paused(chance, happened, begin)
+    return [*happened, _LATER_FORCED if made.forced else _LATER]
+
+
+def _paused(chance: random.Random, happened: list[list[Any]], begin: int) -> list[list[Any]]:
+    """The same with a pause somewhere behind *begin*."""
+    first, last = sorted(chance.randint(begin, len(happened)) for _ in range(2))
+    resume = ["RESUME", "IGNORE UNTREATED"] if chance.random() < 0.25 else ["RESUME"]
+    return [*happened[:first], ["PAUSE"], *happened[first:last], resume, *happened[last:]]
+
+
+def _many(chance: random.Random) -> list[list[Any]]:
+    """More values than a digest keeps as they are, in two writes that have to be merged."""
+    tables = chance.choice([["d0"], ["d0", "d1", "d2"]])
+    rows = [
+        [chance.choice(tables), {"ts": BASE + i, "a": chance.randint(-500, 500), "b": 1, "c": chance.choice([0, 0, 0, 1]), "d": 5}]
+        for i in range(500)
+    ]
+    return [["BATCH", rows[:250]], ["BATCH", rows[250:]]]
 
 
 def _without_repeats(happened: list[list[Any]]) -> list[list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -118,6 +119,48 @@ def test_a_view_without_into_owns_its_table(edge: RunningMesh) -> None:
         near.execute("DROP MATERIALIZED VIEW site.big")
         with pytest.raises(PenstockError):
             near.query("SELECT * FROM site.big")
+
+
+def test_rows_that_do_not_fit_stop_a_view_or_are_dead_letters(edge: RunningMesh) -> None:
+    """Over a link, and with the room killed: every row that fits is there once, and of the others each is known."""
+    with client_of(edge) as near:
+        near.execute("CREATE TABLE site.sent (ts TIMESTAMP, v INT, note VARCHAR(20))")
+        near.execute("CREATE TABLE site.narrow (ts TIMESTAMP, v INT, note VARCHAR(4))")
+        near.execute("CREATE TABLE site.mended (ts TIMESTAMP, v INT, note VARCHAR(4))")
+        near.execute(f"CREATE EXTERNAL STREAM site.there {clause(settings_of(edge, 'site.narrow'))}")
+        near.execute("CREATE MATERIALIZED VIEW site.dropping INTO site.there ON_ERROR DROP AS SELECT * FROM site.sent")
+        near.execute("CREATE MATERIALIZED VIEW site.stopping INTO site.mended ON_ERROR STOP AS SELECT * FROM site.sent")
+        assert "INTO `site`.`mended` ON_ERROR STOP AS" in near.query("SHOW CREATE MATERIALIZED VIEW site.stopping").rows[0][1]
+        bad = {3, 200, 201, 499, 700}
+        sent = [{"ts": T0 + i, "v": i, "note": "much too long" if i in bad else f"{i}"} for i in range(1000)]
+        letters = "SELECT code, value FROM information_schema.ins_dead_letters WHERE stream_name = 'dropping'"
+
+        def dead() -> list[int]:
+            return sorted(json.loads(value)["v"] for code, value in near.query(letters).rows if code == "E_ROW")
+
+        near.write("site.sent", sent[:500])
+        eventually(lambda: near.query("SELECT count(*), sum(v) FROM site.narrow").rows == [(496, sum(range(500)) - 903)])
+        eventually(lambda: dead() == [3, 200, 201, 499])
+        eventually(lambda: _view(near, "stopping")["status"] == "stopped")
+        said = str(_view(near, "stopping")["last_error"])
+        assert "E_ROW" in said and "row 3 of in.site" in said and '"v": 3' in said
+        assert near.query("SELECT v FROM site.mended").rows == [(0,), (1,), (2,)]
+        pid = edge.kill("federation")
+        edge.wait_ready("federation", not_pid=pid)
+        near.write("site.sent", sent[500:])
+        eventually(lambda: near.query("SELECT count(*) FROM site.narrow").rows == [(995,)])
+        eventually(lambda: dead() == sorted(bad))
+        eventually(lambda: (_view(near, "dropping")["status"], _view(near, "dropping")["rows_dropped"]) == ("running", 5))
+        eventually(lambda: _view(near, "stopping")["status"] == "stopped")
+        near.execute("SYSTEM RESUME MATERIALIZED VIEW site.stopping")
+        eventually(lambda: _view(near, "stopping")["status"] == "stopped")
+        assert near.query("SELECT count(*) FROM site.mended").rows == [(3,)], "nothing was mended"
+        near.execute("ALTER TABLE site.mended MODIFY COLUMN note VARCHAR(20)")
+        near.execute("SYSTEM RESUME MATERIALIZED VIEW site.stopping")
+        eventually(lambda: near.query("SELECT count(*), sum(v) FROM site.mended").rows == [(1000, sum(range(1000)))])
+        eventually(lambda: (_view(near, "stopping")["status"], _view(near, "stopping")["last_error"]) == ("running", None))
+        _each_once(edge, "site.mended", "v", list(range(1000)))
+        _each_once(edge, "site.narrow", "v", [i for i in range(1000) if i not in bad])
 
 
 def test_store_and_forward_over_kills_of_both_sides(edge: RunningMesh, cloud: RunningMesh) -> None:

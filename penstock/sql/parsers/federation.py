@@ -7,7 +7,7 @@ from typing import Literal
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.stream import StreamParser
-from penstock.sql.statements import CreateExternalStream, CreateView, Statement, SteerView
+from penstock.sql.statements import CreateExternalStream, CreateView, Name, Statement, SteerView
 
 
 class FederationParser(StreamParser):
@@ -38,13 +38,22 @@ class FederationParser(StreamParser):
         return key, str(self.integer("a string, a number, true or false"))
 
     def create_view(self) -> Statement:
-        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] AS SELECT …`"""
+        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] [ON_ERROR STOP|DROP] AS SELECT …`"""
         if_not_exists = self.if_not_exists()
         view = self.name("a view name")
-        target = self.name() if self.take("INTO") else None
+        target: Name | None = None
+        on_error: Literal["drop", "stop"] | None = None
+        while (word := self.word()) in ("INTO", "ON_ERROR"):
+            if (target if word == "INTO" else on_error) is not None:
+                self.fail(f"{word} is given twice", code="E_OPTION_TWICE")
+            self.index += 1
+            if word == "INTO":
+                target = self.name()
+            else:
+                on_error = "stop" if self.one_of(("STOP", "DROP"), "STOP or DROP") == "STOP" else "drop"
         self.expect("AS")
         at = self.offset
-        return CreateView(view=view, target=target, query=self.query(), if_not_exists=if_not_exists, query_offset=at)
+        return CreateView(view=view, target=target, query=self.query(), if_not_exists=if_not_exists, on_error=on_error, query_offset=at)
 
     def system(self) -> Statement:
         """`SYSTEM PAUSE | UNPAUSE | RESUME MATERIALIZED VIEW name [PERMANENT]`"""

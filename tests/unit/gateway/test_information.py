@@ -10,13 +10,13 @@ import pytest
 from gateway.describing import describe, show_create
 from gateway.information import Information, likes
 from penstock.access import Access
-from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User
+from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User, View
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
-from penstock.sql.statements import Describe, Query, Show, ShowCreate
+from penstock.sql.statements import CreateView, Describe, Query, Show, ShowCreate
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from tests.unit.gateway.nowhere import NOWHERE
@@ -64,6 +64,16 @@ def test_show_create_can_be_run_again() -> None:
     assert "WITH (topic='own', partitions=2)" in ask("SHOW CREATE TABLE p")[0][1]
 
 
+@pytest.mark.parametrize("on_error", ["retry", "stop", "drop"])
+def test_a_view_is_shown_with_what_it_does_about_rows_that_do_not_fit(on_error: Any) -> None:
+    view = View(120, "Db", "up", "SELECT * FROM m", 100, 102, on_error=on_error)
+    statement = parse_one("SHOW CREATE MATERIALIZED VIEW up")
+    assert isinstance(statement, ShowCreate)
+    (shown,) = show_create(Catalog([Database(99, "Db"), STABLE, PLAIN, view]), statement, "db").to_pylist()
+    made = parse_one(list(shown.values())[1])
+    assert isinstance(made, CreateView) and made.on_error == (None if on_error == "retry" else on_error)
+
+
 def test_queries_without_a_table() -> None:
     assert ask("SELECT SERVER_VERSION()") == [("1.0",)]
     assert ask("SELECT 1 + 1, 'x'") == [(2, "x")]
@@ -107,13 +117,14 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     users = [
         User(300 + i, name, "", grants=tuple(g)) for i, (name, g) in enumerate(zip(("of_stream", "of_both", "of_all"), grants, strict=True))
     ]
-    catalog = Catalog([Database(99, "Db"), STABLE, stream, *users])
+    catalog = Catalog([Database(99, "Db"), STABLE, stream, View(210, "db", "up", "SELECT * FROM m", 100, 9), *users])
     # a line separator of Unicode ends no line here
     line = '{"tbname": "t", "ts": 5, "v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
     letters = [
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 4, "store", "E_MALFORMED", "not Avro", 7, None, b"secret"),
+        DeadLetter("in.db", 0, 5, "view", "E_ROW", "row 0: too long", 7, 210, b"{}"),
     ]
     everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
 
@@ -130,7 +141,7 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
         assert seen(user, late, "ins_late_rows") == rows, user
     assert seen("of_stream", about, "ins_dead_letters") == []
     for user in ("of_all", "root"):
-        assert seen(user, about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None)]
+        assert seen(user, about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None), ("E_ROW", "up")]
     assert seen("nobody", about, "ins_dead_letters") == []
 
 

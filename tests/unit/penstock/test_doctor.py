@@ -61,6 +61,18 @@ def test_streams_and_dead_letters() -> None:
     assert grades(doctor.dead_letters(0)) == ["ok"] and grades(doctor.dead_letters(3)) == ["look"]
 
 
+def test_views() -> None:
+    rows = [
+        ("d.a", "running", ""),
+        ("d.b", "stopped", "E_ROW: too long (row 3)"),
+        ("d.c", "paused", ""),
+        ("d.d", "retrying", "E_LINK_LOST"),
+    ]
+    found = doctor.views(rows)
+    assert grades(found) == ["bad", "look", "look"] and doctor.views(rows[:1]) == []
+    assert "too long (row 3)" in found[0].what and "SYSTEM RESUME MATERIALIZED VIEW d.b" in found[0].do
+
+
 def test_the_worst_decides() -> None:
     assert doctor.worst([]) == "ok"
     assert doctor.worst([doctor.Finding("ok", "a"), doctor.Finding("look", "b")]) == "look"

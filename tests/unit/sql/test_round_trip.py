@@ -298,5 +298,7 @@ def test_views(text: str) -> None:
     (query,) = parse(text)
     assert isinstance(query, Query)
     check(CreateView(view=Name("v"), target=Name("t", "d"), query=query.query))
+    check(CreateView(view=Name("v"), query=query.query, on_error="drop"))
+    check(CreateView(view=Name("v"), target=Name("t", "d"), query=query.query, on_error="stop"))
     check(SteerView(view=Name("v", "d"), action="pause"))
     check(Drop(kind="external stream", names=(Name("x"),), if_exists=(True,)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from penstock.catalog import changes
+from penstock.catalog import changes, entries
 from penstock.catalog.changes import Change
-from penstock.catalog.model import Child, Database, StreamEntry, Table
+from penstock.catalog.model import Child, Database, StreamEntry, Table, View
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.sql.plan import Column, Duration
@@ -209,6 +211,26 @@ def test_a_database_goes_with_all_it_holds_unless_used_from_outside(catalog: Cat
 def test_table_options(catalog: Catalog) -> None:
     made = changes.set_table_options(catalog, "power", "meters", keep=Duration(9, "d"), comment="new").puts[0]
     assert isinstance(made, Table) and (made.keep, made.options) == (Duration(9, "d"), {"comment": "new"})
+
+
+def test_resume_is_counted_for_views_that_stop_at_a_row(catalog: Catalog) -> None:
+    """So the federation room sees it, though such a view is `running` to the catalog all the while."""
+    kinds: tuple[Any, ...] = ("retry", "stop", "drop")
+    for number, on_error in enumerate(kinds):
+        catalog.put(View(900 + number, "power", on_error, "SELECT 1", 1, 2, on_error=on_error))
+        for _ in range(2):
+            apply(catalog, changes.set_view_status(catalog, "power", on_error, "paused"))
+            apply(catalog, changes.set_view_status(catalog, "power", on_error, "running"))
+        view = catalog.view("power", on_error)
+        assert view is not None and (view.status, view.resumed) == ("running", 2 if on_error == "stop" else 0)
+
+
+def test_a_view_of_an_older_build_is_tried_again_for_ever() -> None:
+    record = entries.read(entries.to_value(View(900, "power", "v", "SELECT 1", 1, 2, on_error="drop", resumed=3), 1))
+    body = json.loads(record.body)
+    assert entries.from_record(record) == View(900, "power", "v", "SELECT 1", 1, 2, on_error="drop", resumed=3)
+    del body["on_error"], body["resumed"]
+    assert entries.from_record(dataclasses.replace(record, body=json.dumps(body))) == View(900, "power", "v", "SELECT 1", 1, 2)
 
 
 def test_snodes_and_what_needs_one(catalog: Catalog, new_id: Callable[[], int]) -> None:

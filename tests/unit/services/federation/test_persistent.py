@@ -24,6 +24,18 @@ class Task(Persistent):
         return False
 
 
+def test_a_task_that_says_so_ends_with_an_error() -> None:
+    class Ending(Task):
+        def ends(self, error: PenstockError) -> bool:
+            return error.code == "E_Y"
+
+    task = Ending(PenstockError("x", code="E_X"), PenstockError("no", code="E_Y", detail="row 3"))
+    task.start()
+    task.join(30)
+    assert not task.is_alive() and len(task.said) == 2
+    assert (task.report.state, task.report.error) == ("stopped", "E_Y: no (row 3)")
+
+
 def test_a_task_goes_on_after_any_fault() -> None:
     task = Task(ValueError("x"), PanicException("a bug in Rust code"), PenstockError("x", code="E_X"))
     task.start()
