@@ -64,3 +64,13 @@ def test_nobody_else_gets_into_the_data_directory(tmp_path: Path, before: int | 
             directory.chmod(before)
     layout.make()
     assert stat.S_IMODE(layout.root.stat().st_mode) == stat.S_IMODE(layout.secrets.stat().st_mode) == 0o700
+
+
+def test_keys_are_random_made_once_and_their_owners_alone(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.make()
+    keys = [layout.token_key, layout.metrics_key]
+    texts = [key.read_text() for key in keys]
+    assert len(set(texts)) == 2 and all(len(text.strip()) >= 20 for text in texts)
+    assert [key.stat().st_mode & 0o777 for key in keys] == [0o600, 0o600]
+    assert [key.read_text() for key in (layout.token_key, layout.metrics_key)] == texts
