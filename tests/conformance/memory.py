@@ -1,4 +1,5 @@
-"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove)."""
+"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove), as it
+is and as it was."""
 
 from __future__ import annotations
 
@@ -19,6 +20,9 @@ class MemoryHistory:
         self._identity = ["tbname", time, *([key] if key else [])]
         self._rows = pl.DataFrame(schema=layout) if layout is not None else None
         self._versions = self._rows
+        #: what was there at each mark, and what is there while it is asked as it was at one
+        self._marked: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
+        self._present: tuple[pl.DataFrame | None, pl.DataFrame | None] | None = None
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
@@ -68,6 +72,19 @@ class MemoryHistory:
         if self._versions is None:
             return pl.DataFrame()
         return self._versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+
+    def mark(self) -> str:
+        """The present, as `penstock.windows.kernel.Rewindable` has it."""
+        self._marked.append((self._rows, self._versions))
+        return str(len(self._marked) - 1)
+
+    def at(self, mark: str) -> None:
+        """Be as at *mark*, as `penstock.windows.kernel.Rewindable` has it."""
+        if self._present is not None:
+            (self._rows, self._versions), self._present = self._present, None
+        if mark:
+            self._present = self._rows, self._versions
+            self._rows, self._versions = self._marked[int(mark)]
 
     def _chosen(self, low: int, high: int, tables: Sequence[str] | None) -> pl.Expr:
         chosen = pl.col(self._time).is_between(low, high)
