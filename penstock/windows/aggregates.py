@@ -90,10 +90,11 @@ class Aggregates:
         for item in self.items:
             if item.function != "companion":
                 final |= self._made_of(item)
-        # Their parts come last, so that those of a state that was saved without them keep their names.
-        for item in self.items:
-            if item.function == "avg" and self.wide(item):
-                final[item.name] = self._wide_average(item)
+        # Their parts come last, and those of averages first, so that those of a state that was saved without them keep their names.
+        for function in ("avg", "sum"):
+            for item in self.items:
+                if item.function == function and self.wide(item):
+                    final[item.name] = self._unwrapped(item)
         values = [(item.name, *final[item.name]) for item in self.items]
         self._finals = Projection(
             [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind, _ in values],
@@ -211,8 +212,8 @@ class Aggregates:
         """Tell whether a sum over the item's argument may leave 64 bits."""
         return item.sql is not None and self._types[self._sql.index(item.sql)].kind in _WIDE
 
-    def _wide_average(self, item: Aggregate) -> _Value:
-        """The mean of integers whose sum of 64 bits may have wrapped."""
+    def _unwrapped(self, item: Aggregate) -> _Value:
+        """The mean or sum of integers whose sum of 64 bits may have wrapped: a sum that its type cannot hold is NULL."""
         assert item.sql is not None
         argument = self._sql.index(item.sql)
         count = self._part("n", argument).columns[0]
@@ -221,15 +222,17 @@ class Aggregates:
         wrapped = pl.col(total).cast(pl.Float64)
         turns = ((pl.col(rough) - wrapped) / _TURN).round().cast(pl.Int128)
         exact = pl.col(total).cast(pl.Int128) + turns * pl.lit(1 << 64, pl.Int128)
+        mean = item.function == "avg"
 
         def quick(rows: pl.DataFrame) -> pl.Series | None:
             about = rows.get_column(rough)
             if not rows.height or not bool((about.abs() < _SAFE).all()):
                 return None
-            return rows.get_column(total).cast(pl.Float64) / rows.get_column(count)
+            added = rows.get_column(total)
+            return added.cast(pl.Float64) / rows.get_column(count) if mean else added
 
-        mean = pl.when(pl.col(count) > 0).then(exact.cast(pl.Float64) / pl.col(count))
-        return _Value(mean, item.type.polars(), where_above_0(count, quick))
+        value = exact.cast(pl.Float64) / pl.col(count) if mean else exact
+        return _Value(pl.when(pl.col(count) > 0).then(value), item.type.polars(), where_above_0(count, quick))
 
     def held(self, kind: PartKind, item: Aggregate, rough: bool = False) -> Part:
         """The part of a kind that the value of *item* is made from; there is one."""

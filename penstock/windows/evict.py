@@ -142,6 +142,11 @@ class Evictor:
         self.unstored = self.unstored.unique(maintain_order=True).join(held, on="_seq", how="semi", maintain_order="left")
         return old.join(self.unstored, on="_seq", how="semi")
 
+    def _unstored_before(self) -> pl.DataFrame:
+        """The same of a state that an earlier version saved, which found out only as it let rows go: those whose update was dropped."""
+        stale = self.store.rows.join(self.dropped.select(self.ingest.identity), on=self.ingest.identity, how="semi", nulls_equal=True)
+        return pl.concat([self.extras.select("_seq"), stale.select("_seq")])
+
     # -- down ----------------------------------------------------------------------------------------------------
 
     def load_for(self, rows: pl.DataFrame) -> None:
@@ -280,5 +285,5 @@ class Evictor:
             self.dropped = pl.concat([self.dropped, frames["dropped"]])
         self._saved = self.dropped.height
         self.extras = self.ingest.as_now(frames["extras"])
-        self.unstored = frames.get("unstored", self.extras.select("_seq"))
+        self.unstored = frames["unstored"] if "unstored" in frames else self._unstored_before()
         self.first, self._limit, self.trimmed = frames["evictor"].row(0)

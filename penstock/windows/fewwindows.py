@@ -30,6 +30,8 @@ from penstock.windows.steps import GroupClock, Mask
 
 #: sums of numbers within these bounds are within Int64 and UInt64
 _MOST_HELD, _MOST_ADDED = 1 << 62, 1 << 58
+#: what 64 bits hold, by whether they have a sign
+_WITHIN = {True: (-(1 << 63), (1 << 63) - 1), False: (0, (1 << 64) - 1)}
 
 #: an aggregate's value from what is held of its parts
 _Value = Callable[[Mapping[str, Any]], Any]
@@ -220,7 +222,15 @@ def _value(aggregates: Aggregates, item: Aggregate) -> _Value | None:
         return None
     if item.function == "sum" and part.dtype.is_float():
         return lambda parts: _finite(parts[name]) if parts[n] else None
+    if item.function == "sum" and aggregates.wide(item):
+        about = aggregates.held("sum", item, rough=True).columns[0]
+        least, most = _WITHIN[part.dtype.is_signed_integer()]
+        return lambda parts: _between(unwrapped(parts[name], parts[about]), least, most) if parts[n] else None
     return lambda parts: parts[name] if parts[n] else None
+
+
+def _between(value: int, least: int, most: int) -> int | None:
+    return value if least <= value <= most else None
 
 
 def _finite(value: float) -> float | None:

@@ -152,11 +152,32 @@ class Filler:
         return rows.with_columns(_at(shown.get_column(name), _nearest(shown.get_column(name), groups, down)[line]) for name in lacking)
 
     def after(self, gaps: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-        """Rows for the windows `_f` up to `_u` behind line `_line` of *known* (NULL, VALUE and PREV)."""
+        """Rows for the windows `_f` up to `_u` behind line `_line` of *known*, which is sorted (NULL, VALUE and PREV)."""
         every = self._windows(gaps)
         if self.mode in ("null", "value"):
             return self.blank(every)
-        return self._like(every, self.aggregates.finalise(known, ["_wstart"]), every.get_column("_line").cast(pl.Int64).to_numpy())
+        line = every.get_column("_line").cast(pl.Int64).to_numpy()
+        finals = self.aggregates.finalise(known, ["_wstart"])
+        rows = self._like(every, finals, line)
+        lacking = [name for name in self.values if rows.get_column(name).null_count()]
+        shown = self._like(known, finals, np.arange(known.height)) if lacking else rows
+        if not lacking or rows.height < every.height or shown.height < known.height:
+            return rows
+        groups = known.get_column("_g").to_numpy()
+        return rows.with_columns(_at(shown.get_column(name), _nearest(shown.get_column(name), groups, down=True)[line]) for name in lacking)
+
+    def lasting(self, known: pl.DataFrame) -> pl.DataFrame:
+        """Those of *known* windows (sorted) that later rows are filled from: the last of each partition, and the last with each value."""
+        groups = known.get_column("_g").to_numpy()
+        last = np.flatnonzero(np.append(groups[1:] != groups[:-1], True)[: len(groups)])
+        chosen = [last]
+        if self.mode == "prev":
+            shown = self._like(known, self.aggregates.finalise(known, ["_wstart"]), np.arange(known.height))
+            for name in self.values if shown.height == known.height else ():
+                if shown.get_column(name).null_count():
+                    found = _nearest(shown.get_column(name), groups, down=True)[last]
+                    chosen.append(found[found >= 0])
+        return known[np.unique(np.concatenate(chosen))]
 
     def _like(self, gaps: pl.DataFrame, finals: pl.DataFrame, lines: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
         """Rows of *gaps* with the aggregates of the real windows at *lines*."""

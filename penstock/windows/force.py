@@ -51,7 +51,7 @@ class ForceKernel:
         self.clock = NEVER
         self.now = 0
         self.rows: pl.DataFrame | None = None
-        #: partials of the latest window with rows of each partition that had any
+        #: partials of the latest window with rows of each partition that had any, and of the latest with each value
         self.latest: pl.DataFrame | None = None
 
     def apply(self, rows: pl.DataFrame) -> Emission:
@@ -155,13 +155,13 @@ class ForceKernel:
         assert self.filler is not None
         indexed = windows.with_columns(pl.Series("_i", self.grid.last(windows.get_column("_wstart").to_numpy()), dtype=pl.Int64))
         earlier = self.latest.with_columns(pl.lit(first - 1, dtype=pl.Int64).alias("_i")) if self.latest is not None else indexed.clear()
-        known = pl.concat([earlier.select(indexed.columns), indexed]).sort("_g", "_i")
+        known = pl.concat([earlier.select(indexed.columns), indexed]).sort("_g", "_i", "_wstart")
         gaps = known.with_row_index("_line").select(
             "_g", "_line", (pl.col("_i") + 1).alias("_f"), pl.col("_i").shift(-1).over("_g").fill_null(behind).alias("_u"),
         ).filter(pl.col("_u") > pl.col("_f"))  # fmt: skip
         if gaps.height:
             out.rows.append(self.filler.after(gaps, known))
-        self.latest = known.group_by("_g", maintain_order=True).last().select(known.columns).drop("_i")
+        self.latest = self.filler.lasting(known).drop("_i")
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         """Nothing: the planner refuses FILL_HISTORY with this trigger."""

@@ -15,6 +15,7 @@ import polars as pl
 
 from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.counted import standing
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp
 from penstock.windows.evict import Evictor
@@ -162,8 +163,9 @@ class GeneralKernel:
             if not self.groups.whole:
                 return self._by_step(rows)
             mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
-            return [*self._by_step(rows.filter(mine)), *self._settled_once(rows.filter(~mine))]
-        return self._settled_once(rows)
+            rest = rows.filter(~mine)
+            return [*self._by_step(rows.filter(mine)), *([rest] if rest.height else [])]
+        return [rows] if rows.height else []
 
     def _shown_open(self) -> Mask:
         """Which partitions have a window that was published and is open."""
@@ -178,14 +180,6 @@ class GeneralKernel:
             return rows.partition_by("_step", maintain_order=True)
         # partitions know nothing of each other: the first write of each, then the second of each, …
         return rows.with_columns(self._rounds(rows)).partition_by("_round", maintain_order=True, include_key=False)
-
-    def _settled_once(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
-        """*rows* in one piece, or in as many as deletes among them ask for."""
-        deletes = rows.get_column("_op") == DELETE
-        if not self.replaces and deletes.any():
-            # rows are a multiset: a delete takes those before it, not those after it
-            return rows.with_columns(deletes.rle_id().alias("_run")).partition_by("_run", maintain_order=True, include_key=False)
-        return [rows] if rows.height else []
 
     def _rounds(self, rows: pl.DataFrame) -> pl.Series:
         """For each row how many writes its partition had before in this call."""
@@ -303,6 +297,8 @@ class GeneralKernel:
             if deleted.height:
                 keys = [k for k in identity if deleted.get_column(k).null_count() == 0]
                 gone = self.store.rows.join(deleted.select(keys), on=keys, how="semi")
+                # rows are a multiset: a delete takes those before it, those of its own write too, and not those after it
+                fresh = live.join(standing(rows, keys).select("_seq"), on="_seq", how="semi", maintain_order="left")
         self.store.remove(gone)
         if gone.height and self.replaces:
             self._leave(gone, final)
@@ -517,7 +513,7 @@ class GeneralKernel:
     def restore(self, deltas: Iterable[Delta]) -> None:
         for delta in deltas:
             if delta.full and len(self.groups):
-                self.__init__(self.plan, self.history)  # type: ignore[misc]
+                self.__init__(self.plan, self.history, self.evictor.room)  # type: ignore[misc]
             frames = dict(delta.frames)
             self.ingest.restore(frames)
             self._reserve()

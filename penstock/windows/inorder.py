@@ -71,9 +71,12 @@ class InOrder:
             repeats = np.zeros(len(timeline.tables.values), np.bool_)
             repeats[tables[_descends(tables, times, timeline.tables.values, True)]] = True
             out_of_order |= repeats[tables]
-        deletes = rows.get_column("_op") == DELETE
+        deletes = (rows.get_column("_op") == DELETE).to_numpy()
         if deletes.any():
-            out_of_order |= deletes.to_numpy()
+            out_of_order |= deletes
+            if not self.ingest.groups.whole:
+                # it takes a row out of any partition, and what comes for its table behind it stays
+                out_of_order |= np.isin(rows.get_column("_tab").to_numpy(), rows.get_column("_tab").to_numpy()[deletes])
         if not out_of_order.any():
             return np.ones(len(groups), np.bool_)
         bad = np.zeros(len(self.ingest.groups), np.bool_)

@@ -163,7 +163,7 @@ class _Run:
 
     def _fresh(self) -> Kernel:
         kernel = self.make(self.plan, self.history, ROOM if self.room is None else self.room)
-        if self.chance is not None and self.forgets:
+        if self.forgets and self.room is None:
             forget_early(kernel)
         return kernel
 

@@ -74,7 +74,8 @@ AGGREGATES: dict[str, AggregateFunction] = {
     for f in (
         AggregateFunction("count", "Rows, or values that are not NULL. A window without rows is no window, so never 0 rows.", "any",
                           lambda t: BIGINT),
-        AggregateFunction("sum", "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned ones.", "number", _sum),
+        AggregateFunction("sum", "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned ones: exact whatever "
+                          "is between, and in a stream NULL where the whole does not fit.", "number", _sum),
         AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE),
         AggregateFunction("stddev", "Standard deviation of the population.", "number", lambda t: DOUBLE),
         AggregateFunction("stddev_pop", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"),

@@ -35,7 +35,9 @@ def test_each_text_gives_its_canonical_form_or_its_error(family: str, block: str
 
 @pytest.mark.parametrize("block", [b for f, b in BLOCKS if f != "errors"])
 def test_the_canonical_form_is_read_back_as_the_same_statement(block: str) -> None:
-    for statement in parse(block.split("\n=>\n")[0]):
+    statements = parse(block.split("\n=>\n")[0])
+    assert statements
+    for statement in statements:
         assert parse(render(statement)) == [statement]
         assert render(parse_one(render(statement))) == render(statement)
 

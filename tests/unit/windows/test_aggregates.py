@@ -141,6 +141,41 @@ def test_equal_arguments_share_their_parts():
 
 
 _BASE = 1_700_006_400_000
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+#: sums of these leave 64 bits, and come back
+_large = st.none() | st.sampled_from([_MOST, _MOST - 1, _LEAST, _LEAST + 1, 1 << 62, -(1 << 62), 1 << 57, 1, 0, -1])
+
+
+def _fitting(total: int, least: int, most: int) -> int | None:
+    return total if least <= total <= most else None
+
+
+@pytest.mark.parametrize("demand", ["TRIGGER AT_ONCE", "TRIGGER WINDOW_CLOSE IGNORE UPDATE 0", "TRIGGER AT_ONCE IGNORE EXPIRED 0"])
+@pytest.mark.parametrize("kind", ["BIGINT", "BIGINT UNSIGNED"])
+@settings(max_examples=drawn(40), deadline=None)
+@given(st.lists(st.tuples(_large, st.booleans()), min_size=1, max_size=24), st.none() | st.integers(0, 99))
+def test_a_sum_of_large_integers_is_exact_or_null(demand: str, kind: str, values: list[tuple[int | None, bool]], split: int | None) -> None:
+    signed = kind == "BIGINT"
+    given_ = [v if v is None or signed else v & ((1 << 64) - 1) for v, _ in values]
+    events: list[list[object]] = []
+    for n, (value, (_, together)) in enumerate(zip(given_, values, strict=True)):
+        row = ["d1", {"ts": _BASE + n, "c": value}]
+        if together and events:
+            events[-1][1].append(row)  # type: ignore[attr-defined]
+        else:
+            events.append(["BATCH", [row]])
+    events.append(["BATCH", [["d1", {"ts": _BASE + 20_000, "c": None}]]])
+    outcome = KernelBackend(split).run(Case.read({
+        "id": "sums", "tables": [f"CREATE TABLE d1 (ts TIMESTAMP, c {kind})"],
+        "stream": f"CREATE STREAM s1 {demand} INTO out1 AS SELECT _wstart, sum(c) s, avg(c) m FROM d1 INTERVAL(10s)", "events": events,
+    }))  # fmt: skip
+    assert outcome.crash is None and outcome.error is None, (outcome.crash, outcome.error)
+    there = [v for v in given_ if v is not None]
+    total = _fitting(sum(there), *((_LEAST, _MOST) if signed else (0, (1 << 64) - 1))) if there else None
+    assert outcome.rows[0]["s"] == total
+    assert outcome.rows[0]["m"] == (pytest.approx(sum(there) / len(there), rel=1e-9, abs=1) if there else None)
+
+
 _DEMANDS = ("TRIGGER AT_ONCE IGNORE UPDATE 0", "TRIGGER AT_ONCE IGNORE EXPIRED 0", "TRIGGER MAX_DELAY 5s",
             "TRIGGER CONTINUOUS_WINDOW_CLOSE", "TRIGGER WINDOW_CLOSE IGNORE EXPIRED 0 FILL_HISTORY 1")  # fmt: skip
 

@@ -154,6 +154,40 @@ def test_forced_windows_are_made_up_after_a_pause_and_filled_from_then_on() -> N
     assert late is not None and late.height == 1
 
 
+_PREV = (
+    "CREATE STREAM s TRIGGER FORCE_WINDOW_CLOSE INTO o AS SELECT _wstart ws, count(*) n, max(a) top, min(b) low FROM met"
+    " PARTITION BY tbname INTERVAL(5s) FILL(PREV)"
+)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("ticks", [[5, 10, 15, 20, 30], [5, 30], [30], [15, 30]])
+def test_what_is_filled_by_the_clock_comes_from_the_nearest_value_that_is_not_null(saved: bool, ticks: list[int]) -> None:
+    plan = planned(_PREV)
+    k = make_kernel(plan, None)
+    k.control(Control("tick", time=T0))
+    k.apply(frame(("d1", 1_000, 7), ("d2", 1_000, 1), b=[3, 4]))
+    k.apply(frame(("d1", 6_000, None), ("d2", 6_000, 2), b=[5, None]))
+    found: dict[tuple[str, int], tuple[Any, ...]] = {}
+    for seconds in ticks:
+        emission = k.control(Control("tick", time=T0 + seconds * 1_000))
+        if saved:
+            delta = k.delta(True)
+            k = make_kernel(plan, None)
+            k.restore([delta])
+        if emission.rows is not None:
+            found |= {
+                (child, ws - T0): values for child, ws, *values in emission.rows.select("tbname", "ws", "n", "top", "low").iter_rows()
+            }
+    by_start: dict[int, set[tuple[Any, ...]]] = {}
+    for (_, start), values in found.items():
+        by_start.setdefault(start, set()).add(tuple(values))
+    assert by_start == {
+        0: {(1, 7, 3), (1, 1, 4)}, 5_000: {(1, None, 5), (1, 2, None)},
+        **{start: {(1, 7, 5), (1, 2, 4)} for start in range(10_000, 30_000, 5_000)},
+    }  # fmt: skip
+
+
 def test_a_composite_key_value_that_changes_takes_the_old_row_away() -> None:
     text = (
         "CREATE STREAM s TRIGGER AT_ONCE IGNORE UPDATE 0 IGNORE EXPIRED 0 INTO o(ts, k COMPOSITE KEY, n) AS"

@@ -20,7 +20,7 @@ from penstock.windows.filter import FilterKernel
 from penstock.windows.interval import IntervalKernel
 from penstock.windows.kernel import Control, Emission, Kernel
 from tests.nightly import drawn
-from tests.unit.windows.plans import BY_TABLE, BY_TAG, DOUBLE, INT, TBNAME, TEXT, TIMESTAMP, Row, duration, frame, window_plan
+from tests.unit.windows.plans import BIGINT, BY_TABLE, BY_TAG, DOUBLE, INT, TBNAME, TEXT, TIMESTAMP, Row, duration, frame, window_plan
 
 FUNCTIONS = (("count", None), ("count", "v"), ("sum", "v"), ("sum", "i"), ("avg", "v"), ("avg", "i"), ("min", "i"), ("max", "v"))
 
@@ -141,6 +141,16 @@ def test_a_sum_that_may_leave_its_type_goes_the_long_way() -> None:
     large = data.with_columns(pl.lit(1 << 60).alias("i"))
     assert kernel.few(few(large)) is None
     assert kernel.few(few(data)) is not None
+
+
+def test_a_sum_that_has_left_its_type_is_null_on_the_short_way_too() -> None:
+    plan = window_plan((("count", None), ("sum", "i"), ("avg", "i")))
+    columns = tuple(dataclasses.replace(c, type=BIGINT) if c.name == "i" else c for c in plan.source.columns)
+    plan = dataclasses.replace(plan, source=dataclasses.replace(plan.source, columns=columns))
+    large = [1 << 62] * 4
+    values = [1, *large, 7, *(-v for v in large), 3]
+    rows = [frame([[("d1", n, 1.0)]], n).with_columns(i=pl.Series([v], dtype=pl.Int64)) for n, v in enumerate(values)]
+    assert both(plan, rows) == 2
 
 
 def filter_plan(where: str | None, keys: tuple[Key, ...], names: Sequence[str], **more: object) -> StreamPlan:

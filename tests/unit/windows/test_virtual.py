@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from penstock.sql.plan import Member, Origin, StreamPlan
+from penstock.sql.plan import Member, Origin, Source, StreamPlan
 from penstock.windows import Delta, Kernel, make_kernel
 from penstock.windows.kernel import DELETE, UPSERT
+from penstock.windows.pause import PausableKernel
 from penstock.windows.virtual import JoinKernel, Mapper, merged
 from tests.unit.sql.memory_view import MemoryView, plan
 
@@ -76,6 +78,68 @@ def test_joined_rows_do_not_depend_on_order_or_restarts(seed: int) -> None:
     for start in range(0, 40, 10):
         a, b = list(range(start, start + 10)), [100 + t for t in range(start, start + 10, 2)]
         assert target[start] == (10, sum(a), sum(b))
+
+
+class Joined:
+    """A virtual source's history in memory: what the origins have brought, joined by time."""
+
+    since_begin = True
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._parts = source, list[pl.DataFrame]()
+
+    def add(self, part: pl.DataFrame) -> None:
+        self._parts.append(part)
+
+    def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        rows = pl.concat(self._parts).filter(pl.col("ts").is_between(low, high))
+        return merged(rows, self._source).with_columns(pl.lit(UPSERT, pl.Int8).alias("_op")).sort("tbname", "ts")
+
+    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+        return self.fetch(low, high, tables)
+
+
+_JOINED = (
+    "INTERVAL(10a)",
+    "INTERVAL(10a) SLIDING(5a)",
+    "SESSION(ts, 2a)",
+    "STATE_WINDOW(a)",
+    "EVENT_WINDOW START WITH a = 1 END WITH b = 2",
+)
+
+
+@pytest.mark.parametrize("room", range(1, 51))
+def test_joined_rows_do_not_depend_on_room(room: int) -> None:
+    chance = random.Random(room)
+    made = planned(
+        f"CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n, sum(a) sa, sum(b) sb FROM v {_JOINED[room % 5]}"
+    )
+    mapper, history = Mapper(made.source), Joined(made.source)
+    small, large = make_kernel(made, history, room), make_kernel(made, None)
+    joins = [k.inner for k in (small, large) if isinstance(k, PausableKernel)]
+    assert isinstance(joins[0], JoinKernel) and len(joins) == 2
+    joins[0].room = room
+    queues = [[(t, chance.randint(0, 3)) for t in range(0, 160, chance.randint(1, 3))] for _ in range(2)]
+    results: list[dict[int, tuple[object, ...]]] = [{}, {}]
+    offset = 0
+    while any(queues):
+        # one origin is far behind the other now and then
+        number = chance.choice([n for n in (0, 1, 1) if queues[n]])
+        count = min(len(queues[number]), chance.choice([1, 3, 40]))
+        lines, queues[number] = queues[number][:count], queues[number][count:]
+        part = mapper.rows(101 + number, "ts", origin_rows("ab"[number], "pq"[number], lines)).drop("_origin")
+        part = part.with_columns(_offset=pl.int_range(offset, offset + count, dtype=pl.Int64), _late=pl.lit(False))
+        offset += count
+        for kernel, target in zip((small, large), results, strict=True):
+            emission = kernel.apply(part)
+            for row in emission.rows.iter_rows(named=True) if emission.rows is not None else ():
+                if row["_op"] == DELETE:
+                    target.pop(row["ws"] - T0, None)
+                else:
+                    target[row["ws"] - T0] = (row["n"], row["sa"], row["sb"])
+        history.add(part.drop("_late"))
+        assert results[0] == results[1]
+    assert results[0]
 
 
 def test_where_looks_at_the_whole_row() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from penstock.catalog.model import External
-from penstock.errors import CatalogError
+from penstock.errors import CatalogError, PenstockError
 from penstock.link import external
 from penstock.link.client import Address, LinkLost, connect_any
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.source import masked
+from penstock.sql.statements import CreateExternalStream
 from penstock.types import ColumnType
 
 _GOOD = {"type": "penstock", "hosts": "h1:1,h2|h3:3", "stream": "s"}
@@ -67,9 +68,14 @@ def test_the_allow_list_holds_when_a_link_is_opened(tmp_path: Path) -> None:
             connect_any(replicas, timeout=5)
 
 
-@pytest.mark.parametrize("quoted", ["'it''s one'", "'a\\'b'", '"x y"', "'open"])
-def test_text_is_masked(quoted: str) -> None:
+@pytest.mark.parametrize(("quoted", "meant"), [("'it''s one'", "it's one"), ("'a\\'b'", "a'b"), ('"x y"', "x y"), ("'open", None)])
+def test_text_is_masked(quoted: str, meant: str | None) -> None:
     text = f"CREATE EXTERNAL STREAM s SETTINGS type='penstock', password = {quoted}"
     assert quoted not in masked(text) and len(masked(text)) == len(text)
-    if quoted != "'open":
-        assert parse_one(text + ", hosts='h'") == parse_one(text + ", hosts='h'")
+    if meant is None:
+        with pytest.raises(PenstockError):
+            parse_one(text)
+        return
+    statement = parse_one(text + ", hosts='h'")
+    assert isinstance(statement, CreateExternalStream)
+    assert dict(statement.settings)["password"] == meant
