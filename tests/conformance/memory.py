@@ -40,8 +40,10 @@ class MemoryHistory:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
-        for row in rows.partition_by(["_step", "_op"], maintain_order=True):
-            self._put(row)
+        # a write may hold whole rows and partial ones, and each of them finds what stood before it
+        runs = rows.with_columns(_run=pl.struct("_step", "_op").rle_id()).partition_by("_run", maintain_order=True, include_key=False)
+        for run in runs:
+            self._put(run)
 
     def _put(self, rows: pl.DataFrame) -> None:
         if self._rows is None:
