@@ -1,7 +1,5 @@
-"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove).
-
-It can go back, as the store can: what waited while a stream was paused is worked off with the rows that were there when it came.
-"""
+"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove), as it
+is and as it was."""
 
 from __future__ import annotations
 
@@ -22,21 +20,9 @@ class MemoryHistory:
         self._identity = ["tbname", time, *([key] if key else [])]
         self._rows = pl.DataFrame(schema=layout) if layout is not None else None
         self._versions = self._rows
-        #: as it was at each mark, and which of them counts; None: the present
+        #: what was there at each mark, and what is there while it is asked as it was at one
         self._marked: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
-        self._past: int | None = None
-
-    def mark(self) -> str:
-        """See `penstock.windows.kernel.Rewindable`."""
-        self._marked.append((self._rows, self._versions))
-        return str(len(self._marked) - 1)
-
-    def at(self, mark: str) -> None:
-        """See `penstock.windows.kernel.Rewindable`."""
-        self._past = int(mark) if mark else None
-
-    def _seen(self) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-        return (self._rows, self._versions) if self._past is None else self._marked[self._past]
+        self._present: tuple[pl.DataFrame | None, pl.DataFrame | None] | None = None
 
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
@@ -81,15 +67,26 @@ class MemoryHistory:
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows, as `penstock.windows.kernel.History` has it."""
-        rows, _ = self._seen()
-        return pl.DataFrame() if rows is None else rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
+        return pl.DataFrame() if self._rows is None else self._rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
 
     def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """All versions of live rows, as `penstock.windows.kernel.History` has it."""
-        _, versions = self._seen()
-        if versions is None:
+        if self._versions is None:
             return pl.DataFrame()
-        return versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+        return self._versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+
+    def mark(self) -> str:
+        """The present, as `penstock.windows.kernel.Rewindable` has it."""
+        self._marked.append((self._rows, self._versions))
+        return str(len(self._marked) - 1)
+
+    def at(self, mark: str) -> None:
+        """Be as at *mark*, as `penstock.windows.kernel.Rewindable` has it."""
+        if self._present is not None:
+            (self._rows, self._versions), self._present = self._present, None
+        if mark:
+            self._present = self._rows, self._versions
+            self._rows, self._versions = self._marked[int(mark)]
 
     def _chosen(self, low: int, high: int, tables: Sequence[str] | None) -> pl.Expr:
         chosen = pl.col(self._time).is_between(low, high)

@@ -35,7 +35,7 @@ def plan(chance: random.Random) -> Plan:
     if kind == "interval":
         triggers.append("CONTINUOUS_WINDOW_CLOSE")
     trigger = "AT_ONCE" if kind == "rows" else chance.choice(triggers)
-    if kind == "interval" and chance.random() < 0.15:
+    if kind == "interval" and chance.random() < 0.3:
         return _forced(chance)
     sketch = kind != "rows" and chance.random() < 0.25
     if sketch and kind == "interval" and chance.random() < 0.3:

@@ -206,11 +206,31 @@ def test_an_invalidated_window_ends_where_it_was_published() -> None:
     assert [(e["eventType"], e["windowStart"], e["windowEnd"]) for e in events] == [("WINDOW_INVALIDATION", T0, T0 + 5)]  # type: ignore[index]
 
 
+class Past(MemoryHistory):
+    """One that can be asked as it was at a mark."""
+
+    def __init__(self) -> None:
+        super().__init__("ts")
+        self._held: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
+        self._now: list[tuple[pl.DataFrame | None, pl.DataFrame | None]] = []
+
+    def mark(self) -> str:
+        self._held.append((self._rows, self._versions))
+        return str(len(self._held) - 1)
+
+    def at(self, mark: str) -> None:
+        if self._now:
+            self._rows, self._versions = self._now.pop()
+        if mark:
+            self._now.append((self._rows, self._versions))
+            self._rows, self._versions = self._held[int(mark)]
+
+
 @pytest.mark.parametrize(("begin", "end"), [("pause", "resume"), ("fill", "filled")])
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_delete_that_waited_finds_the_rows_it_took(begin: str, end: str, saved: bool) -> None:
     made = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname INTERVAL(10a)")
-    history = MemoryHistory("ts")
+    history = Past()
     k = make_kernel(made, history)
     first, second = frame(("d1", 0, 1), ("d1", 1, 1), ("d1", 11, 1)), frame(("d1", 12, 1), ("d1", 2, 1), ("d1", 21, 1))
     k.apply(first)
