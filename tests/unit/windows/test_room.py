@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +55,20 @@ def _composite(case: dict[str, Any]) -> None:
     case["events"] = [e for e in keyed if e[0] != "BATCH" or e[1]]
 
 
+def _stretched(case: dict[str, Any]) -> None:
+    """Make minutes of the case's milliseconds: what is let go is read again in stretches, the first of ten minutes."""
+
+    def later(time: int) -> int:
+        return _BASE + (time - _BASE) * 60_000
+
+    case["stream"] = re.sub(r"(\d)a\b", r"\1m", case["stream"])
+    for event in case["events"]:
+        if event[0] == "BATCH":
+            event[1] = [[table, row | {"ts": later(row["ts"])}] for table, row in event[1]]
+        elif event[0] == "DELETE":
+            event[2:] = map(later, event[2:])
+
+
 def _derived(plan: StreamPlan, history: History | None, room: int) -> Kernel:
     """A kernel over what is another stream's result."""
     return make_kernel(replace(plan, source=replace(plan.source, result_of=7)), history, room)
@@ -76,6 +91,8 @@ def test_no_plan_of_any_kind_depends_on_room(room: int, number: int) -> None:
     raw = {"id": "any", "tables": list(draw.TABLES), "stream": stream, "events": happened, "clock_start": _BASE}
     if plan.window[0] in ("interval", "session") and chance.random() < 0.2:
         _composite(raw)
+    if not forced and chance.random() < 0.5:
+        _stretched(raw)
     make = _derived if plan.window[0] != "rows" and not forced and chance.random() < 0.15 else make_kernel
     case = Case.read(raw)
     large, small = KernelBackend(make=make).run(case), KernelBackend(chance.choice([None, number]), room=room, make=make).run(case)
