@@ -173,9 +173,13 @@ class Evictor:
             known = horizon[horizon != NEVER]
             if not len(known):
                 return
-            # what is asked for may lie beyond anything a grid can count
-            at = int(np.clip(low, known.min(), self.timeline.groups.values[numbers].max()))
-            below = numbers[horizon > min(low, self.regions.reach(at))]
+            if self.regions.by_window:
+                # what is asked for may lie beyond anything a grid can count
+                at = int(np.clip(low, known.min(), self.timeline.groups.values[numbers].max()))
+                below = numbers[horizon > min(low, self.regions.reach(at))]
+            else:
+                # a change above a horizon may reach the window before it, which lies below
+                below = numbers[horizon != NEVER]
             top = np.minimum(self.timeline.groups.values[below], high)
             self.load(pl.DataFrame({"_g": below, "_lo": np.minimum(low, top), "_hi": top}))
 
@@ -240,8 +244,8 @@ class Evictor:
     def _add(self, rows: pl.DataFrame, numbers: Numbers, low: int) -> None:
         """Rows read again and their windows. The first window of a partition may begin before *low*: it stays below the horizon."""
         both, horizon = rows, self.horizon.values
-        if self.regions.by_window and rows.height:
-            # windows that overlap hold rows on both sides of where memory began
+        if self.regions.by_window:
+            # windows that overlap hold rows on both sides of where memory began, or on the near side only
             edge = pl.DataFrame({"_g": numbers, "_from": horizon[numbers], "_to": self.regions.last_tick(horizon[numbers] - 1)})
             both = pl.concat([rows, self.store.within(edge).select(rows.columns)])
         windows = self._remembered(both.sort(*self.ingest.order))

@@ -228,8 +228,11 @@ class GeneralKernel:
         if not self.replaces:
             otherwise |= pl.col("_op") == MERGE
         partly = live.filter(otherwise)
+        self.evictor.keep(partly)
+        if not self.replaces:
+            # one that fails WHERE may pass it as storage has it, with the columns of the row before
+            partly = pl.concat([partly, silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass")).select(partly.columns)])
         if partly.height:
-            self.evictor.keep(partly)
             self.evictor.drop(partly.with_columns(source.get_column("_offset").gather(partly.get_column("_source"))))
         self.evictor.supersede(silent)
 
