@@ -14,6 +14,7 @@ from tests.stack.test_ha_tables import TRADES, rows
 ROOMS = ("kafka", "redis", "gateway", "store", "federation")
 
 
+@pytest.mark.long
 def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(own_mesh: MeshFactory) -> None:
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client, link_to(mesh) as link:

@@ -565,6 +565,7 @@ def test_examples_of_the_page_do_what_they_say(nodes: RunningMesh, tmp_path: Pat
 # ---------------------------------------------------------------- nodes that die
 
 
+@pytest.mark.long
 def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> None:
     """One member's death costs a moment, two end writing but not reading, a restart of all has everything."""
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"})

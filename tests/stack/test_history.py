@@ -69,6 +69,7 @@ def test_history_is_filled_over_kills_while_new_rows_flow(tmp_path: Path, key: s
             check(kit, table, rows.filter(~gone), by)
 
 
+@pytest.mark.long
 def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) -> None:
     # what the first stretch's record says, and no other
     with operator_kit(tmp_path / "mesh", failpoints=f'value:exit:"low": {EARLIEST}') as kit:

@@ -398,6 +398,7 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
 # ---------------------------------------------------------------- who works rows off
 
 
+@pytest.mark.long
 def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed(own_mesh: MeshFactory, tmp_path: Path) -> None:
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
