@@ -10,11 +10,21 @@ from bench.profile import PROFILES
 from bench.suite import SUITES, run
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m bench", description="measure Penstock beside plain Spark")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="measure Penstock beside plain Spark"
+    )
     parser.add_argument("--only", choices=sorted(SUITES), default="")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
-    parser.add_argument("--quick", action="store_const", dest="profile", const="quick", help="short runs, for work on the bench itself")
-    parser.add_argument("--part", default="", help="only parts of a suite whose name starts so; several with commas")
+    parser.add_argument(
+        "--quick",
+        action="store_const",
+        dest="profile",
+        const="quick",
+        help="short runs, for work on the bench itself",
+    )
+    parser.add_argument(
+        "--part", default="", help="only parts of a suite whose name starts so; several with commas"
+    )
     given = parser.parse_args()
     # asked to stop: take the mesh down and keep the lines so far
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

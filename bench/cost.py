@@ -1,4 +1,6 @@
-"""streams_100_*, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live, and how much memory the rooms take."""
+"""streams_100_*, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live,
+and how much memory the rooms take.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,17 @@ _MANY = 100
 
 
 def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
-    """CPU seconds of the stream jobs for a million rows: one stream over the table, a hundred that ask the same, a hundred others."""
+    """CPU seconds of the stream jobs for a million rows: one stream over the table, a hundred that
+    ask the same, a hundred others.
+    """
     equal = [_STREAM.format(db="many", n=n, where="", seconds=10) for n in range(_MANY)]
     # 20 conditions, of which the strictest lets half of the rows pass, and 5 lengths
-    mixed = [_STREAM.format(db="mixed", n=n, where=f"WHERE voltage >= {200 + n % 20}", seconds=10 + n // 20 * 10) for n in range(_MANY)]
+    mixed = [
+        _STREAM.format(
+            db="mixed", n=n, where=f"WHERE voltage >= {200 + n % 20}", seconds=10 + n // 20 * 10
+        )
+        for n in range(_MANY)
+    ]
     one, hundred = _costs(stage, profile, "many", [equal[:1], equal[1:]])
     (others,) = _costs(stage, profile, "mixed", [mixed])
     of = "against one, the same rows, core seconds of the room `spark` for a million rows"
@@ -35,7 +44,9 @@ def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
     note = f"{_MANY} streams with the same 10 s windows per table {of}"
     record.add(Line("streams_100_cpu", hundred, "s/M rows", baseline=one, mode=mode, note=note))
     note = f"{_MANY} streams, no two with the same condition and length of windows, {of}"
-    record.add(Line("streams_100_mixed_cpu", others, "s/M rows", baseline=one, mode=mode, note=note))
+    record.add(
+        Line("streams_100_mixed_cpu", others, "s/M rows", baseline=one, mode=mode, note=note)
+    )
     stage.drop("many")
     stage.drop("mixed")
 
@@ -44,9 +55,12 @@ def _costs(stage: Stage, profile: Profile, database: str, steps: list[list[str]]
     """Core seconds for a million rows of *database* after the statements of each step, warm."""
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
-    topic, table = names.ingest_topic(database), stage.table(database, "meters")
+    topic = names.ingest_topic(database)
+    table = stage.table(database, "meters")
     fleet = Fleet(1000, table.partitions)
-    sweeps, done, costs = fleet.sweeps(profile.many_rows), 0, []
+    sweeps = fleet.sweeps(profile.many_rows)
+    done = 0
+    costs = []
     for statements in steps:
         for statement in statements:
             stage.client.execute(statement)
@@ -63,7 +77,9 @@ def _costs(stage: Stage, profile: Profile, database: str, steps: list[list[str]]
 
 
 def create_stream(stage: Stage, profile: Profile, record: Recorder) -> None:
-    """How long CREATE STREAM takes until the stream is live everywhere, one after the other, the first on its table included."""
+    """How long CREATE STREAM takes until the stream is live everywhere, one after the other, the
+    first on its table included.
+    """
     stage.client.execute("CREATE DATABASE soon")
     times = []
     for n in range(profile.create_streams):
@@ -78,12 +94,21 @@ def create_stream(stage: Stage, profile: Profile, record: Recorder) -> None:
 
 
 def memory(stage: Stage, profile: Profile, record: Recorder) -> None:
-    """PSS of each room with nothing to do, and of all while 100,000 rows/s go through a stream of windows."""
+    """PSS of each room with nothing to do, and of all while 100,000 rows/s go through a stream of
+    windows.
+    """
     time.sleep(min(profile.warm_seconds, 10))
     idle = stage.memory()
     for room, mebibytes in idle.items():
         record.add(Line(f"mem_{room}_idle", mebibytes, "MiB"))
-    record.add(Line("mem_total_idle", sum(idle.values()), "MiB", note="PSS, one database-less mesh just started"))
+    record.add(
+        Line(
+            "mem_total_idle",
+            sum(idle.values()),
+            "MiB",
+            note="PSS, one database-less mesh just started",
+        )
+    )
     stage.client.execute("CREATE DATABASE memory")
     stage.client.execute(f"CREATE STABLE memory.m0 {load.COLUMNS}")
     stage.client.execute(_LIVE.format(db="memory", n=0))
@@ -91,13 +116,19 @@ def memory(stage: Stage, profile: Profile, record: Recorder) -> None:
     table = stage.table("memory", "m0")
     made = load.make(100_000, seconds, table, batched=True, partitions=table.partitions)
     topic = names.ingest_topic("memory")
-    worker = threading.Thread(target=load.run, args=(stage.mesh.kafka_bootstrap, topic, topic, table.partitions, made), daemon=True)
+    worker = threading.Thread(
+        target=load.run,
+        args=(stage.mesh.kafka_bootstrap, topic, topic, table.partitions, made),
+        daemon=True,
+    )
     worker.start()
     samples = []
     while worker.is_alive():
         samples.append(stage.memory())
         worker.join(2)
     highest = max(samples, key=lambda s: sum(s.values()))
-    note = "PSS at its highest with 100,000 rows/s into 1 s windows; " + ", ".join(f"{r} {m:.0f}" for r, m in highest.items())
+    note = "PSS at its highest with 100,000 rows/s into 1 s windows; " + ", ".join(
+        f"{r} {m:.0f}" for r, m in highest.items()
+    )
     record.add(Line("mem_total_load", sum(highest.values()), "MiB", mode="realtime", note=note))
     stage.drop("memory")

@@ -1,4 +1,6 @@
-"""Publishes a fleet's rows straight to Kafka, a process per partition, as fast as the broker takes them and with lower priority."""
+"""Publishes a fleet's rows straight to Kafka, a process per partition, as fast as the broker takes
+them and with lower priority.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,49 @@ from penstock.bus import login
 from penstock.catalog.model import Table
 
 _CONFIG = {
-    "acks": "all", "enable.idempotence": True, "compression.type": "lz4", "linger.ms": 50, "batch.size": 1_000_000,
-    "queue.buffering.max.messages": 300_000, "queue.buffering.max.kbytes": 128_000,
-}  # fmt: skip
+    "acks": "all",
+    "enable.idempotence": True,
+    "compression.type": "lz4",
+    "linger.ms": 50,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 300_000,
+    "queue.buffering.max.kbytes": 128_000,
+}
 
 
-def fill(bootstrap: str, topic: str, fleet: Fleet, first: int, sweeps: int, table: Table | None, size: int) -> float:
+def fill(
+    bootstrap: str,
+    topic: str,
+    fleet: Fleet,
+    first: int,
+    sweeps: int,
+    table: Table | None,
+    size: int,
+) -> float:
     """Publish sweeps *first*..; *table* None: as plain Avro, a row a record. Returns seconds."""
     started = time.monotonic()
-    with ProcessPoolExecutor(fleet.partitions, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(5,)) as pool:
+    with ProcessPoolExecutor(
+        fleet.partitions, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(5,)
+    ) as pool:
         client = {"bootstrap.servers": bootstrap, **login(bootstrap)}
-        jobs = [pool.submit(_partition, client, topic, fleet, p, first, sweeps, table, size) for p in range(fleet.partitions)]
+        jobs = [
+            pool.submit(_partition, client, topic, fleet, p, first, sweeps, table, size)
+            for p in range(fleet.partitions)
+        ]
         for job in jobs:
             job.result()
     return time.monotonic() - started
 
 
 def _partition(
-    client: dict[str, str], topic: str, fleet: Fleet, partition: int, first: int, sweeps: int, table: Table | None, size: int
+    client: dict[str, str],
+    topic: str,
+    fleet: Fleet,
+    partition: int,
+    first: int,
+    sweeps: int,
+    table: Table | None,
+    size: int,
 ) -> None:
     producer = Producer({**client, **_CONFIG})
     frame_rows = 50_000 if size == 1 else 250_000

@@ -1,7 +1,9 @@
-"""fill_history: rows/s and memory of a stream that computes what its source held before it, INTERVAL windows of two or three rows each.
+"""fill_history: rows/s and memory of a stream that computes what its source held before it,
+INTERVAL windows of two or three rows each.
 
-The source is written and in segments first. The clock runs from CREATE STREAM … FILL_HISTORY 1 ASYNC until SHOW STREAMS says `ready`.
-Memory is the largest worker's while history was filled, beside the largest one's just before.
+The source is written and in segments first. The clock runs from CREATE STREAM … FILL_HISTORY 1
+ASYNC until SHOW STREAMS says `ready`. Memory is the largest worker's while history was filled,
+beside the largest one's just before.
 """
 
 from __future__ import annotations
@@ -40,15 +42,18 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
     table = stage.table(database, "meters")
     fleet = Fleet(partitions=table.partitions)
-    topic, sweeps = names.ingest_topic(database), fleet.sweeps(profile.history_rows)
+    topic = names.ingest_topic(database)
+    sweeps = fleet.sweeps(profile.history_rows)
     fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, sweeps, table, 250)
     stage.caught_up(topic, stage.ends(topic), {})
     total = sweeps * fleet.tables
     _stored(stage, f"SELECT count(*) FROM {database}.meters", total)
-    before, seen = _largest(stage), []
+    before = _largest(stage)
+    seen = []
     begin = time.monotonic()
     stage.client.execute(_STREAM.format(db=database))
-    returned, peak = time.monotonic() - begin, before
+    returned = time.monotonic() - begin
+    peak = before
     pause = threading.Event()
     while True:
         [(status, message)] = stage.client.query(
@@ -78,9 +83,11 @@ def _stored(stage: Stage, counting: str, total: int) -> None:
     """
     found: object = None
     for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type((_Behind, RemoteError)), wait=tenacity.wait_fixed(1),
-        stop=tenacity.stop_after_delay(_PATIENCE), reraise=True,
-    ):  # fmt: skip
+        retry=tenacity.retry_if_exception_type((_Behind, RemoteError)),
+        wait=tenacity.wait_fixed(1),
+        stop=tenacity.stop_after_delay(_PATIENCE),
+        reraise=True,
+    ):
         with attempt:
             found = stage.client.query(counting).rows[0][0]
             if (found or 0) < total:

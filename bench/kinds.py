@@ -1,8 +1,10 @@
-"""windows_stack_*: rows/s of each window kind through the stream jobs: a backlog in Kafka to windows in the result table.
+"""windows_stack_*: rows/s of each window kind through the stream jobs: a backlog in Kafka to
+windows in the result table.
 
-The same rows and statements as `bench.windows` gives the kernels alone, so a line here beside its line there says what the way costs. Each
-kind has a database of its own. Its stream is made first and a warm-up has gone through; then the jobs are held while a round's rows
-are published, and the clock runs between positions that the operator has saved.
+The same rows and statements as `bench.windows` gives the kernels alone, so a line here beside its
+line there says what the way costs. Each kind has a database of its own. Its stream is made first
+and a warm-up has gone through; then the jobs are held while a round's rows are published, and the
+clock runs between positions that the operator has saved.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def _measure(stage: Stage, profile: Profile, record: Recorder, name: str, kind: 
     stage.client.execute(f"CREATE STABLE meters {windows.COLUMNS}", database=database)
     stage.client.execute(windows.statement(kind), database=database)
     table = stage.table(database, "meters")
-    done, each = windows.WARM, max(profile.stack_rows // windows.UNIT, 4) * windows.UNIT
+    done = windows.WARM
+    each = max(profile.stack_rows // windows.UNIT, 4) * windows.UNIT
     _publish(stage, table, kind, 0, done)
     stage.caught_up(topic, stage.ends(topic), {})
     rates: list[float] = []
@@ -61,7 +64,11 @@ def _measure(stage: Stage, profile: Profile, record: Recorder, name: str, kind: 
         steady.append(drained.steady * rows_each)
         modes |= drained.modes
     note = f"{profile.rounds} × {each / 1e6:g} M rows; {number(statistics.median(steady))} between a tenth and nine tenths of the way"
-    record.add(median_line(f"windows_stack_{name}", rates, "rows/s", mode="+".join(sorted(modes)) or "-", note=note))
+    record.add(
+        median_line(
+            f"windows_stack_{name}", rates, "rows/s", mode="+".join(sorted(modes)) or "-", note=note
+        )
+    )
     stage.drop(database)
 
 
@@ -72,6 +79,8 @@ def _publish(stage: Stage, table: Table, kind: str, first: int, rows: int) -> No
         for unit in windows.units(kind, rows, first):
             data = unit.drop("_step", "_offset", "_now", "_op")
             for start in range(0, data.height, _PUBLISHED):
-                for partition, value in codec.encode_partitioned(data[start : start + _PUBLISHED], table.partitions):
+                for partition, value in codec.encode_partitioned(
+                    data[start : start + _PUBLISHED], table.partitions
+                ):
                     publisher.send(table.topic, value, partition=partition)
         publisher.flush()

@@ -1,7 +1,8 @@
-"""Rows at a steady rate, made before the clock starts, and one process that publishes them and reads what comes of them: one clock.
+"""Rows at a steady rate, made before the clock starts, and one process that publishes them and
+reads what comes of them: one clock.
 
-A row is found again by its `seq`. What is remembered: when each record was handed to the client, when Kafka acknowledged it and under which
-offset, and when each result was in the reader's hands.
+A row is found again by its `seq`. What is remembered: when each record was handed to the client,
+when Kafka acknowledged it and under which offset, and when each result was in the reader's hands.
 """
 
 from __future__ import annotations
@@ -28,13 +29,22 @@ PASSES = 236
 #: the gateway sends what came in within this time
 LINGER_S = 0.005
 _ROW = {
-    "type": "record", "name": "Meter", "fields": [
-        {"name": "tbname", "type": "string"}, {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "seq", "type": "long"}, {"name": "current", "type": "double"}, {"name": "voltage", "type": "int"},
+    "type": "record",
+    "name": "Meter",
+    "fields": [
+        {"name": "tbname", "type": "string"},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "seq", "type": "long"},
+        {"name": "current", "type": "double"},
+        {"name": "voltage", "type": "int"},
     ],
-}  # fmt: skip
+}
 PLAIN_SINGLE: dict[str, Any] = _ROW
-PLAIN_BATCH: dict[str, Any] = {"type": "record", "name": "Meters", "fields": [{"name": "rows", "type": {"type": "array", "items": _ROW}}]}
+PLAIN_BATCH: dict[str, Any] = {
+    "type": "record",
+    "name": "Meters",
+    "fields": [{"name": "rows", "type": {"type": "array", "items": _ROW}}],
+}
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -62,16 +72,24 @@ class Outcome:
 
 
 def make(rate: int, seconds: float, table: Table | None, *, batched: bool, partitions: int) -> Load:
-    """*rate* rows/s for *seconds*: single records, or as the gateway would coalesce them; *table* None: plain Avro."""
+    """*rate* rows/s for *seconds*: single records, or as the gateway would coalesce them; *table*
+    None: plain Avro.
+    """
     count = int(rate * seconds)
     seq = np.arange(count)
     tables = 1000 if batched else 100
     due = np.floor(seq / rate / LINGER_S) * LINGER_S if batched else seq / rate
-    frame = pl.DataFrame({
-        "seq": seq, "tbname": pl.Series([f"d{k:05d}" for k in range(tables)]).gather(seq % tables), "due": due,
-        "ts": int(time.time() * 1000) + np.floor(seq / rate * 1000).astype(np.int64), "current": (seq % 4096) * 0.125,
-        "voltage": (200 + seq * 31 % 40).astype(np.int32), "site": (seq % tables % 100).astype(np.int32),
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "seq": seq,
+            "tbname": pl.Series([f"d{k:05d}" for k in range(tables)]).gather(seq % tables),
+            "due": due,
+            "ts": int(time.time() * 1000) + np.floor(seq / rate * 1000).astype(np.int64),
+            "current": (seq % 4096) * 0.125,
+            "voltage": (200 + seq * 31 % 40).astype(np.int32),
+            "site": (seq % tables % 100).astype(np.int32),
+        }
+    )
     frame = frame.with_columns(partition=partition_of(frame["tbname"], partitions).cast(pl.Int64))
     if batched:
         frame = frame.sort("due", "partition", maintain_order=True)
@@ -84,7 +102,9 @@ def make(rate: int, seconds: float, table: Table | None, *, batched: bool, parti
     if table is not None:
         values = rows.records(frame, table, bounds)
     else:
-        values = rows.plain(frame, PLAIN_BATCH if batched else PLAIN_SINGLE, bounds if batched else None)
+        values = rows.plain(
+            frame, PLAIN_BATCH if batched else PLAIN_SINGLE, bounds if batched else None
+        )
     kept = frame.select("seq", "tbname", "voltage", "due", "record").sort("seq")
     return Load(kept, first["due"].to_numpy(), first["partition"].to_numpy(), values)
 
@@ -102,7 +122,12 @@ class Reader:
         }
         self._consumer = Consumer(config)
         # the end is asked for here: an end that is looked up later may lie behind the first results
-        ends = [(self._consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) or (0, 0))[1] for p in range(partitions)]
+        ends = [
+            (self._consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) or (0, 0))[
+                1
+            ]
+            for p in range(partitions)
+        ]
         self._consumer.assign([TopicPartition(topic, p, end) for p, end in enumerate(ends)])
         self._done = threading.Event()
         self.times: list[float] = []
@@ -146,9 +171,14 @@ def run(bootstrap: str, topic: str, sink: str, sink_partitions: int, load: Load)
     out = Outcome(np.zeros(count), np.full(count, np.nan), np.full(count, -1, np.int64))
     config = {
         **login(bootstrap),
-        "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 0, "compression.type": "lz4",
-        "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000,
-    }  # fmt: skip
+        "bootstrap.servers": bootstrap,
+        "acks": "all",
+        "enable.idempotence": True,
+        "linger.ms": 0,
+        "compression.type": "lz4",
+        "socket.nagle.disable": True,
+        "queue.buffering.max.messages": 1_000_000,
+    }
     producer = Producer(config)
     reader = Reader(bootstrap, sink, sink_partitions)
     over = threading.Event()
@@ -162,7 +192,9 @@ def run(bootstrap: str, topic: str, sink: str, sink_partitions: int, load: Load)
     try:
         _settle_connections(producer, topic)
         begin = time.perf_counter() + 0.2
-        for i, (due, partition, value) in enumerate(zip(load.due.tolist(), load.partitions.tolist(), load.values, strict=True)):
+        for i, (due, partition, value) in enumerate(
+            zip(load.due.tolist(), load.partitions.tolist(), load.values, strict=True)
+        ):
             wait = begin + due - time.perf_counter()
             if wait > 0:
                 time.sleep(wait)
@@ -176,7 +208,8 @@ def run(bootstrap: str, topic: str, sink: str, sink_partitions: int, load: Load)
         over.set()
         thread.join()
         reader.stop()
-    out.read_at, out.values = reader.times, reader.values
+    out.read_at = reader.times
+    out.values = reader.values
     return out
 
 
@@ -189,7 +222,8 @@ class _Noted:
     __slots__ = ("_index", "_out")
 
     def __init__(self, out: Outcome, index: int) -> None:
-        self._out, self._index = out, index
+        self._out = out
+        self._index = index
 
     def __call__(self, error: object, message: Message) -> None:
         if error is None:
@@ -199,5 +233,9 @@ class _Noted:
 
 def percentiles(milliseconds: Sequence[float] | Floats) -> dict[str, float]:
     """p50, p99, p999."""
-    found = np.percentile(np.asarray(milliseconds), [50, 99, 99.9]) if len(milliseconds) else [float("nan")] * 3
+    found = (
+        np.percentile(np.asarray(milliseconds), [50, 99, 99.9])
+        if len(milliseconds)
+        else [float("nan")] * 3
+    )
     return dict(zip(("p50", "p99", "p999"), (float(v) for v in found), strict=True))

@@ -1,7 +1,9 @@
-"""partitions_…: what ALTER DATABASE … PARTITIONS makes others wait for, from 2 to 4 and on to 8, with 300,000 rows of 1,000 tables there.
+"""partitions_…: what ALTER DATABASE … PARTITIONS makes others wait for, from 2 to 4 and on to 8,
+with 300,000 rows of 1,000 tables there.
 
-One stream over the table, and one client that writes a row at a time, each when the one before is acknowledged. `partitions_write_wait` is
-the longest of its writes, `partitions_statement` the statement's own time: when it returns, results come from the new topic.
+One stream over the table, and one client that writes a row at a time, each when the one before is
+acknowledged. `partitions_write_wait` is the longest of its writes, `partitions_statement` the
+statement's own time: when it returns, results come from the new topic.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ class _Writer:
     """Writes row after row, in a thread; knows how long the slowest took."""
 
     def __init__(self, stage: Stage, first: int) -> None:
-        self._stage, self._first = stage, first
+        self._stage = stage
+        self._first = first
         self._halt = threading.Event()
         self._thread = threading.Thread(target=self._run, name="writer")
-        self.rows, self.longest = 0, 0.0
+        self.rows = 0
+        self.longest = 0.0
 
     def __enter__(self) -> _Writer:
         self._thread.start()
@@ -45,7 +49,14 @@ class _Writer:
     def _run(self) -> None:
         while not self._halt.is_set():
             number = self._first + self.rows
-            row = {"tbname": f"single{number % 100}", "ts": rows.BASE + number, "current": 1.0, "voltage": 1, "phase": 0.0, "site": 0}
+            row = {
+                "tbname": f"single{number % 100}",
+                "ts": rows.BASE + number,
+                "current": 1.0,
+                "voltage": 1,
+                "phase": 0.0,
+                "site": 0,
+            }
             begin = time.monotonic()
             self._stage.client.write(f"{_DATABASE}.meters", [row])
             self.longest = max(self.longest, time.monotonic() - begin)
@@ -59,9 +70,19 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     stage.client.execute(f"CREATE STABLE {_DATABASE}.meters {rows.COLUMNS}")
     stage.client.execute(_STREAM)
     sweeps = fleet.sweeps(300_000)
-    fill(stage.mesh.kafka_bootstrap, names.ingest_topic(_DATABASE), fleet, 0, sweeps, stage.table(_DATABASE, "meters"), 250)
+    fill(
+        stage.mesh.kafka_bootstrap,
+        names.ingest_topic(_DATABASE),
+        fleet,
+        0,
+        sweeps,
+        stage.table(_DATABASE, "meters"),
+        250,
+    )
     stage.client.drain(_DATABASE)
-    waits, took, written = [], [], 0
+    waits = []
+    took = []
+    written = 0
     for partitions in _STEPS:
         with _Writer(stage, written) as writer:
             begin = time.monotonic()
@@ -76,5 +97,8 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
         if found != total:
             record.problem(f"partitions: {counting} is {found}, {total} rows were written")
     note = f"2 → 4, 4 → 8; {written} rows written meanwhile, one after the other"
-    record.add(median_line("partitions_write_wait", waits, "ms", note=note), median_line("partitions_statement", took, "s", note=note))
+    record.add(
+        median_line("partitions_write_wait", waits, "ms", note=note),
+        median_line("partitions_statement", took, "s", note=note),
+    )
     stage.drop(_DATABASE)

@@ -1,4 +1,6 @@
-"""What a measurement says: one line on the terminal, one JSON line in a file, one row of bench/RESULTS.md; and what machine it was."""
+"""What a measurement says: one line on the terminal, one JSON line in a file, one row of
+bench/RESULTS.md; and what machine it was.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _PACKAGES = ("pyspark", "polars", "pyarrow", "pyruhvro", "confluent-kafka", "duc
 
 @dataclass(frozen=True)
 class Line:
-    """One number. `ratio` is value ÷ baseline: above 1 is better for rates, below 1 for times, memory and CPU."""
+    """One number. `ratio` is value ÷ baseline: above 1 is better for rates, below 1 for times,
+    memory and CPU.
+    """
 
     name: str
     value: float
@@ -60,14 +64,19 @@ def number(value: float | None) -> str:
 
 def median_line(name: str, values: Sequence[float], unit: str, **more: Any) -> Line:
     """The median of rounds, which are kept beside it."""
-    return Line(name, statistics.median(values), unit, rounds=tuple(round(v, 3) for v in values), **more)
+    return Line(
+        name, statistics.median(values), unit, rounds=tuple(round(v, 3) for v in values), **more
+    )
 
 
 class LoadSampler:
-    """Load average and CPU use while the measurements run: on a busy machine the numbers say less."""
+    """Load average and CPU use while the measurements run: on a busy machine the numbers say
+    less.
+    """
 
     def __init__(self, every: float = 5.0) -> None:
-        self._every, self._done = every, threading.Event()
+        self._every = every
+        self._done = threading.Event()
         self.loads: list[float] = []
         self.busy: list[float] = []
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
@@ -88,18 +97,29 @@ class LoadSampler:
 
 
 class Recorder:
-    """Takes lines as they come; a run that is cut short keeps those it has, and one of some parts keeps the lines of the others."""
+    """Takes lines as they come; a run that is cut short keeps those it has, and one of some parts
+    keeps the lines of the others.
+    """
 
-    def __init__(self, profile: str, only: str, directory: Path = HERE, *, keep: bool = False) -> None:
-        self.profile, self.only, self._directory = profile, only, directory
+    def __init__(
+        self, profile: str, only: str, directory: Path = HERE, *, keep: bool = False
+    ) -> None:
+        self.profile = profile
+        self.only = only
+        self._directory = directory
         self.lines: list[Line] = []
         self.problems: list[str] = []
         self.started = datetime.now(UTC)
         self.load_before = os.getloadavg()
         self.sampler = LoadSampler().start()
         path = directory / "results.jsonl"
-        self._kept = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if keep and path.exists() else []
-        self._file: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115 - open for the whole run
+        self._kept = (
+            [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+            if keep and path.exists()
+            else []
+        )
+        # - open for the whole run
+        self._file: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
         self._file.writelines(json.dumps(line) + "\n" for line in self._kept)
         self._file.flush()
 
@@ -108,7 +128,12 @@ class Recorder:
             line = replace(line, load=round(os.getloadavg()[0], 1))
             self.lines.append(line)
             print(line.text(), flush=True)
-            self._file.write(json.dumps({**asdict(line), "ratio": line.ratio, "time": datetime.now(UTC).isoformat()}) + "\n")
+            self._file.write(
+                json.dumps(
+                    {**asdict(line), "ratio": line.ratio, "time": datetime.now(UTC).isoformat()}
+                )
+                + "\n"
+            )
             self._file.flush()
 
     def _all(self) -> list[Line]:
@@ -128,7 +153,8 @@ class Recorder:
         (self._directory / "RESULTS.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:
-        loads, busy = self.sampler.loads or [0.0], self.sampler.busy or [0.0]
+        loads = self.sampler.loads or [0.0]
+        busy = self.sampler.busy or [0.0]
         memory = psutil.virtual_memory()
         versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in _PACKAGES)
         rows = [
@@ -163,4 +189,7 @@ class Recorder:
 def processor() -> str:
     """The CPU's name as Linux tells it."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:
-        return next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
+        return next(
+            (line.partition(":")[2].strip() for line in info if line.startswith("model name")),
+            platform.machine(),
+        )

@@ -1,8 +1,10 @@
-"""`python -m bench.scaling [--workers 1,2,4] [--cpus 0.5] [--rows N]`: one backlog and ever more Spark workers of the compose stack.
+"""`python -m bench.scaling [--workers 1,2,4] [--cpus 0.5] [--rows N]`: one backlog and ever more
+Spark workers of the compose stack.
 
-Each worker container may use so many processors and no more, as if it were a machine of its own. Workers are paused while rows are
-published, so that the publisher is not measured; the clock runs between positions that the operator has saved. Every window is compared
-with what the rows give. Prints one line a number of workers; docs/scaling.md says what they were.
+Each worker container may use so many processors and no more, as if it were a machine of its own.
+Workers are paused while rows are published, so that the publisher is not measured; the clock runs
+between positions that the operator has saved. Every window is compared with what the rows give.
+Prints one line a number of workers; docs/scaling.md says what they were.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ _STREAM = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.scaling", description="one backlog, ever more Spark workers")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scaling", description="one backlog, ever more Spark workers"
+    )
     parser.add_argument("--workers", default="1,2,4")
     parser.add_argument("--cpus", default="0.5")
     parser.add_argument("--rows", type=int, default=8_000_000)
@@ -44,7 +48,9 @@ def main() -> None:
     fleet = Fleet(partitions=8)
     with tempfile.TemporaryDirectory(prefix="penstock-scaling-") as scratch:
         with (
-            running_stack(Path(scratch), STACK_WORKER_CPUS=given.cpus, STACK_LIVE_TIMEOUT="600") as stack,
+            running_stack(
+                Path(scratch), STACK_WORKER_CPUS=given.cpus, STACK_LIVE_TIMEOUT="600"
+            ) as stack,
             stack.connect(timeout=900) as client,
         ):
             with CatalogReader(stack.kafka_bootstrap, client_id="bench", children=False) as catalog:
@@ -58,13 +64,18 @@ def main() -> None:
                     done = _measure(stack, stage, fleet, workers, done, given.rows)
 
 
-def _measure(stack: RunningStack, stage: Stage, fleet: Fleet, workers: int, done: int, total: int) -> int:
+def _measure(
+    stack: RunningStack, stage: Stage, fleet: Fleet, workers: int, done: int, total: int
+) -> int:
     stack.scale(spark_worker=workers)
     topic = names.ingest_topic(_DATABASE)
     table = stage.table(_DATABASE, "meters")
     asked = time.monotonic()
     # Spark places a topic's partitions by a hash of theirs: some workers may get none
-    while len(_hosts(stage, topic)) < min(workers, fleet.partitions) and time.monotonic() - asked < _EPOCH_SECONDS:
+    while (
+        len(_hosts(stage, topic)) < min(workers, fleet.partitions)
+        and time.monotonic() - asked < _EPOCH_SECONDS
+    ):
         time.sleep(0.2)
     at_work = time.monotonic() - asked
     warm = fleet.sweeps(fleet.tables)
@@ -72,7 +83,8 @@ def _measure(stack: RunningStack, stage: Stage, fleet: Fleet, workers: int, done
     fill(stack.kafka_bootstrap, topic, fleet, done, warm, table, 250)
     stage.caught_up(topic, stage.ends(topic), start)
     done += warm
-    sweeps, start = fleet.sweeps(total), stage.ends(topic)
+    sweeps = fleet.sweeps(total)
+    start = stage.ends(topic)
     containers = stack.containers("spark-worker")
     for container in containers:
         container.pause()
@@ -99,7 +111,11 @@ def _measure(stack: RunningStack, stage: Stage, fleet: Fleet, workers: int, done
 
 def _hosts(stage: Stage, topic: str) -> set[str]:
     tasks = stage.redis.hgetall(names.query_progress(topic))
-    return {json.loads(value)["host"] for field, value in tasks.items() if str(field).startswith("task:")}
+    return {
+        json.loads(value)["host"]
+        for field, value in tasks.items()
+        if str(field).startswith("task:")
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A mesh to measure: start it, hold and release its stream jobs, watch their positions, count their CPU and memory."""
+"""A mesh to measure: start it, hold and release its stream jobs, watch their positions, count their
+CPU and memory.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,22 @@ class Stage:
 
     def ends(self, topic: str) -> dict[int, int]:
         partitions = self.admin.topics()[topic]
-        return {p: offset for (_, p), offset in self.admin.end_offsets([(topic, p) for p in range(partitions)]).items()}
+        return {
+            p: offset
+            for (_, p), offset in self.admin.end_offsets(
+                [(topic, p) for p in range(partitions)]
+            ).items()
+        }
 
     def positions(self, topic: str) -> dict[int, int]:
-        """Next source offset of each partition that the operator has saved, so with all results before it acknowledged."""
-        return {int(k): int(v) for k, v in self.redis.hgetall(names.query_progress(topic)).items() if str(k).isdigit()}
+        """Next source offset of each partition that the operator has saved, so with all results
+        before it acknowledged.
+        """
+        return {
+            int(k): int(v)
+            for k, v in self.redis.hgetall(names.query_progress(topic)).items()
+            if str(k).isdigit()
+        }
 
     def mode(self, topic: str) -> str:
         """`realtime` or `microbatch`; `-` while no query reads the topic."""
@@ -61,7 +74,9 @@ class Stage:
 
     @contextlib.contextmanager
     def held(self, room: str = "spark") -> Iterator[None]:
-        """Stop every process of a room where it is, and let it go on afterwards: warm, and with a backlog."""
+        """Stop every process of a room where it is, and let it go on afterwards: warm, and with a
+        backlog.
+        """
         processes = self.mesh.processes(room)
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -74,20 +89,32 @@ class Stage:
                     process.send_signal(signal.SIGCONT)
 
     def caught_up(self, topic: str, until: Mapping[int, int], start: Mapping[int, int]) -> Drained:
-        """Wait until the operator has saved the position *until* everywhere; how its positions moved on the way."""
-        times, moved, modes = [], [], set()
+        """Wait until the operator has saved the position *until* everywhere; how its positions
+        moved on the way.
+        """
+        times = []
+        moved = []
+        modes = set()
         begin = time.monotonic()
         while True:
             found = self.positions(topic)
             now = time.monotonic()
             times.append(now - begin)
-            moved.append(sum(min(max(found.get(p, 0) - start.get(p, 0), 0), end - start.get(p, 0)) for p, end in until.items()))
+            moved.append(
+                sum(
+                    min(max(found.get(p, 0) - start.get(p, 0), 0), end - start.get(p, 0))
+                    for p, end in until.items()
+                )
+            )
             if moved[-1] > 0:
                 modes.add(self.mode(topic))
             if all(found.get(p, 0) >= end for p, end in until.items()):
                 return Drained(np.array(times), np.array(moved), modes - {"-"})
             if now - begin > _PATIENCE:
-                raise RemoteError(f"{topic} is not caught up after {_PATIENCE:g} s", detail=f"{found} of {dict(until)}")
+                raise RemoteError(
+                    f"{topic} is not caught up after {_PATIENCE:g} s",
+                    detail=f"{found} of {dict(until)}",
+                )
             time.sleep(0.02)
 
     def cpu(self, room: str) -> float:
@@ -102,7 +129,11 @@ class Stage:
     def memory(self) -> dict[str, float]:
         """PSS of each room in MiB."""
         rooms = self.mesh.state()["rooms"]
-        return {name: proportional_memory(int(r["pid"])) / 2**20 for name, r in rooms.items() if r["pid"]}
+        return {
+            name: proportional_memory(int(r["pid"])) / 2**20
+            for name, r in rooms.items()
+            if r["pid"]
+        }
 
     def drop(self, database: str) -> None:
         self.client.execute(f"DROP DATABASE IF EXISTS {database}")
@@ -118,16 +149,22 @@ class Drained:
 
     @property
     def rate(self) -> float:
-        """Records/s between the first and the last position saved; what came before the first (start-up of a query) is apart."""
+        """Records/s between the first and the last position saved; what came before the first
+        (start-up of a query) is apart.
+        """
         first = int(np.argmax(self.records > 0))
         last = int(np.argmax(self.records >= self.records[-1]))
         if last <= first:
             return float(self.records[-1] / max(self.times[last], 1e-9))
-        return float((self.records[last] - self.records[first]) / (self.times[last] - self.times[first]))
+        return float(
+            (self.records[last] - self.records[first]) / (self.times[last] - self.times[first])
+        )
 
     @property
     def steady(self) -> float:
-        """Records/s between a tenth and nine tenths of the way: without the switch to micro-batches and the last partition's tail."""
+        """Records/s between a tenth and nine tenths of the way: without the switch to micro-batches
+        and the last partition's tail.
+        """
         low, high = (int(np.argmax(self.records >= self.records[-1] * part)) for part in (0.1, 0.9))
         seconds = float(self.times[high] - self.times[low])
         return float(self.records[high] - self.records[low]) / seconds if seconds > 0 else self.rate
@@ -138,15 +175,25 @@ class Drained:
 
 
 @contextlib.contextmanager
-def stage(rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | None = None, nodes: int = 0) -> Iterator[Stage]:
+def stage(
+    rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | None = None, nodes: int = 0
+) -> Iterator[Stage]:
     """A fresh mesh for the length of a `with`; its data is removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
         with running_mesh(directory, rooms=rooms, environment=environment, nodes=nodes) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
-            client = connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0)
+            client = connect(
+                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0
+            )
             try:
-                yield Stage(mesh, client, Admin(mesh.kafka_bootstrap), redis.Redis.from_url(mesh.redis_url, decode_responses=True), catalog)
+                yield Stage(
+                    mesh,
+                    client,
+                    Admin(mesh.kafka_bootstrap),
+                    redis.Redis.from_url(mesh.redis_url, decode_responses=True),
+                    catalog,
+                )
             finally:
                 client.close()
                 catalog.close()

@@ -1,7 +1,9 @@
-"""state_*: what a million child tables with an open window each take: memory of the operator's processes, and bytes of their snapshots.
+"""state_*: what a million child tables with an open window each take: memory of the operator's
+processes, and bytes of their snapshots.
 
-The operator's Python processes are counted together (PSS), Spark's JVM is not: it has its share with any number of tables. Then a
-hundredth of the tables get a row each, three times over; what a snapshot writes for it is compared with the state as a whole.
+The operator's Python processes are counted together (PSS), Spark's JVM is not: it has its share
+with any number of tables. Then a hundredth of the tables get a row each, three times over; what a
+snapshot writes for it is compared with the state as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _STREAM = (
     "CREATE STREAM {db}.s TRIGGER WINDOW_CLOSE INTO {db}.w AS "
     "SELECT _wstart, count(*), avg(current), max(voltage) FROM {db}.meters PARTITION BY tbname INTERVAL(1h)"
 )
-_ONE_IN, _ROUNDS, _WRITE = 100, 3, 250
+_ONE_IN = 100
+_ROUNDS = 3
+_WRITE = 250
 
 
 def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
@@ -34,12 +38,21 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     stage.client.execute(f"CREATE DATABASE {database}")
     stage.client.execute(f"CREATE STABLE {database}.meters {rows.COLUMNS}")
     stage.client.execute(_STREAM.format(db=database))
-    topic, table = names.ingest_topic(database), stage.table(database, "meters")
+    topic = names.ingest_topic(database)
+    table = stage.table(database, "meters")
     before = _operator_memory(stage)
 
     def put(tables: int, sweep: int) -> dict[str, int]:
         """A row of each of the first *tables*; sizes of the state files there are then."""
-        fill(stage.mesh.kafka_bootstrap, topic, Fleet(tables, table.partitions), sweep, 1, table, _WRITE)
+        fill(
+            stage.mesh.kafka_bootstrap,
+            topic,
+            Fleet(tables, table.partitions),
+            sweep,
+            1,
+            table,
+            _WRITE,
+        )
         stage.caught_up(topic, stage.ends(topic), {})
         return _state_files(stage, topic)
 
@@ -51,12 +64,21 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
         now = put(profile.state_tables // _ONE_IN, 1 + n)
         written.append(sum(size for name, size in now.items() if name not in files) / 2**20)
         files = now
-    note = (
-        f"{profile.state_tables} child tables with one open window each, all of the operator's Python processes; baseline: before the first"
+    note = f"{profile.state_tables} child tables with one open window each, all of the operator's Python processes; baseline: before the first"
+    record.add(
+        Line("state_memory", memory, "MiB", baseline=before, mode=stage.mode(topic), note=note)
     )
-    record.add(Line("state_memory", memory, "MiB", baseline=before, mode=stage.mode(topic), note=note))
     note = f"written when one table in {_ONE_IN} got a row: {' / '.join(f'{w:.2f}' for w in written)}; baseline: the state after all tables"
-    record.add(Line("state_snapshot", statistics.median(written), "MiB", baseline=whole / 2**20, mode=stage.mode(topic), note=note))
+    record.add(
+        Line(
+            "state_snapshot",
+            statistics.median(written),
+            "MiB",
+            baseline=whole / 2**20,
+            mode=stage.mode(topic),
+            note=note,
+        )
+    )
     stage.drop(database)
 
 

@@ -1,4 +1,6 @@
-"""Which measurements there are, and in which order they run. A part that fails is named in the results; the others run on."""
+"""Which measurements there are, and in which order they run. A part that fails is named in the
+results; the others run on.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,19 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cost, federation, gateway, history, kinds, latency, partitions, state, tables, throughput, windows
+from bench import (
+    cost,
+    federation,
+    gateway,
+    history,
+    kinds,
+    latency,
+    partitions,
+    state,
+    tables,
+    throughput,
+    windows,
+)
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
@@ -25,9 +39,13 @@ def _attempt(name: str, record: Recorder, action: Callable[[], None]) -> None:
         record.problem(f"{name}: {type(error).__name__}: {error} {detail}"[:600])
 
 
-def _staged(rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, record: Recorder, chosen: str) -> None:
+def _staged(
+    rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, record: Recorder, chosen: str
+) -> None:
     """Run parts on one mesh."""
-    wanted = {name: part for name, part in parts.items() if name.startswith(tuple(chosen.split(",")))}
+    wanted = {
+        name: part for name, part in parts.items() if name.startswith(tuple(chosen.split(",")))
+    }
     if not wanted:
         return
     with stage(rooms) as on:
@@ -36,13 +54,22 @@ def _staged(rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, re
 
 
 def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
-    # the store and the notifier would share the cores with what is measured: rates of the stream jobs are theirs alone
+    # the store and the notifier would share the cores with what is measured: rates of the stream
+    # jobs are theirs alone
     alone: dict[str, Part] = {"throughput": throughput.measure, "streams": cost.many_streams}
     whole: dict[str, Part] = {
-        "memory": cost.memory, "create_stream": cost.create_stream, "gateway": gateway.measure, "latency": latency.measure,
-        "fill_history": history.measure, "partitions": partitions.measure,
-    }  # fmt: skip
-    _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen))
+        "memory": cost.memory,
+        "create_stream": cost.create_stream,
+        "gateway": gateway.measure,
+        "latency": latency.measure,
+        "fill_history": history.measure,
+        "partitions": partitions.measure,
+    }
+    _attempt(
+        "mesh of the stream jobs",
+        record,
+        lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen),
+    )
     _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
 
 
@@ -50,12 +77,18 @@ def _windows(profile: Profile, record: Recorder, chosen: str) -> None:
     if not chosen or "windows_kernel".startswith(tuple(chosen.split(","))):
         windows.measure(profile, record)
     through: dict[str, Part] = {"windows_stack": kinds.measure, "state": state.measure}
-    _attempt("mesh of the stream jobs", record, lambda: _staged(_STREAM_ROOMS, through, profile, record, chosen))
+    _attempt(
+        "mesh of the stream jobs",
+        record,
+        lambda: _staged(_STREAM_ROOMS, through, profile, record, chosen),
+    )
 
 
 def _tables(profile: Profile, record: Recorder, _: str) -> None:
     def run() -> None:
-        with stage(("kafka", "redis", "gateway"), {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}, nodes=3) as on:
+        with stage(
+            ("kafka", "redis", "gateway"), {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}, nodes=3
+        ) as on:
             tables.measure(on, profile, record)
 
     _attempt("stream tables", record, run)
@@ -70,7 +103,9 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
 
 
 def run(only: str, profile: Profile, chosen: str = "") -> int:
-    """Run one suite, some parts or all; returns the exit status. Quick runs leave bench/RESULTS.md alone."""
+    """Run one suite, some parts or all; returns the exit status. Quick runs leave bench/RESULTS.md
+    alone.
+    """
     directory = HERE if profile.name != "quick" else Path(".penstock", "bench")
     directory.mkdir(parents=True, exist_ok=True)
     record = Recorder(profile.name, only or chosen, directory, keep=bool(only or chosen))
@@ -79,7 +114,9 @@ def run(only: str, profile: Profile, chosen: str = "") -> int:
             if only in ("", name):
                 suite(profile, record, chosen)
         if chosen and not record.lines and not record.problems:
-            record.problem(f"no part{f' of {only}' if only else ''} starts with {chosen}: see bench/README.md")
+            record.problem(
+                f"no part{f' of {only}' if only else ''} starts with {chosen}: see bench/README.md"
+            )
     finally:
         record.close()
     return 1 if record.problems else 0

@@ -1,8 +1,10 @@
-"""throughput_*: a backlog in Kafka to 10 s windows per table in the result table, and plain Spark over the same rows.
+"""throughput_*: a backlog in Kafka to 10 s windows per table in the result table, and plain Spark
+over the same rows.
 
-The stream is created first, the jobs are held, a round's rows are published, the jobs go on: what is measured is the operator's rate
-and not the publisher's. The clock runs between positions that the operator has saved, which it does only when every result before
-them is acknowledged. After the last round all windows are flushed and compared with polars' answer to the same rows.
+The stream is created first, the jobs are held, a round's rows are published, the jobs go on: what
+is measured is the operator's rate and not the publisher's. The clock runs between positions that
+the operator has saved, which it does only when every result before them is acknowledged. After the
+last round all windows are flushed and compared with polars' answer to the same rows.
 """
 
 from __future__ import annotations
@@ -38,9 +40,19 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
     stage.admin.ensure_topics({_TOPIC: fleet.partitions}, replication=1)
     with stage.held():
         fill(stage.mesh.kafka_bootstrap, _TOPIC, fleet, 0, sweeps, None, 1)
-        arguments = ("throughput", "--bootstrap", stage.mesh.kafka_bootstrap, "--topic", _TOPIC, "--schema", json.dumps(rows.PLAIN))
+        arguments = (
+            "throughput",
+            "--bootstrap",
+            stage.mesh.kafka_bootstrap,
+            "--topic",
+            _TOPIC,
+            "--schema",
+            json.dumps(rows.PLAIN),
+        )
         per_trigger = str(min(4_000_000, profile.baseline_rows // 8))
-        with baseline.process(stage.mesh.settings, *arguments, "--per-trigger", per_trigger) as child:
+        with baseline.process(
+            stage.mesh.settings, *arguments, "--per-trigger", per_trigger
+        ) as child:
             assert child.stdout is not None
             said = [json.loads(line) for line in child.stdout]
     stage.admin.delete_topics([_TOPIC])
@@ -52,17 +64,24 @@ def plain_spark(stage: Stage, profile: Profile, record: Recorder) -> float:
     rates = [sum(b["rows"] for b in part) / sum(b["ms"] for b in part) * 1000 for part in parts]
     record.add(
         median_line(
-            "throughput_baseline_spark", rates, "rows/s", mode="microbatch",
+            "throughput_baseline_spark",
+            rates,
+            "rows/s",
+            mode="microbatch",
             note=f"from_avro + groupBy(window, tbname), {len(warm)} warm micro-batches of {max(b['rows'] for b in warm)} rows; "
             f"{cores:.2f} core s of its JVM for a million rows, warming up included",
         )
-    )  # fmt: skip
+    )
     return float(statistics.median(rates))
 
 
 def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: float) -> None:
     """Rows/s from records of *size* rows, and whether every window is right."""
-    name, total = ("throughput_single", profile.single_rows) if size == 1 else (f"throughput_batch{size}", profile.batch_rows)
+    name, total = (
+        ("throughput_single", profile.single_rows)
+        if size == 1
+        else (f"throughput_batch{size}", profile.batch_rows)
+    )
     database = f"bench{size}"
     topic = names.ingest_topic(database)
     stage.client.execute(f"CREATE DATABASE {database}")
@@ -70,12 +89,15 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
     stage.client.execute(_STREAM.format(db=database))
     table = stage.table(database, "meters")
     fleet = Fleet(partitions=table.partitions)
-    # of the same kind, and at most as many rows as the baseline's first micro-batches have, which do not count either
+    # of the same kind, and at most as many rows as the baseline's first micro-batches have, which
+    # do not count either
     warm = fleet.sweeps(min(_WARM_ROWS, total // 2))
     with stage.held():
         fill(stage.mesh.kafka_bootstrap, topic, fleet, 0, warm, table, size)
     stage.caught_up(topic, stage.ends(topic), {})
-    sweeps, done, modes = fleet.sweeps(total), warm, set[str]()
+    sweeps = fleet.sweeps(total)
+    done = warm
+    modes = set[str]()
     rates: list[float] = []
     steady: list[float] = []
     spent: list[float] = []
@@ -84,7 +106,8 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
         start = stage.ends(topic)
         with stage.held():
             seconds = fill(stage.mesh.kafka_bootstrap, topic, fleet, done, sweeps, table, size)
-            until, before = stage.ends(topic), stage.cpu("spark")
+            until = stage.ends(topic)
+            before = stage.cpu("spark")
         done += sweeps
         drained = stage.caught_up(topic, until, start)
         spent.append((stage.cpu("spark") - before) / (sweeps * fleet.tables) * 1e6)
@@ -101,10 +124,18 @@ def penstock(stage: Stage, profile: Profile, record: Recorder, size: int, base: 
     note += f"{statistics.median(spent):.2f} core s of the stream jobs for a million rows"
     record.add(
         median_line(
-            name, rates, "rows/s", baseline=base, mode="+".join(sorted(modes)) or "-", note=note,
-            extra={"fill_rows_per_s": round(sweeps * fleet.tables / seconds), "start_up_s": start_ups},
+            name,
+            rates,
+            "rows/s",
+            baseline=base,
+            mode="+".join(sorted(modes)) or "-",
+            note=note,
+            extra={
+                "fill_rows_per_s": round(sweeps * fleet.tables / seconds),
+                "start_up_s": start_ups,
+            },
         )
-    )  # fmt: skip
+    )
     stage.drop(database)
 
 
@@ -116,22 +147,32 @@ def compare(stage: Stage, database: str, fleet: Fleet, sweeps: int) -> tuple[int
     table = stage.table(database, "w")
     codec = TableCodec(table)
     ends = {(topic, p): end for p, end in stage.ends(topic).items()}
-    left, parts = dict(ends), []
-    with Reader(stage.mesh.kafka_bootstrap, dict.fromkeys(ends, 0), client_id="bench-check") as reader:
+    left = dict(ends)
+    parts = []
+    with Reader(
+        stage.mesh.kafka_bootstrap, dict.fromkeys(ends, 0), client_id="bench-check"
+    ) as reader:
         while left:
             for batch in reader.read(20_000, 1.0):
                 ids = schema_ids(batch.values)
                 values = [v for v, i in zip(batch.values, ids, strict=True) if i == table.schema_id]
                 if values:
-                    parts.append(codec.decode(values).rows.select("meter", "_wstart", "n", "s", "c", "v"))
+                    parts.append(
+                        codec.decode(values).rows.select("meter", "_wstart", "n", "s", "c", "v")
+                    )
                 if batch.next_offset >= left.get((batch.topic, batch.partition), 1 << 62):
                     left.pop((batch.topic, batch.partition))
     found = pl.concat(parts).unique(["meter", "_wstart"], keep="last", maintain_order=True)
     wanted = rows.expected(fleet, sweeps)
-    both = wanted.join(found, left_on=["tbname", "wstart"], right_on=["meter", "_wstart"], how="full", suffix="_p")
-    same = (pl.col("n") == pl.col("n_p")) & (pl.col("s") == pl.col("s_p")) & (pl.col("v") == pl.col("v_p")) & (
-        (pl.col("c") - pl.col("s") / pl.col("n")).abs() < 1e-9
-    )  # fmt: skip
+    both = wanted.join(
+        found, left_on=["tbname", "wstart"], right_on=["meter", "_wstart"], how="full", suffix="_p"
+    )
+    same = (
+        (pl.col("n") == pl.col("n_p"))
+        & (pl.col("s") == pl.col("s_p"))
+        & (pl.col("v") == pl.col("v_p"))
+        & ((pl.col("c") - pl.col("s") / pl.col("n")).abs() < 1e-9)
+    )
     return both.filter(~same.fill_null(False)).height, wanted.height
 
 

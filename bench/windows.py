@@ -1,8 +1,10 @@
-"""windows_*: rows/s of the kernel of each window kind alone, one thread, no Kafka, no Spark. Plans come from the SQL that users write.
+"""windows_*: rows/s of the kernel of each window kind alone, one thread, no Kafka, no Spark. Plans
+come from the SQL that users write.
 
-Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write, every table in turn, 100 ms apart. The
-values make a session end, a state change, an event begin and end every few rows. For `recompute` one row in a hundred
-replaces an earlier one of its table, in turns one of half a second ago and one whose window has closed.
+Rows come as the scan gives them: units of 64 records of 250 rows, each record one client write,
+every table in turn, 100 ms apart. The values make a session end, a state change, an event begin and
+end every few rows. For `recompute` one row in a hundred replaces an earlier one of its table, in
+turns one of half a second ago and one whose window has closed.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from penstock.types import ColumnType
 from penstock.windows import make_kernel
 
 _BASE = 1_700_006_400_000
-UNIT, _TABLES, _WRITE = 16_000, 10_000, 250
+UNIT = 16_000
+_TABLES = 10_000
+_WRITE = 250
 #: of so many rows one replaces another, for `recompute`
 _ONE_IN = 100
 #: rows after which every table has some
@@ -60,7 +64,16 @@ class _View:
             return None
         kinds = (("ts", "TIMESTAMP"), ("current", "DOUBLE"), ("voltage", "INT"), ("state", "INT"))
         columns = tuple(Column(n, ColumnType(k)) for n, k in kinds)
-        return TableDef(1, "bench", "meters", "stable", columns, (Column("site", ColumnType("INT")),), "ms", None)
+        return TableDef(
+            1,
+            "bench",
+            "meters",
+            "stable",
+            columns,
+            (Column("site", ColumnType("INT")),),
+            "ms",
+            None,
+        )
 
     def function(self, name: str) -> None:
         return None
@@ -90,14 +103,21 @@ def units(kind: str, rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
         at = np.arange(start, start + UNIT)
         sweep = at // _TABLES
         of = sweep - _back(at) if kind == "recompute" else sweep
-        yield pl.DataFrame({
-            "_step": ((at - start) // _WRITE).astype(np.uint32), "_offset": at // _WRITE, "_now": _BASE + sweep * 100,
-            "_op": np.zeros(UNIT, np.int8), "tbname": names.gather(at % _TABLES),
-            # a pause of 5 s after every 20th row of a table ends its session
-            "ts": _BASE + of * 100 + of // 20 * 5_000, "current": (at * 7919 % 4096) * 0.125,
-            "voltage": (200 + at * 31 % 40).astype(np.int32), "state": (sweep // 10 % 2).astype(np.int32),
-            "site": (at % 100).astype(np.int32),
-        })  # fmt: skip
+        yield pl.DataFrame(
+            {
+                "_step": ((at - start) // _WRITE).astype(np.uint32),
+                "_offset": at // _WRITE,
+                "_now": _BASE + sweep * 100,
+                "_op": np.zeros(UNIT, np.int8),
+                "tbname": names.gather(at % _TABLES),
+                # a pause of 5 s after every 20th row of a table ends its session
+                "ts": _BASE + of * 100 + of // 20 * 5_000,
+                "current": (at * 7919 % 4096) * 0.125,
+                "voltage": (200 + at * 31 % 40).astype(np.int32),
+                "state": (sweep // 10 % 2).astype(np.int32),
+                "site": (at % 100).astype(np.int32),
+            }
+        )
 
 
 def _back(at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -108,14 +128,18 @@ def _back(at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def measure(profile: Profile, record: Recorder) -> None:
-    """One line a window kind; in a process of its own, where polars has one thread as in the stream jobs' workers."""
+    """One line a window kind; in a process of its own, where polars has one thread as in the stream
+    jobs' workers.
+    """
     before = os.environ.get("POLARS_MAX_THREADS")
     os.environ["POLARS_MAX_THREADS"] = "1"
     try:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             for kind in _KINDS:
                 try:
-                    record.add(pool.submit(_kind, kind, profile.kernel_rows, profile.rounds).result())
+                    record.add(
+                        pool.submit(_kind, kind, profile.kernel_rows, profile.rounds).result()
+                    )
                 except PenstockError as error:
                     record.problem(f"windows_{kind}: {error}")
     finally:
@@ -130,14 +154,17 @@ def _kind(kind: str, rows: int, rounds: int) -> Line:
     kernel = make_kernel(plan(kind))
     for unit in units(kind, WARM):
         kernel.apply(unit)
-    rates, slowest, results = [], 0.0, 0
+    rates = []
+    slowest = 0.0
+    results = 0
     for i in range(rounds):
         spent = 0.0
         for unit in units(kind, each, WARM + i * each):
             begin = time.perf_counter()
             emission = kernel.apply(unit)
             took = time.perf_counter() - begin
-            spent, slowest = spent + took, max(slowest, took)
+            spent = spent + took
+            slowest = max(slowest, took)
             results += 0 if emission.rows is None else emission.rows.height
         rates.append(each / spent)
     note = f"kernel alone, one thread; {results} result rows, slowest unit {slowest * 1000:.0f} ms"

@@ -1,8 +1,8 @@
 """Rows of an INSERT on their way to a table of another deployment.
 
-A stream table over there recognises rows that come again, so they are sent until their outcome is known, over however many links and
-leaders that takes. For other tables an INSERT whose link breaks has an unknown outcome: what they hold of a producer costs a look into
-their log.
+A stream table over there recognises rows that come again, so they are sent until their outcome is
+known, over however many links and leaders that takes. For other tables an INSERT whose link breaks
+has an unknown outcome: what they hold of a producer costs a look into their log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from penstock.errors import PenstockError
 from penstock.link.client import Address, Links
 
 #: errors after which the same rows are sent again
-_AGAIN = frozenset({"E_LINK_LOST", "E_TIMEOUT", "E_BUS", "E_FENCED", "E_OVERLOAD", "E_NO_QUORUM", "E_NOT_LEADER"})
+_AGAIN = frozenset(
+    {"E_LINK_LOST", "E_TIMEOUT", "E_BUS", "E_FENCED", "E_OVERLOAD", "E_NO_QUORUM", "E_NOT_LEADER"}
+)
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.2
 
@@ -39,9 +41,12 @@ class Producers:
     """Safe to use from several threads: a producer serves one INSERT at a time."""
 
     def __init__(self, links: Links, patience: float = _PATIENCE_S) -> None:
-        self._links, self._patience = links, patience
+        self._links = links
+        self._patience = patience
         self._lock = threading.Lock()
-        self._idle: defaultdict[tuple[int, tuple[Address, ...]], list[_Producer]] = defaultdict(list)
+        self._idle: defaultdict[tuple[int, tuple[Address, ...]], list[_Producer]] = defaultdict(
+            list
+        )
 
     def write(self, replicas: tuple[Address, ...], entry: External, rows: pa.Table) -> int:
         """Append rows of one shard, and wait until they are there. Raises PenstockError."""
@@ -52,12 +57,22 @@ class Producers:
             producer = idle.pop() if idle else _Producer()
         producer.inserts += 1
         count = int(rows.num_rows)
-        placed = rows.append_column("_offset", pa.array(np.full(count, producer.inserts))).append_column("_row", pa.array(np.arange(count)))
+        placed = rows.append_column(
+            "_offset", pa.array(np.full(count, producer.inserts))
+        ).append_column("_row", pa.array(np.arange(count)))
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda e: isinstance(e, PenstockError) and e.code in _AGAIN),
-            wait=tenacity.wait_fixed(_PAUSE_S), stop=tenacity.stop_after_delay(self._patience), retry_error_callback=patience_is_over,
-        )  # fmt: skip
-        attempts(lambda: self._links.get(replicas).write(entry.remote_name, entry.remote_database, placed, producer=producer.id))
+            retry=tenacity.retry_if_exception(
+                lambda e: isinstance(e, PenstockError) and e.code in _AGAIN
+            ),
+            wait=tenacity.wait_fixed(_PAUSE_S),
+            stop=tenacity.stop_after_delay(self._patience),
+            retry_error_callback=patience_is_over,
+        )
+        attempts(
+            lambda: self._links.get(replicas).write(
+                entry.remote_name, entry.remote_database, placed, producer=producer.id
+            )
+        )
         with self._lock:
             idle.append(producer)
         return count

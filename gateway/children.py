@@ -1,8 +1,9 @@
-"""Child tables of a supertable: which exist, how each is spelled, and the tags that every row of one carries.
+"""Child tables of a supertable: which exist, how each is spelled, and the tags that every row of
+one carries.
 
-Owns a cache over the catalog (children made by CREATE TABLE … USING) and Redis (children first seen in rows). The first tags a child got
-win; later ones in rows are ignored, as `ALTER TABLE … SET TAG` is the way to change them. Refuses a name that another table of the
-database has.
+Owns a cache over the catalog (children made by CREATE TABLE … USING) and Redis (children first seen
+in rows). The first tags a child got win; later ones in rows are ignored, as `ALTER TABLE … SET TAG`
+is the way to change them. Refuses a name that another table of the database has.
 """
 
 from __future__ import annotations
@@ -32,10 +33,21 @@ def text(value: bytes | str) -> str:
 
 
 def to_json(tags: Sequence[Any], layout: Layout) -> str:
-    """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as text."""
-    plain = [v.hex() if isinstance(v, bytes) else v if v is None or isinstance(v, (bool, int, float, str)) else str(v) for v in tags]
+    """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as
+    text.
+    """
+    plain = [
+        v.hex()
+        if isinstance(v, bytes)
+        else v
+        if v is None or isinstance(v, (bool, int, float, str))
+        else str(v)
+        for v in tags
+    ]
     keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
-    return json.dumps(dict(zip(keys, plain, strict=True)), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(
+        dict(zip(keys, plain, strict=True)), separators=(",", ":"), ensure_ascii=False
+    )
 
 
 def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
@@ -44,7 +56,9 @@ def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
     values = []
     for tag in layout.tags:
         value = held.get(tag.name)
-        values.append(bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value)
+        values.append(
+            bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value
+        )
     return tuple(values)
 
 
@@ -54,7 +68,9 @@ def child_names(client: redis.Redis, table_id: int) -> list[str]:
     Raises:
         BusError: Redis does not answer.
     """
-    return redis_link.ask(lambda: [text(name) for name, _ in redis_link.hash_items(client, names.children(table_id))])
+    return redis_link.ask(
+        lambda: [text(name) for name, _ in redis_link.hash_items(client, names.children(table_id))]
+    )
 
 
 def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
@@ -64,7 +80,13 @@ def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
         BusError: Redis does not answer.
     """
     key = names.children(table_id)
-    return redis_link.ask(lambda: sum(v is not None for some in redis_link.chunks(wanted) for v in client.hmget(key, list(some))))
+    return redis_link.ask(
+        lambda: sum(
+            v is not None
+            for some in redis_link.chunks(wanted)
+            for v in client.hmget(key, list(some))
+        )
+    )
 
 
 class Children:
@@ -73,7 +95,8 @@ class Children:
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
-        #: supertable → `Catalog.children_gone` and the tags of the moment since which its child tables are remembered
+        #: supertable → `Catalog.children_gone` and the tags of the moment since which its child
+        #: tables are remembered
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
     def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
@@ -97,17 +120,26 @@ class Children:
         for i, tag in enumerate(layout.tags):
             raw = [tags[i] for _, tags in found]
             if tag.type.kind == "DECIMAL":
-                columns.append(pl.Series(tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String).cast(tag.type.polars()))
+                columns.append(
+                    pl.Series(
+                        tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String
+                    ).cast(tag.type.polars())
+                )
             else:
                 columns.append(pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False))
         # Arrow looks them up: polars would hand each gathering of a few lines to its threads
         made = {
-            series.name: pl.Series(series.name, series.to_arrow(compat_level=pl.CompatLevel.oldest()).take(coded.indices))
+            series.name: pl.Series(
+                series.name,
+                series.to_arrow(compat_level=pl.CompatLevel.oldest()).take(coded.indices),
+            )
             for series in columns
         }
         return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 
-    def find(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
+    def find(
+        self, layout: Layout, name: str, catalog: Catalog
+    ) -> tuple[str, tuple[Any, ...]] | None:
         """Spelling and tags of one child table, from wherever it is known."""
         found = self._known(layout, name, catalog)
         if found is None:
@@ -126,10 +158,14 @@ class Children:
         for key in [k for k in self._seen if k[0] == table_id]:
             del self._seen[key]
 
-    def _known(self, layout: Layout, name: str, catalog: Catalog) -> tuple[str, tuple[Any, ...]] | None:
+    def _known(
+        self, layout: Layout, name: str, catalog: Catalog
+    ) -> tuple[str, tuple[Any, ...]] | None:
         now = (catalog.children_gone(layout.table_id), layout.tags)
         if self._since.setdefault(layout.table_id, now) != now:
-            self.forget(layout.table_id)  # another process may have dropped the child, or changed the tags
+            self.forget(
+                layout.table_id
+            )  # another process may have dropped the child, or changed the tags
             self._since[layout.table_id] = now
         child = catalog.child(layout.database, name)
         if child is not None:
@@ -141,12 +177,20 @@ class Children:
             return None  # a tag was added since
         return found
 
-    def _register(self, layout: Layout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    def _register(
+        self, layout: Layout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
+    ) -> dict[str, tuple[str, tuple[Any, ...]]]:
         for name in fresh:
             if catalog.table(layout.database, name) is not None:
-                raise RowError(f'"{name}" is a table of its own, not a child of {layout.table}', column=TBNAME)
+                raise RowError(
+                    f'"{name}" is a table of its own, not a child of {layout.table}', column=TBNAME
+                )
         columns = [t.name for t in layout.tags]
-        first = frame.filter(pl.col(TBNAME).is_in(fresh)).group_by(TBNAME).agg(pl.col(c).first() for c in columns)
+        first = (
+            frame.filter(pl.col(TBNAME).is_in(fresh))
+            .group_by(TBNAME)
+            .agg(pl.col(c).first() for c in columns)
+        )
         offered = {row[0]: row[1:] for row in first.select(TBNAME, *columns).iter_rows()}
         key = names.children(layout.table_id)
 
@@ -160,7 +204,10 @@ class Children:
         made = {}
         for some in redis_link.chunks(fresh):
             for name, held in zip(some, self._ask(partial(ask, some)), strict=True):
-                made[name] = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
+                made[name] = self._seen[layout.table_id, name.lower()] = (
+                    name,
+                    from_json(held, layout),
+                )
         while len(self._seen) > _LIMIT:
             del self._seen[next(iter(self._seen))]
         return made
@@ -171,5 +218,8 @@ class Children:
             return question()
         except redis.RedisError as down:
             raise BusError(
-                "new child tables cannot be registered: Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True
+                "new child tables cannot be registered: Redis does not answer",
+                code="E_REDIS_DOWN",
+                detail=str(down),
+                retryable=True,
             ) from down

@@ -1,8 +1,9 @@
 """Which writes leave together, and when: the decisions behind one row batch for many clients.
 
-A write that finds the gateway idle leaves at once. While others are on their way, writes gather and leave together after at most
-`MAX_LINGER_S`; how long depends on how many came together last time, so a single client that waits for each ack is never held
-back. Order is kept: what was offered first leaves first. Refuses what does not fit in the memory it was given (OverloadError).
+A write that finds the gateway idle leaves at once. While others are on their way, writes gather and
+leave together after at most `MAX_LINGER_S`; how long depends on how many came together last time,
+so a single client that waits for each ack is never held back. Order is kept: what was offered first
+leaves first. Refuses what does not fit in the memory it was given (OverloadError).
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ ROWS_PER_RECORD = 1_000
 
 @dataclass(eq=False)
 class Write:
-    """One client write: rows of one table as JSON objects, as an Arrow table or as a frame in the table's own layout."""
+    """One client write: rows of one table as JSON objects, as an Arrow table or as a frame in the
+    table's own layout.
+    """
 
     layout: Layout
     body: Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
@@ -85,13 +88,19 @@ class Coalescer:
         return max(0.0, self._queue[0][0] + linger - now)
 
     def take(self, now: float) -> list[list[Write]]:
-        """The writes that leave now, grouped by table version; one with an idempotency key stands alone."""
+        """The writes that leave now, grouped by table version; one with an idempotency key stands
+        alone.
+        """
         groups: dict[tuple[Any, ...], list[Write]] = {}
         room: dict[tuple[Any, ...], int] = {}
         taken = 0
         while self._queue:
             write = self._queue[0][1]
-            group: tuple[Any, ...] = (write.layout.table_id, write.layout.schema_id, id(write) if write.claim else None)
+            group: tuple[Any, ...] = (
+                write.layout.table_id,
+                write.layout.schema_id,
+                id(write) if write.claim else None,
+            )
             left = room.get(group, ROWS_PER_RECORD * write.layout.partitions)
             if group in groups and left < write.rows:
                 break
@@ -100,7 +109,8 @@ class Coalescer:
             room[group] = left - write.rows
             self._queued_rows -= write.rows
             taken += 1
-        self._together, self._flushed = taken, now
+        self._together = taken
+        self._flushed = now
         return list(groups.values())
 
     def finished(self, write: Write) -> None:

@@ -1,4 +1,6 @@
-"""The columns of SHOW's lists, and so of the tables of `information_schema`: names and types, in order."""
+"""The columns of SHOW's lists, and so of the tables of `information_schema`: names and types, in
+order.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,11 @@ from collections.abc import Sequence
 
 from penstock.types import ColumnType
 
-TEXT, LONG, INT, BIG, TIME = (
-    ColumnType("VARCHAR", 192),
-    ColumnType("VARCHAR", 65_535),
-    ColumnType("INT"),
-    ColumnType("BIGINT"),
-    ColumnType("TIMESTAMP"),
-)
+TEXT = ColumnType("VARCHAR", 192)
+LONG = ColumnType("VARCHAR", 65_535)
+INT = ColumnType("INT")
+BIG = ColumnType("BIGINT")
+TIME = ColumnType("TIMESTAMP")
 Columns = Sequence[tuple[str, ColumnType]]
 
 DATABASES: Columns = (
@@ -34,7 +34,14 @@ STABLES: Columns = (
     ("table_comment", LONG),
     ("topic", TEXT),
 )
-TABLES: Columns = (("table_name", TEXT), ("db_name", TEXT), ("columns", INT), ("stable_name", TEXT), ("uid", BIG), ("type", TEXT))
+TABLES: Columns = (
+    ("table_name", TEXT),
+    ("db_name", TEXT),
+    ("columns", INT),
+    ("stable_name", TEXT),
+    ("uid", BIG),
+    ("type", TEXT),
+)
 COLUMNS: Columns = (
     ("table_name", TEXT),
     ("db_name", TEXT),
@@ -78,12 +85,25 @@ STREAMS: Columns = (
     ("events_waiting", BIG),
 )
 LATE: Columns = (
-    ("stream_name", TEXT), ("db_name", TEXT), ("arrived", TIME), ("table_name", TEXT), ("ticks", BIG), ("row", LONG),
-)  # fmt: skip
+    ("stream_name", TEXT),
+    ("db_name", TEXT),
+    ("arrived", TIME),
+    ("table_name", TEXT),
+    ("ticks", BIG),
+    ("row", LONG),
+)
 LETTERS: Columns = (
-    ("topic", TEXT), ("partition", INT), ("offset", BIG), ("reader", TEXT), ("stream_name", TEXT), ("db_name", TEXT), ("code", TEXT),
-    ("reason", LONG), ("time", TIME), ("value", LONG),
-)  # fmt: skip
+    ("topic", TEXT),
+    ("partition", INT),
+    ("offset", BIG),
+    ("reader", TEXT),
+    ("stream_name", TEXT),
+    ("db_name", TEXT),
+    ("code", TEXT),
+    ("reason", LONG),
+    ("time", TIME),
+    ("value", LONG),
+)
 TASKS: Columns = (
     ("stream_name", TEXT),
     ("db_name", TEXT),
@@ -101,16 +121,42 @@ TASKS: Columns = (
     ("last_error", LONG),
 )
 EXTERNALS: Columns = (
-    ("stream_name", TEXT), ("db_name", TEXT), ("type", TEXT), ("hosts", LONG), ("remote_db", TEXT), ("remote_stream", TEXT),
-    ("user", TEXT), ("secure", ColumnType("BOOL")), ("create_time", TIME), ("status", TEXT), ("rows_read", BIG), ("lag_records", BIG),
+    ("stream_name", TEXT),
+    ("db_name", TEXT),
+    ("type", TEXT),
+    ("hosts", LONG),
+    ("remote_db", TEXT),
+    ("remote_stream", TEXT),
+    ("user", TEXT),
+    ("secure", ColumnType("BOOL")),
+    ("create_time", TIME),
+    ("status", TEXT),
+    ("rows_read", BIG),
+    ("lag_records", BIG),
     ("last_error", LONG),
-)  # fmt: skip
+)
 VIEWS: Columns = (
-    ("view_name", TEXT), ("db_name", TEXT), ("status", TEXT), ("source", TEXT), ("target", TEXT), ("rows_sent", BIG),
-    ("lag_records", BIG), ("lag_seconds", ColumnType("DOUBLE")), ("last_error", LONG), ("create_time", TIME), ("sql", LONG),
-    ("on_error", TEXT), ("rows_dropped", BIG),
-)  # fmt: skip
-USERS: Columns = (("name", TEXT), ("super", INT), ("enable", INT), ("roles", LONG), ("create_time", TIME))
+    ("view_name", TEXT),
+    ("db_name", TEXT),
+    ("status", TEXT),
+    ("source", TEXT),
+    ("target", TEXT),
+    ("rows_sent", BIG),
+    ("lag_records", BIG),
+    ("lag_seconds", ColumnType("DOUBLE")),
+    ("last_error", LONG),
+    ("create_time", TIME),
+    ("sql", LONG),
+    ("on_error", TEXT),
+    ("rows_dropped", BIG),
+)
+USERS: Columns = (
+    ("name", TEXT),
+    ("super", INT),
+    ("enable", INT),
+    ("roles", LONG),
+    ("create_time", TIME),
+)
 ROLES: Columns = (("name", TEXT), ("users", LONG))
 GRANTS: Columns = (
     ("user_name", TEXT),
@@ -120,7 +166,14 @@ GRANTS: Columns = (
     ("db_name", TEXT),
     ("object_name", TEXT),
 )
-DNODES: Columns = (("id", INT), ("endpoint", TEXT), ("status", TEXT), ("create_time", TIME), ("rooms", TEXT), ("note", TEXT))
+DNODES: Columns = (
+    ("id", INT),
+    ("endpoint", TEXT),
+    ("status", TEXT),
+    ("create_time", TIME),
+    ("rooms", TEXT),
+    ("note", TEXT),
+)
 SNODES: Columns = (
     ("id", INT),
     ("endpoint", TEXT),

@@ -1,4 +1,6 @@
-"""The web console at `/`: one page, no resources from elsewhere. It asks for the password itself and calls /rest/sql."""
+"""The web console at `/`: one page, no resources from elsewhere. It asks for the password itself
+and calls /rest/sql.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from aiohttp import web
 from gateway.door import Door
 
 _POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self';"
+    " frame-ancestors 'none'; base-uri 'none'"
 )
 
 
@@ -23,5 +26,11 @@ class Console:
         return [web.get("/", self._show)]
 
     async def _show(self, request: web.Request) -> web.Response:
-        headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-        return web.Response(body=self._page, content_type="text/html", charset="utf-8", headers=headers)
+        headers = {
+            "Content-Security-Policy": _POLICY,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        }
+        return web.Response(
+            body=self._page, content_type="text/html", charset="utf-8", headers=headers
+        )

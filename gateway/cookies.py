@@ -45,7 +45,9 @@ class CookieSessions:
         found = ask(lambda: self._redis.get(_key(cookie)))
         session: dict[str, Any] = json.loads(found) if found is not None else {"ends": 0}
         if session["ends"] <= self._clock.now() // 10**9:
-            raise AuthError("the session has ended", hint="`penstock login` prints a link for another")
+            raise AuthError(
+                "the session has ended", hint="`penstock login` prints a link for another"
+            )
         return self._login.still(session["user"], session["mark"]), int(session["ends"])
 
     def end(self, cookie: str) -> None:

@@ -1,8 +1,9 @@
-"""Changes of the catalog: rules from `penstock.catalog.changes`, topics made before tables, children told in band.
+"""Changes of the catalog: rules from `penstock.catalog.changes`, topics made before tables,
+children told in band.
 
-Owns the one thread in which this gateway changes the catalog, and what has to happen in Kafka and Redis around a change. Only the
-holder of the catalog's lease changes it; a gateway that does not hold it says who does (`Elsewhere`), and its front forwards the
-statement.
+Owns the one thread in which this gateway changes the catalog, and what has to happen in Kafka and
+Redis around a change. Only the holder of the catalog's lease changes it; a gateway that does not
+hold it says who does (`Elsewhere`), and its front forwards the statement.
 """
 
 from __future__ import annotations
@@ -55,12 +56,25 @@ class Definer:
     """Runs DDL. Methods without `async` run in the DDL thread."""
 
     def __init__(
-        self, reader: CatalogReader, writer: CatalogWriter, admin: Admin, bus: Publisher, client: redis.Redis, children: Children, *,
-        live_timeout: float, wait_for_jobs: bool,
-    ) -> None:  # fmt: skip
-        self._reader, self._writer, self._admin, self._bus = reader, writer, admin, bus
-        self._redis, self._children = client, children
-        self._live_timeout, self._wait_for_jobs = live_timeout, wait_for_jobs
+        self,
+        reader: CatalogReader,
+        writer: CatalogWriter,
+        admin: Admin,
+        bus: Publisher,
+        client: redis.Redis,
+        children: Children,
+        *,
+        live_timeout: float,
+        wait_for_jobs: bool,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._admin = admin
+        self._bus = bus
+        self._redis = client
+        self._children = children
+        self._live_timeout = live_timeout
+        self._wait_for_jobs = wait_for_jobs
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ddl")
         #: for whom the DDL thread works at the moment; they own what they make
         self._user = ""
@@ -82,7 +96,8 @@ class Definer:
         self._thread.shutdown()
 
     async def run(self, action: Callable[[], T], user: str = "") -> T:
-        """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another gateway is that.
+        """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another
+        gateway is that.
 
         Args:
             user: gets all rights on what the action makes.
@@ -107,7 +122,11 @@ class Definer:
             return
         holder = self._writer.leader()
         if holder is None:
-            raise RemoteError("no gateway leads the catalog at the moment", code="E_LEASE_HELD", hint="try again in a second")
+            raise RemoteError(
+                "no gateway leads the catalog at the moment",
+                code="E_LEASE_HELD",
+                hint="try again in a second",
+            )
         raise Elsewhere(holder.address)
 
     def commit(self, change: Change) -> int:
@@ -131,43 +150,63 @@ class Definer:
 
     def make_topics(self, topics: dict[str, int], database: Database) -> None:
         """Make topics of a database, unless they are there."""
-        self._admin.ensure_topics(topics, replication=database.replica if database.replica > 1 else -1)
+        self._admin.ensure_topics(
+            topics, replication=database.replica if database.replica > 1 else -1
+        )
 
     def _clear_way(self, topics: dict[str, int]) -> None:
-        """A topic that something dropped has left stays, so that offsets in it stay what they were, until its name is wanted with another
-        number of partitions: then it is deleted, once the stream jobs and the store have left it. One that we have not dropped is not
-        ours to delete.
+        """A topic that something dropped has left stays, so that offsets in it stay what they were,
+        until its name is wanted with another number of partitions: then it is deleted, once the
+        stream jobs and the store have left it. One that we have not dropped is not ours to delete.
         """
         there = self._admin.topics()
         other = [t for t, partitions in topics.items() if there.get(t, partitions) != partitions]
         if not other:
             return
-        self.delete_topics(ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)]))
+        self.delete_topics(
+            ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
+        )
 
     def delete_topics(self, topics: list[str]) -> None:
-        """Delete topics that the catalog no longer knows, once the stream jobs and the store have left them."""
+        """Delete topics that the catalog no longer knows, once the stream jobs and the store have
+        left them.
+        """
         if not topics:
             return
-        store, beats, revision = self.runs("store"), [names.query_heartbeat(t) for t in topics], self.catalog.revision
+        store = self.runs("store")
+        beats = [names.query_heartbeat(t) for t in topics]
+        revision = self.catalog.revision
 
         def left() -> bool:
             read = self._wait_for_jobs and self._redis.exists(*beats)
-            return not read and (not store or int(self._redis.get(names.store_followed()) or 0) >= revision)
+            return not read and (
+                not store or int(self._redis.get(names.store_followed()) or 0) >= revision
+            )
 
-        self.wait(left, f"topic {topics[0]} of what was dropped is still being read", "send it again; `penstock status` shows who lags")
+        self.wait(
+            left,
+            f"topic {topics[0]} of what was dropped is still being read",
+            "send it again; `penstock status` shows who lags",
+        )
         self._admin.delete_topics(topics)
 
     def _left(self, topics: Iterable[str]) -> None:
         """Remember topics that what was dropped has left."""
-        gone = sorted(set(topics) - self.catalog.topics().keys() - self.catalog.former_topics().keys())
+        gone = sorted(
+            set(topics) - self.catalog.topics().keys() - self.catalog.former_topics().keys()
+        )
         try:
             if gone:
                 self._redis.sadd(names.dropped_topics(), *gone)
         except redis.RedisError as down:
-            _log.warning("topics cannot be made again with other partitions", topics=gone, reason=str(down))
+            _log.warning(
+                "topics cannot be made again with other partitions", topics=gone, reason=str(down)
+            )
 
     def _by_replica(self, change: Change, topics: dict[str, int]) -> dict[int, dict[str, int]]:
-        """Topics to make by the number of copies their database asks for; -1: what Kafka does by itself."""
+        """Topics to make by the number of copies their database asks for; -1: what Kafka does by
+        itself.
+        """
         made = {e.name.lower(): e for e in change.puts if isinstance(e, Database)}
         found: dict[int, dict[str, int]] = {}
         for topic, partitions in topics.items():
@@ -177,9 +216,11 @@ class Definer:
             found.setdefault(replica, {})[topic] = partitions
         if found and max(found) > 1 and (brokers := self._admin.brokers()) < max(found):
             raise CatalogError(
-                f"Kafka has {brokers} broker{'s' if brokers > 1 else ''}, REPLICA {max(found)} needs {max(found)}", code="E_BAD_OPTION",
+                f"Kafka has {brokers} broker{'s' if brokers > 1 else ''}, REPLICA {max(found)}"
+                f" needs {max(found)}",
+                code="E_BAD_OPTION",
                 hint="`penstock up` runs one broker; PENSTOCK_KAFKA_BOOTSTRAP can name a cluster",
-            )  # fmt: skip
+            )
         return found
 
     def create_snode(self, dnode: int) -> None:
@@ -188,10 +229,17 @@ class Definer:
         found = next((n for n in known if n.id == dnode), None)
         if found is None:
             listed = ", ".join(str(n.id) for n in known) or "none"
-            raise CatalogError(f"there is no dnode {dnode}", code="E_NO_DNODE", detail=f"nodes heard of: {listed}", hint="SHOW DNODES")
+            raise CatalogError(
+                f"there is no dnode {dnode}",
+                code="E_NO_DNODE",
+                detail=f"nodes heard of: {listed}",
+                hint="SHOW DNODES",
+            )
         if "snode" not in found.rooms:
             raise CatalogError(
-                f"no snode room runs on dnode {dnode}", code="E_NO_DNODE", hint="start it there: `penstock up --rooms …,snode`"
+                f"no snode room runs on dnode {dnode}",
+                code="E_NO_DNODE",
+                hint="start it there: `penstock up --rooms …,snode`",
             )
         self.decide(lambda c, i: changes.create_snode(c, i, dnode, created=time.time_ns() // 10**6))
 
@@ -209,38 +257,55 @@ class Definer:
         return self._writer.new_id()
 
     def wait_read(self, topic: str) -> None:
-        """Return when a query reads *topic* (spark_jobs keeps a heartbeat): only then is it of use. Any thread."""
+        """Return when a query reads *topic* (spark_jobs keeps a heartbeat): only then is it of use.
+        Any thread.
+        """
         if not self._wait_for_jobs:
             return
         self.wait(
-            lambda: bool(self._redis.exists(names.query_heartbeat(topic))), f"nothing reads topic {topic} yet", "is spark_jobs running?"
+            lambda: bool(self._redis.exists(names.query_heartbeat(topic))),
+            f"nothing reads topic {topic} yet",
+            "is spark_jobs running?",
         )
 
     def forget_pause(self, view_id: int) -> None:
-        """What the federation room said of the view holds no longer: a PAUSE to come waits for an answer of its own."""
+        """What the federation room said of the view holds no longer: a PAUSE to come waits for an
+        answer of its own.
+        """
         ask(lambda: self._redis.hset(names.view_status(view_id), "state", "starting"))
 
     def wait_paused(self, view_id: int) -> None:
         """Return when no row of the view comes any more. Any thread."""
         self.wait(
-            lambda: self._redis.hget(names.view_status(view_id), "state") == b"paused", "rows of the view are still on their way",
-            "it is paused once the target has answered; `penstock logs federation` says what it waits for",
-        )  # fmt: skip
+            lambda: self._redis.hget(names.view_status(view_id), "state") == b"paused",
+            "rows of the view are still on their way",
+            "it is paused once the target has answered; `penstock logs federation` says what it"
+            " waits for",
+        )
 
     def wait(self, done: Callable[[], bool], message: str, hint: str) -> None:
         """Ask Redis until *done*, less often as time goes by. Raises BusError (`E_NOT_LIVE`)."""
-        waited, pause = 0.0, 0.002
+        waited = 0.0
+        pause = 0.002
         never = threading.Event()
         while not ask(done):
             if waited > self._live_timeout:
-                raise BusError(message, code="E_NOT_LIVE", detail=f"waited {self._live_timeout:g} s", hint=hint, retryable=True)
+                raise BusError(
+                    message,
+                    code="E_NOT_LIVE",
+                    detail=f"waited {self._live_timeout:g} s",
+                    hint=hint,
+                    retryable=True,
+                )
             never.wait(pause)
             waited += pause
             pause = min(pause * 1.3, 0.1)
 
     # ---------------------------------------------------------------- controls
 
-    def send(self, topic: str, partitions: Sequence[int], control: ControlRecord, timeout: float = 10.0) -> dict[int, int]:
+    def send(
+        self, topic: str, partitions: Sequence[int], control: ControlRecord, timeout: float = 10.0
+    ) -> dict[int, int]:
         """Write *control* to partitions of a topic; its offset in each, once Kafka has it."""
         value = encode(control)
         sent = {p: self._bus.publish(topic, value, partition=p) for p in partitions}
@@ -249,20 +314,37 @@ class Definer:
             try:
                 delivery: Delivery = future.result(timeout)
             except TimeoutError:
-                raise BusError("Kafka does not confirm a control record", topic=topic, partition=p, retryable=True) from None
+                raise BusError(
+                    "Kafka does not confirm a control record",
+                    topic=topic,
+                    partition=p,
+                    retryable=True,
+                ) from None
             found[p] = delivery.offset
         return found
 
     # ---------------------------------------------------------------- child tables
 
-    def create_child(self, database: str, name: str, stable: str, values: dict[str, Any], if_not_exists: bool) -> None:
-        """CREATE TABLE … USING: an entry in the catalog and word of it in band, at the place where the child's rows go."""
+    def create_child(
+        self, database: str, name: str, stable: str, values: dict[str, Any], if_not_exists: bool
+    ) -> None:
+        """CREATE TABLE … USING: an entry in the catalog and word of it in band, at the place where
+        the child's rows go.
+        """
         found = self._seen(database, name)
         if found is not None and self.catalog.child(database, name) is None:
             if if_not_exists:
                 return
-            raise CatalogError(f"table {database}.{found[1]} exists already", code="E_TABLE_EXISTS", detail="its rows made it known")
-        change = self.decide(lambda c, i: changes.create_child(c, i, database, name, stable, values, if_not_exists=if_not_exists))
+            raise CatalogError(
+                f"table {database}.{found[1]} exists already",
+                code="E_TABLE_EXISTS",
+                detail="its rows made it known",
+            )
+        change = self.decide(
+            lambda c, i: changes.create_child(
+                c, i, database, name, stable, values, if_not_exists=if_not_exists
+            )
+        )
         for entry in change.puts:
             if isinstance(entry, Child):
                 self._tell(entry, "child")
@@ -274,7 +356,9 @@ class Definer:
         for tag, value in values.items():
             column = next((t for t in layout.tags if t.name.lower() == tag.lower()), None)
             merged[column.name if column else tag] = value
-        change = self.decide(lambda c, i: changes.set_tags(c, i, database, spelling, layout.table, merged))
+        change = self.decide(
+            lambda c, i: changes.set_tags(c, i, database, spelling, layout.table, merged)
+        )
         for entry in change.puts:
             if isinstance(entry, Child):
                 self._tell(entry, "tag")
@@ -292,8 +376,9 @@ class Definer:
             self._left([table.topic])
 
     def _drop_child(self, database: str, layout: Layout, name: str) -> None:
-        """Its rows first, its name last: a DROP that fails half-way can be sent again. The store names in Redis what it sees in rows,
-        so the name goes when the store has taken the delete, not before.
+        """Its rows first, its name last: a DROP that fails half-way can be sent again. The store
+        names in Redis what it sees in rows, so the name goes when the store has taken the delete,
+        not before.
         """
         change = changes.drop_child(self.catalog, self._writer.new_id, database, name, layout.table)
         drop = secrets.token_hex(8)
@@ -301,9 +386,12 @@ class Definer:
         if self.runs("store"):
             wanted = {f"store:{topic}:{p}" for topic, p in where}
             self.wait(
-                lambda: wanted <= {tags_text.text(k) for k in self._redis.hkeys(names.barrier(drop))},
-                f"the store has not taken the drop of {name} yet", "send it again; `penstock status` shows who lags",
-            )  # fmt: skip
+                lambda: (
+                    wanted <= {tags_text.text(k) for k in self._redis.hkeys(names.barrier(drop))}
+                ),
+                f"the store has not taken the drop of {name} yet",
+                "send it again; `penstock status` shows who lags",
+            )
         self._children.forget_child(layout, name)
         self.commit(change)
 
@@ -320,17 +408,26 @@ class Definer:
         return self._admin.end_offsets([(topic, 0)])[topic, 0]
 
     def _empty_log(self, table: Table) -> None:
-        """A stream table's rows go with it. The topic stays, so that offsets in it stay what they were."""
+        """A stream table's rows go with it. The topic stays, so that offsets in it stay what they
+        were.
+        """
         if table.replicated is None:
             return
         try:
             self._admin.delete_records(self._admin.end_offsets([(table.topic, 0)]))
         except BusError as error:
-            _log.warning("records of a dropped stream table stay in Kafka", topic=table.topic, reason=str(error))
+            _log.warning(
+                "records of a dropped stream table stay in Kafka",
+                topic=table.topic,
+                reason=str(error),
+            )
 
     def drop_database(self, name: str, if_exists: bool) -> None:
-        """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them stay what they were."""
-        tables, topics_before = self.catalog.tables(name), self.catalog.former_topics() | self.catalog.topics()
+        """DROP DATABASE: its streams are told to stop; its topics stay, so that offsets in them
+        stay what they were.
+        """
+        tables = self.catalog.tables(name)
+        topics_before = self.catalog.former_topics() | self.catalog.topics()
         streams = {s.id: self.catalog.source_topics(s.plan) for s in self.catalog.streams(name)}
         self.decide(lambda c, _: changes.drop_database(c, name, if_exists=if_exists))
         for stream_id, topics in streams.items():
@@ -342,7 +439,13 @@ class Definer:
         self._left(topics_before)
 
     def delete_rows(
-        self, layout: Layout, tables: tuple[str, ...] | None, low: int, high: int, body: str = "", echo: str = ""
+        self,
+        layout: Layout,
+        tables: tuple[str, ...] | None,
+        low: int,
+        high: int,
+        body: str = "",
+        echo: str = "",
     ) -> dict[tuple[str, int], int]:
         """Write a delete to the partitions that may hold such rows; where it was written.
 
@@ -352,8 +455,14 @@ class Definer:
         table = self.catalog.table_by_id(layout.table_id)
         if table is not None:  # its partitions may have changed since somebody looked
             layout = dataclasses.replace(layout, topic=table.topic, partitions=table.partitions)
-        where = range(layout.partitions) if tables is None else sorted({partition(t, layout.partitions) for t in tables})
-        control = ControlRecord("delete", id=echo, table=layout.table_id, tables=tables, low=low, high=high, body=body)
+        where = (
+            range(layout.partitions)
+            if tables is None
+            else sorted({partition(t, layout.partitions) for t in tables})
+        )
+        control = ControlRecord(
+            "delete", id=echo, table=layout.table_id, tables=tables, low=low, high=high, body=body
+        )
         return {(layout.topic, p): o for p, o in self.send(layout.topic, where, control).items()}
 
     def find_table(self, database: str, name: str) -> tuple[Table, str | None] | None:
@@ -399,7 +508,9 @@ class Definer:
             return
         layout = layout_of(home, table)
         values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
-        control = ControlRecord(kind, table=table.id, tables=(child.name,), body=tags_text.to_json(values, layout))
+        control = ControlRecord(
+            kind, table=table.id, tables=(child.name,), body=tags_text.to_json(values, layout)
+        )
         self.send(table.topic, [partition(child.name, table.partitions)], control)
 
     def tags_changed(self, table: Table) -> None:
@@ -411,11 +522,15 @@ class Definer:
         try:
             self._redis.unlink(names.children(table.id), names.last_row(table.database, table.name))
         except redis.RedisError as down:
-            _log.warning("what Redis held of a dropped table stays", table=table.name, reason=str(down))
+            _log.warning(
+                "what Redis held of a dropped table stays", table=table.name, reason=str(down)
+            )
 
     # ---------------------------------------------------------------- tables that rows make
 
-    def missing(self, database: str, name: str, columns: Sequence[Column], tags: Sequence[Column]) -> bool:
+    def missing(
+        self, database: str, name: str, columns: Sequence[Column], tags: Sequence[Column]
+    ) -> bool:
         """Whether line protocol needs columns that the table does not have."""
         table = self.catalog.table(database, name)
         if table is None:
@@ -427,10 +542,21 @@ class Definer:
     def _grows(have: Any, want: Column) -> bool:
         return have is None or (have.sized and want.type.sized and want.type.length > have.length)
 
-    def widen(self, database: str, name: str, time: Column, columns: Sequence[Column], tags: Sequence[Column]) -> None:
+    def widen(
+        self,
+        database: str,
+        name: str,
+        time: Column,
+        columns: Sequence[Column],
+        tags: Sequence[Column],
+    ) -> None:
         """Make the supertable *name*, or widen it, so that it has these columns and tags."""
         if self.catalog.table(database, name) is None:
-            self.decide(lambda c, i: changes.create_table(c, i, database, name, (time, *columns), tags, if_not_exists=True))
+            self.decide(
+                lambda c, i: changes.create_table(
+                    c, i, database, name, (time, *columns), tags, if_not_exists=True
+                )
+            )
             return
         for column, tag in [*((c, False) for c in columns), *((t, True) for t in tags)]:
             table = self.catalog.table(database, name)

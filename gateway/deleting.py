@@ -1,7 +1,8 @@
 """WHERE of a DELETE, as the range of times and the child tables it means.
 
-Owns the few conditions a DELETE may have: comparisons of the time column and of tbname, joined by AND. Refuses the rest, because
-a delete takes effect in the log and has to be clear without reading a row.
+Owns the few conditions a DELETE may have: comparisons of the time column and of tbname, joined by
+AND. Refuses the rest, because a delete takes effect in the log and has to be clear without reading
+a row.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import DurationLiteral
 from penstock.sql.statements import Delete, RelativeTime, Value
 
-_MIN, _MAX = -(2**63), 2**63 - 1
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
+_MIN = -(2**63)
+_MAX = 2**63 - 1
+_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.EQ: exp.EQ,
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +50,14 @@ def bounds(statement: Delete, layout: Layout, tz: tzinfo, now: int) -> Range:
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     node = node.unnest()
-    return [*_conjuncts(node.left), *_conjuncts(node.right)] if isinstance(node, exp.And) else [node]
+    return (
+        [*_conjuncts(node.left), *_conjuncts(node.right)] if isinstance(node, exp.And) else [node]
+    )
 
 
-def _narrow(statement: Delete, layout: Layout, tz: tzinfo, now: int, found: Range, node: exp.Expr) -> Range:
+def _narrow(
+    statement: Delete, layout: Layout, tz: tzinfo, now: int, found: Range, node: exp.Expr
+) -> Range:
     def time(value: exp.Expr) -> int:
         try:
             return literals.ticks(_value(value), layout.precision, tz, now)
@@ -53,19 +65,37 @@ def _narrow(statement: Delete, layout: Layout, tz: tzinfo, now: int, found: Rang
             raise _refused(statement, node, "this is not a time") from wrong
 
     def is_time(side: exp.Expr) -> bool:
-        return isinstance(side, exp.Column) and side.name.lower() in (layout.time.lower(), "_tp_time", "_rowts")
+        return isinstance(side, exp.Column) and side.name.lower() in (
+            layout.time.lower(),
+            "_tp_time",
+            "_rowts",
+        )
 
     if isinstance(node, exp.Between) and is_time(node.this):
-        return Range(found.tables, max(found.low, time(node.args["low"])), min(found.high, time(node.args["high"])))
-    if isinstance(node, exp.EQ) and _is_tbname(node.left) and isinstance(node.right, exp.Literal) and node.right.is_string:
+        return Range(
+            found.tables,
+            max(found.low, time(node.args["low"])),
+            min(found.high, time(node.args["high"])),
+        )
+    if (
+        isinstance(node, exp.EQ)
+        and _is_tbname(node.left)
+        and isinstance(node.right, exp.Literal)
+        and node.right.is_string
+    ):
         return _tables(found, (node.right.this,))
-    if isinstance(node, exp.In) and _is_tbname(node.this) and all(isinstance(e, exp.Literal) and e.is_string for e in node.expressions):
+    if (
+        isinstance(node, exp.In)
+        and _is_tbname(node.this)
+        and all(isinstance(e, exp.Literal) and e.is_string for e in node.expressions)
+    ):
         return _tables(found, tuple(e.this for e in node.expressions))
     kind = type(node)
     if kind not in _FLIPPED:
         raise _refused(statement, node, "a DELETE cannot have this condition")
     assert isinstance(node, exp.Binary)
-    left, right = node.left, node.right
+    left = node.left
+    right = node.right
     if is_time(right) and not is_time(left):
         left, right, kind = right, left, _FLIPPED[kind]
     if not is_time(left):
@@ -97,8 +127,16 @@ def _value(node: exp.Expr) -> Value:
         return -inner
     if isinstance(node, exp.Add | exp.Sub) and isinstance(node.right, DurationLiteral):
         inner = _value(node.left)
-        base = inner if isinstance(inner, RelativeTime) else RelativeTime(inner, (), isinstance(inner, str))  # type: ignore[arg-type]
-        return RelativeTime(base.base, (*base.steps, (1 if isinstance(node, exp.Add) else -1, node.right.duration)), base.literal)
+        base = (
+            inner
+            if isinstance(inner, RelativeTime)
+            else RelativeTime(inner, (), isinstance(inner, str))  # type: ignore[arg-type]
+        )
+        return RelativeTime(
+            base.base,
+            (*base.steps, (1 if isinstance(node, exp.Add) else -1, node.right.duration)),
+            base.literal,
+        )
     name = node.name.lower() if isinstance(node, exp.Column | exp.Anonymous | exp.Var) else ""
     if name in ("now", "today") or isinstance(node, exp.CurrentTimestamp):
         return RelativeTime(name or "now")

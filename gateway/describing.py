@@ -1,4 +1,6 @@
-"""DESCRIBE, and SHOW CREATE: the statement that makes a thing again, but for passwords. Reads the catalog only."""
+"""DESCRIBE, and SHOW CREATE: the statement that makes a thing again, but for passwords. Reads the
+catalog only.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,17 @@ from penstock.sql.statements import ShowCreate
 from penstock.sql.words import in_backticks
 from penstock.types import ColumnType
 
-_TEXT, _LONG = ColumnType("VARCHAR", 192), ColumnType("VARCHAR", 65_535)
+_TEXT = ColumnType("VARCHAR", 192)
+_LONG = ColumnType("VARCHAR", 65_535)
 _DESCRIBE = (("field", _TEXT), ("type", _TEXT), ("length", ColumnType("INT")), ("note", _TEXT))
 
 
 def describe(entry: Table | External) -> pa.Table:
     """DESCRIBE; an external stream is as the other side had it when it was looked at."""
-    rows = [(c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == entry.key_column else "") for c in entry.columns]
+    rows = [
+        (c.name, c.type.kind, c.type.bytes(), "COMPOSITE KEY" if c.name == entry.key_column else "")
+        for c in entry.columns
+    ]
     rows += [(t.name, t.type.kind, t.type.bytes(), "TAG") for t in entry.tags]
     return table_of(_DESCRIBE, rows)
 
@@ -40,26 +46,37 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         found = catalog.database(name.name)
         if found is None:
             raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
-        text = f"CREATE DATABASE {in_backticks(found.name)} PRECISION '{found.precision}' PARTITIONS {found.partitions}"
+        text = (
+            f"CREATE DATABASE {in_backticks(found.name)} PRECISION '{found.precision}' PARTITIONS"
+            f" {found.partitions}"
+        )
         text += f" KEEP {found.keep}" if found.keep else ""
         text += f" REPLICA {found.replica}" if found.replica > 1 else ""
         text += " DOT_TO_UNDERSCORE 1" if found.dot_to_underscore else ""
         return _answer("Database", found.name, f"{text} MAX_AHEAD {found.max_ahead}")
     if home is None:
-        raise statement.error("which database?", name, code="E_WHICH_DATABASE", hint="write database.name")
+        raise statement.error(
+            "which database?", name, code="E_WHICH_DATABASE", hint="write database.name"
+        )
     entry = catalog.external(home, name.name)
     named = catalog.table(home, name.name)
     is_external = entry is not None or (named is not None and named.foreign)
-    if statement.kind == "external stream" or (is_external and statement.kind in ("stream", "stable", "table")):
+    if statement.kind == "external stream" or (
+        is_external and statement.kind in ("stream", "stable", "table")
+    ):
         if named is not None and (topic := foreign.of(named)) is not None:
             return _answer("External Stream", named.name, foreign.shown(named, topic), "Stream")
         if entry is None:
-            raise statement.error(f'there is no external stream "{name.name}"', name, code="E_NO_STREAM")
+            raise statement.error(
+                f'there is no external stream "{name.name}"', name, code="E_NO_STREAM"
+            )
         return _answer("External Stream", entry.name, external.shown(entry), "Stream")
     if statement.kind == "materialized view":
         view = catalog.view(home, name.name)
         if view is None:
-            raise statement.error(f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW")
+            raise statement.error(
+                f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW"
+            )
         into = "" if view.owns_target else f" INTO {name_of(catalog, view.target_id)}"
         on_error = "" if view.on_error == "retry" else f" ON_ERROR {view.on_error.upper()}"
         text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into}{on_error} AS {view.sql}"
@@ -69,24 +86,35 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         if stream is None:
             raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
         return _answer("Stream", stream.name, hidden(stream.plan.sql))
-    table, child = catalog.table(home, name.name), catalog.child(home, name.name)
+    table = catalog.table(home, name.name)
+    child = catalog.child(home, name.name)
     if table is not None:
         return _answer("Table", table.name, _create_table(table))
     stable = catalog.table_by_id(child.stable_id) if child is not None else None
     if child is None or stable is None:
         raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
-    tags = ", ".join(sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'" for v in child.tags)  # type: ignore[arg-type]
+    tags = ", ".join(
+        sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'"  # type: ignore[arg-type]
+        for v in child.tags
+    )
     word = "VTABLE" if stable.kind == "virtual" else "TABLE"
     origins = ", ".join(f"{in_backticks(o.column)} {_from(o)}" for o in child.origins)
     origins = f" ({origins})" if origins else ""
-    text = f"CREATE {word} {in_backticks(child.name)}{origins} USING {in_backticks(stable.name)} TAGS ({tags})"
+    text = (
+        f"CREATE {word} {in_backticks(child.name)}{origins} USING {in_backticks(stable.name)} TAGS"
+        f" ({tags})"
+    )
     return _answer("Table", child.name, text)
 
 
 def name_of(catalog: Catalog, entry_id: int) -> str:
     """`database`.`name` of a table or external stream; "?" when it is gone."""
     entry = catalog.by_id(entry_id)
-    return f"{in_backticks(entry.database)}.{in_backticks(entry.name)}" if isinstance(entry, Table | External) else "?"
+    return (
+        f"{in_backticks(entry.database)}.{in_backticks(entry.name)}"
+        if isinstance(entry, Table | External)
+        else "?"
+    )
 
 
 def _answer(what: str, name: str, text: str, shown: str = "") -> pa.Table:
@@ -94,7 +122,8 @@ def _answer(what: str, name: str, text: str, shown: str = "") -> pa.Table:
 
 
 def _from(origin: VirtualColumn) -> str:
-    return f"FROM {in_backticks(origin.database)}.{in_backticks(origin.table)}.{in_backticks(origin.source)}"
+    names = (origin.database, origin.table, origin.source)
+    return f"FROM {'.'.join(in_backticks(name) for name in names)}"
 
 
 def _create_table(table: Table) -> str:
@@ -104,7 +133,9 @@ def _create_table(table: Table) -> str:
 
     def listed(columns: Sequence[Column]) -> str:
         return ", ".join(
-            f"{in_backticks(c.name)} {c.type}" + (" COMPOSITE KEY" if c.name == table.key_column else "") + origins.get(c.name, "")
+            f"{in_backticks(c.name)} {c.type}"
+            + (" COMPOSITE KEY" if c.name == table.key_column else "")
+            + origins.get(c.name, "")
             for c in columns
         )
 

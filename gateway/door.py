@@ -1,7 +1,8 @@
 """What every request passes: credentials, origin, and errors made into answers.
 
-Owns the decorator that wraps each handler and the reading of bodies within limits. Refuses requests without credentials, from
-foreign pages, or that are too large; never lets an exception become a stack trace in an answer.
+Owns the decorator that wraps each handler and the reading of bodies within limits. Refuses requests
+without credentials, from foreign pages, or that are too large; never lets an exception become a
+stack trace in an answer.
 """
 
 from __future__ import annotations
@@ -41,14 +42,21 @@ class Door:
     rate: Rate
     open: Open
 
-    def guard(self, handler: Handler, answer: Callable[[PenstockError], web.Response] = http.error_response) -> Handler:
+    def guard(
+        self,
+        handler: Handler,
+        answer: Callable[[PenstockError], web.Response] = http.error_response,
+    ) -> Handler:
         """*handler* behind the checks; *answer* gives errors their form."""
 
         @functools.wraps(handler)
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
                 trace = traces.given(request.headers)
-                with self.open.entered(request.remote or ""), traces.bound(trace) if trace is not None else _UNTRACED:
+                with (
+                    self.open.entered(request.remote or ""),
+                    traces.bound(trace) if trace is not None else _UNTRACED,
+                ):
                     request[_USER] = user = await self.admit(request)
                     self.rate.spend(user)
                     return await handler(request)
@@ -56,13 +64,21 @@ class Door:
                 if error.code == "E_FORBIDDEN":
                     audit.refused(request.get(_USER, ""), request.remote or "", error)
                 if http.status_of(error) >= 500:
-                    _log.warning("request failed", path=request.path, code=error.code, reason=error.message, detail=error.detail)
+                    _log.warning(
+                        "request failed",
+                        path=request.path,
+                        code=error.code,
+                        reason=error.message,
+                        detail=error.detail,
+                    )
                 return _parting(request, answer(error))
             except (asyncio.CancelledError, web.HTTPException):
                 raise
             except Exception:
                 _log.exception("a request found a bug", path=request.path)
-                bug = BusError("this is a bug in the gateway; its log has the details", code="E_INTERNAL")
+                bug = BusError(
+                    "this is a bug in the gateway; its log has the details", code="E_INTERNAL"
+                )
                 return _parting(request, answer(bug))
 
         return guarded
@@ -77,7 +93,9 @@ class Door:
         return await self.login.admit(header, where=request.remote or "")
 
     def ends(self, request: web.Request) -> int | None:
-        """Return when the token or session of *request* ends, in seconds since 1970; None: it came with a password."""
+        """Return when the token or session of *request* ends, in seconds since 1970; None: it came
+        with a password.
+        """
         if _SESSION_ENDS in request:
             return int(request[_SESSION_ENDS])
         return self.login.expiry(request.headers.get("Authorization"))
@@ -95,7 +113,9 @@ class Door:
 
 
 def _parting(request: web.Request, response: web.Response) -> web.Response:
-    """Who is refused a WebSocket has no more use for the connection; a client with TLS may wait in a read until it ends."""
+    """Who is refused a WebSocket has no more use for the connection; a client with TLS may wait in
+    a read until it ends.
+    """
     if "Upgrade" in request.headers:
         response.force_close()
     return response
@@ -112,7 +132,9 @@ def with_password(request: web.Request) -> bool:
 
 
 def cookie_of(request: web.Request) -> str | None:
-    """Return the console's cookie. A browser that says the request comes from another site's page is not believed to mean it."""
+    """Return the console's cookie. A browser that says the request comes from another site's page
+    is not believed to mean it.
+    """
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return None
     return request.cookies.get(COOKIE) or None
@@ -123,6 +145,13 @@ async def body(request: web.Request) -> bytes:
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge as large:
-        raise SchemaError("the request is too large", code="E_TOO_LARGE", detail=large.text or "", hint="send it in parts") from large
+        raise SchemaError(
+            "the request is too large",
+            code="E_TOO_LARGE",
+            detail=large.text or "",
+            hint="send it in parts",
+        ) from large
     except web.RequestPayloadError as broken:
-        raise SchemaError("the request's body cannot be read", code="E_BODY", detail=str(broken)) from broken
+        raise SchemaError(
+            "the request's body cannot be read", code="E_BODY", detail=str(broken)
+        ) from broken

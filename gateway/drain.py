@@ -1,11 +1,12 @@
 """POST /v1/drain?db=…&depth=n: returns when everything written so far has gone through.
 
-Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then a wait until scan, exchange
-and store have reported it. Results of a stream come behind the barrier that pushed them out, so a chain of n streams takes n
-rounds and one more for the store. A stream that fills its history keeps what comes meanwhile, barriers or not: a round waits until
-that has come out, too. Then one barrier behind the window events: the notifier reports it when NOTIFY's targets have
-them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses nothing, but gives up after the time-out and
-says who is missing.
+Owns the rounds of barriers. One round: a barrier into every partition of the topics concerned, then
+a wait until scan, exchange and store have reported it. Results of a stream come behind the barrier
+that pushed them out, so a chain of n streams takes n rounds and one more for the store. A stream
+that fills its history keeps what comes meanwhile, barriers or not: a round waits until that has
+come out, too. Then one barrier behind the window events: the notifier reports it when NOTIFY's
+targets have them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses
+nothing, but gives up after the time-out and says who is missing.
 """
 
 from __future__ import annotations
@@ -35,8 +36,13 @@ _MAX_DEPTH = 32
 class Drain:
     """The handler."""
 
-    def __init__(self, definer: Definer, client: redis.Redis, access: Access, *, wait_for_jobs: bool) -> None:
-        self._definer, self._redis, self._access, self._wait_for_jobs = definer, client, access, wait_for_jobs
+    def __init__(
+        self, definer: Definer, client: redis.Redis, access: Access, *, wait_for_jobs: bool
+    ) -> None:
+        self._definer = definer
+        self._redis = client
+        self._access = access
+        self._wait_for_jobs = wait_for_jobs
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.post("/v1/drain", door.guard(self._drain))]
@@ -45,7 +51,8 @@ class Drain:
         depth = request.query.get("depth", "1")
         if not depth.isdecimal() or not 0 <= int(depth) <= _MAX_DEPTH:
             raise SchemaError(f"depth is 0 to {_MAX_DEPTH}", code="E_BODY")
-        database, user = request.query.get("db"), user_of(request)
+        database = request.query.get("db")
+        user = user_of(request)
         home = self._definer.catalog.database(database) if database is not None else None
         if home is None or not self._access.sees(user, home):
             self._access.require(user, "WRITE", None)
@@ -55,7 +62,9 @@ class Drain:
         return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
 
     def through(self, topics: dict[str, int], depth: int) -> None:
-        """Return when what is written to *topics* so far has gone through chains of *depth* streams. Blocks."""
+        """Return when what is written to *topics* so far has gone through chains of *depth*
+        streams. Blocks.
+        """
         for _ in range(depth + 1):
             self._round(topics)
             if self._filled(topics):
@@ -72,13 +81,19 @@ class Drain:
         if database is None:
             return catalog.topics()
         home = database_of(catalog, database)
-        topics = {home.topic: home.partitions} | {t.topic: t.partitions for t in catalog.tables(home.name)}
+        topics = {home.topic: home.partitions} | {
+            t.topic: t.partitions for t in catalog.tables(home.name)
+        }
         found = True
         while found:
             found = False
             for stream in catalog.streams():
                 target = catalog.table_by_id(stream.plan.target.table_id)
-                if target is not None and target.topic not in topics and topics.keys() & catalog.source_topics(stream.plan).keys():
+                if (
+                    target is not None
+                    and target.topic not in topics
+                    and topics.keys() & catalog.source_topics(stream.plan).keys()
+                ):
                     topics[target.topic] = target.partitions
                     found = True
         return topics
@@ -99,28 +114,45 @@ class Drain:
             found = True
             try:
                 self._definer.wait(
-                    lambda: not self._filling(topics), "a stream is still filling its history", "SHOW STREAMS says how far it is"
+                    lambda: not self._filling(topics),
+                    "a stream is still filling its history",
+                    "SHOW STREAMS says how far it is",
                 )
             except BusError:
-                # it takes as long as there is history; only what moves no more is waited for in vain
+                # it takes as long as there is history; only what moves no more is waited for in
+                # vain
                 if self._filling(topics) == before:
                     raise
         return found
 
     def _filling(self, topics: dict[str, int]) -> dict[tuple[int, str], str]:
-        """How far streams over these topics are with their history, by stream and field of its status."""
+        """How far streams over these topics are with their history, by stream and field of its
+        status.
+        """
         if not self._wait_for_jobs:
             return {}
         catalog = self._definer.catalog
-        streams = [s for s in catalog.streams() if s.plan.fill_history and topics.keys() & catalog.source_topics(s.plan).keys()]
+        streams = [
+            s
+            for s in catalog.streams()
+            if s.plan.fill_history and topics.keys() & catalog.source_topics(s.plan).keys()
+        ]
         found = {}
         for stream in streams:
             said = ask(lambda s=stream: self._redis.hgetall(names.stream_status(s.id)))  # type: ignore[misc]
-            found.update({(stream.id, text(f)): text(v) for f, v in said.items() if text(f).startswith(names.FILLING)})
+            found.update(
+                {
+                    (stream.id, text(f)): text(v)
+                    for f, v in said.items()
+                    if text(f).startswith(names.FILLING)
+                }
+            )
         return found
 
     def _notified(self, topics: dict[str, int]) -> None:
-        """Wait until NOTIFY's targets have the events of streams over these topics; without a notifier there is nothing to wait for."""
+        """Wait until NOTIFY's targets have the events of streams over these topics; without a
+        notifier there is nothing to wait for.
+        """
         catalog = self._definer.catalog
         streams = []
         for stream in catalog.streams():
@@ -129,8 +161,13 @@ class Drain:
                 streams.append(stream.id)
         if not streams or not self._alive(names.notifier_heartbeat()):
             return
-        barrier, partitions = secrets.token_hex(8), range(names.BUILT_IN_TOPICS[names.EVENTS])
-        self._definer.send(names.EVENTS, partitions, ControlRecord("barrier", id=barrier, body=json.dumps({"streams": streams})))
+        barrier = secrets.token_hex(8)
+        partitions = range(names.BUILT_IN_TOPICS[names.EVENTS])
+        self._definer.send(
+            names.EVENTS,
+            partitions,
+            ControlRecord("barrier", id=barrier, body=json.dumps({"streams": streams})),
+        )
         self._wait({barrier: {f"notifier:{names.EVENTS}:{p}" for p in partitions}})
 
     def _alive(self, key: str) -> bool:
@@ -146,11 +183,16 @@ class Drain:
             return not any(waiting.values())
 
         try:
-            self._definer.wait(done, "not everything is through yet", "`penstock status` shows who lags")
+            self._definer.wait(
+                done, "not everything is through yet", "`penstock status` shows who lags"
+            )
         except BusError as error:
             missing = sorted(set().union(*waiting.values()))[:8]
             raise BusError(
-                error.message, code=error.code, detail=f"{error.detail}; missing {', '.join(missing)}", hint=error.hint
+                error.message,
+                code=error.code,
+                detail=f"{error.detail}; missing {', '.join(missing)}",
+                hint=error.hint,
             ) from None
 
     def _fields(self, topic: str, partitions: int) -> Iterable[str]:
@@ -159,4 +201,7 @@ class Drain:
         for reader in readers:
             yield from (f"{reader}:{topic}:{p}" for p in range(partitions))
         if scanned:
-            yield from (f"exchange:{names.EXCHANGE}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE]))
+            yield from (
+                f"exchange:{names.EXCHANGE}:{p}"
+                for p in range(names.BUILT_IN_TOPICS[names.EXCHANGE])
+            )

@@ -1,7 +1,9 @@
-"""External streams that are topics of another Kafka: CREATE looks at the topic, INSERT writes messages into it.
+"""External streams that are topics of another Kafka: CREATE looks at the topic, INSERT writes
+messages into it.
 
-Owns a producer for each such topic that is written to. Its rows come back through the federation room, which reads the topic into the
-table that bears the stream's name; nothing is written into that table from here.
+Owns a producer for each such topic that is written to. Its rows come back through the federation
+room, which reads the topic into the table that bears the stream's name; nothing is written into
+that table from here.
 """
 
 from __future__ import annotations
@@ -39,7 +41,15 @@ _CHECK_S = 2.0
 class ForeignTopics:
     """`create` runs in the DDL thread; `write` blocks and runs in any."""
 
-    def __init__(self, definer: Definer, admin: Admin, clock: Clock, data_dir: Path, outbound: Outbound, timeout: float) -> None:
+    def __init__(
+        self,
+        definer: Definer,
+        admin: Admin,
+        clock: Clock,
+        data_dir: Path,
+        outbound: Outbound,
+        timeout: float,
+    ) -> None:
         """
         Args:
             definer: runs DDL.
@@ -49,27 +59,39 @@ class ForeignTopics:
             outbound: where topics may be.
             timeout: seconds after which a message that is not acknowledged has failed.
         """
-        self._definer, self._clock, self._data_dir, self._outbound, self._timeout = definer, clock, data_dir, outbound, timeout
+        self._definer = definer
+        self._clock = clock
+        self._data_dir = data_dir
+        self._outbound = outbound
+        self._timeout = timeout
         self._home = foreign.Home(admin.cluster)
         self._lock = threading.Lock()
         self._writers: dict[int, _Writer] = {}
 
     def create(self, statement: st.CreateExternalStream, database: str) -> None:
         """Look at the topic, keep the password, and note the rest in the catalog."""
-        catalog, name = self._definer.catalog, statement.stream.name
+        catalog = self._definer.catalog
+        name = statement.stream.name
         found = catalog.table(database, name)
         if found is not None and found.foreign and statement.if_not_exists:
             return
         if statement.columns is None:
             hint = f"CREATE EXTERNAL STREAM {name} (ts TIMESTAMP, …) SETTINGS …"
-            raise statement.error("a topic has no columns: name those that are wanted", statement.stream, code="E_BAD_OPTION", hint=hint)
+            raise statement.error(
+                "a topic has no columns: name those that are wanted",
+                statement.stream,
+                code="E_BAD_OPTION",
+                hint=hint,
+            )
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
         topic = dataclasses.replace(topic, maker=self._definer.user)
         brokers = self._reached(topic, password)
         option = foreign.at(topic, _begin(topic, brokers, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
-        change = changes.create_foreign(catalog, self._definer.new_id, database, name, columns, key, option)
+        change = changes.create_foreign(
+            catalog, self._definer.new_id, database, name, columns, key, option
+        )
         (table,) = change.puts
         external.keep_secret(self._data_dir, table.id, password)
         try:
@@ -87,7 +109,9 @@ class ForeignTopics:
             writer.close()
 
     def write(self, write: Write) -> int:
-        """Write a message for each row and wait until the brokers have them. Raises SchemaError, BusError, RemoteError."""
+        """Write a message for each row and wait until the brokers have them. Raises SchemaError,
+        BusError, RemoteError.
+        """
         layout = write.layout
         table = self._definer.catalog.table_by_id(layout.table_id)
         topic = foreign.of(table) if table is not None else None
@@ -102,20 +126,26 @@ class ForeignTopics:
                     writer.close()
                 password = external.secret(self._data_dir, table.id)
                 reach = self._outbound.reach(topic.maker)
-                writer = self._writers[table.id] = _Writer(table, topic, password, self._reached(topic, password), reach, self._timeout)
+                writer = self._writers[table.id] = _Writer(
+                    table, topic, password, self._reached(topic, password), reach, self._timeout
+                )
         sent = writer.send(frame)
         for future in sent:
             try:
                 with foreign.quiet(topic):
                     future.result(self._timeout + 1)
             except TimeoutError:
-                raise BusError("the other Kafka does not confirm messages", topic=topic.topic, retryable=True) from None
+                raise BusError(
+                    "the other Kafka does not confirm messages", topic=topic.topic, retryable=True
+                ) from None
         return len(sent)
 
     def _reached(self, topic: Topic, password: str) -> Brokers:
         """Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
-        return foreign.reached(topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S)
+        return foreign.reached(
+            topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S
+        )
 
     def close(self) -> None:
         with self._lock:
@@ -127,13 +157,29 @@ class ForeignTopics:
 class _Writer:
     """The producer of one topic."""
 
-    def __init__(self, table: Table, topic: Topic, password: str, brokers: Brokers, reach: Reach, timeout: float) -> None:
-        self.schema_id, self._topic, self._lock = table.schema_id, topic, threading.Lock()
-        self._brokers, self._checked = brokers, time.monotonic()
+    def __init__(
+        self,
+        table: Table,
+        topic: Topic,
+        password: str,
+        brokers: Brokers,
+        reach: Reach,
+        timeout: float,
+    ) -> None:
+        self.schema_id = table.schema_id
+        self._topic = topic
+        self._lock = threading.Lock()
+        self._brokers = brokers
+        self._checked = time.monotonic()
         self._registry = Registry(topic.registry, reach) if topic.registry else None
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
         self._messages = Messages(topic.format, columns, table.precision, self._registry)
-        self._bus = Publisher(brokers.bootstrap, client_id="penstock", timeout=timeout, options=topic.options(password))
+        self._bus = Publisher(
+            brokers.bootstrap,
+            client_id="penstock",
+            timeout=timeout,
+            options=topic.options(password),
+        )
 
     def send(self, frame: pl.DataFrame) -> list[Future[Delivery]]:
         with self._lock:
@@ -150,11 +196,20 @@ class _Writer:
 
 
 def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:
-    """Where each partition begins to count. Raises CatalogError when there is no such topic, BusError when nobody answers."""
+    """Where each partition begins to count. Raises CatalogError when there is no such topic,
+    BusError when nobody answers.
+    """
     with foreign.quiet(topic):
         partitions = brokers.admin.topics().get(topic.topic)
         if partitions is None:
-            raise CatalogError(f"there is no topic {topic.topic} at {topic.brokers}", code="E_NO_TOPIC")
+            raise CatalogError(
+                f"there is no topic {topic.topic} at {topic.brokers}", code="E_NO_TOPIC"
+            )
         if start == "earliest":
             return {}
-        return {p: offset for (_, p), offset in brokers.admin.end_offsets((topic.topic, p) for p in range(partitions)).items()}
+        return {
+            p: offset
+            for (_, p), offset in brokers.admin.end_offsets(
+                (topic.topic, p) for p in range(partitions)
+            ).items()
+        }

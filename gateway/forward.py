@@ -1,7 +1,7 @@
 """DDL on its way to the gateway that holds the catalog's lease, and its arrival there.
 
-Owns the internal route and its token. Returns when this gateway's own catalog shows the change. Refuses calls without the token,
-and a statement that was forwarded once already.
+Owns the internal route and its token. Returns when this gateway's own catalog shows the change.
+Refuses calls without the token, and a statement that was forwarded once already.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ def internal_token(password: str) -> str:
 
 
 def column_to_json(column: Column) -> list[Any]:
-    return [column.name, column.type.kind, column.type.length, column.type.precision, column.type.scale]
+    return [
+        column.name,
+        column.type.kind,
+        column.type.length,
+        column.type.precision,
+        column.type.scale,
+    ]
 
 
 def column_from_json(item: list[Any]) -> Column:
@@ -55,20 +61,41 @@ def column_from_json(item: list[Any]) -> Column:
 class Forwarder:
     """Both ends of the internal route."""
 
-    def __init__(self, reader: CatalogReader, token: str, context: ssl.SSLContext | bool = True) -> None:
-        self._reader, self._token, self._context = reader, token, context
+    def __init__(
+        self, reader: CatalogReader, token: str, context: ssl.SSLContext | bool = True
+    ) -> None:
+        self._reader = reader
+        self._token = token
+        self._context = context
         self._session: aiohttp.ClientSession | None = None
 
-    async def statement(self, address: str, user: str, sql: str, database: str | None, timezone: str) -> None:
+    async def statement(
+        self, address: str, user: str, sql: str, database: str | None, timezone: str
+    ) -> None:
         """Have a DDL statement of *user* run at *address*."""
-        await self._send(address, {"sql": sql, "database": database, "timezone": timezone, "user": user})
+        await self._send(
+            address, {"sql": sql, "database": database, "timezone": timezone, "user": user}
+        )
 
     async def widen(
-        self, address: str, user: str, database: str, table: str, time: Column, columns: list[Column], tags: list[Column]
+        self,
+        address: str,
+        user: str,
+        database: str,
+        table: str,
+        time: Column,
+        columns: list[Column],
+        tags: list[Column],
     ) -> None:
         """Have a table made or widened for line protocol at *address*."""
-        parts = {"time": [column_to_json(time)], "columns": [column_to_json(c) for c in columns], "tags": [column_to_json(c) for c in tags]}
-        await self._send(address, {"widen": {"database": database, "table": table, **parts}, "user": user})
+        parts = {
+            "time": [column_to_json(time)],
+            "columns": [column_to_json(c) for c in columns],
+            "tags": [column_to_json(c) for c in tags],
+        }
+        await self._send(
+            address, {"widen": {"database": database, "table": table, **parts}, "user": user}
+        )
 
     async def close(self) -> None:
         if self._session is not None:
@@ -78,11 +105,15 @@ class Forwarder:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         try:
-            async with self._session.post(address + PATH, json=body, headers={_HEADER: self._token}, ssl=self._context) as response:
+            async with self._session.post(
+                address + PATH, json=body, headers={_HEADER: self._token}, ssl=self._context
+            ) as response:
                 answer = await response.json()
         except (aiohttp.ClientError, TimeoutError, ValueError) as failed:
             raise RemoteError(
-                "the gateway that leads the catalog does not answer", code="E_LEASE_HELD", detail=f"{address}: {failed}"
+                "the gateway that leads the catalog does not answer",
+                code="E_LEASE_HELD",
+                detail=f"{address}: {failed}",
             ) from failed
         if "error" in answer:
             raise error_of(answer["error"])
@@ -91,7 +122,9 @@ class Forwarder:
     def routes(self, run: Run) -> list[web.RouteDef]:
         async def handle(request: web.Request) -> web.Response:
             try:
-                if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(), self._token.encode()):
+                if not hmac.compare_digest(
+                    request.headers.get(_HEADER, "").encode(), self._token.encode()
+                ):
                     raise AuthError("this route is for gateways", code="E_FORBIDDEN")
                 await run(json.loads(await request.read()))
                 return http.json_response({"revision": self._reader.catalog.revision})
@@ -103,9 +136,23 @@ class Forwarder:
 
 def error_of(body: dict[str, Any]) -> PenstockError:
     code = str(body.get("code", "E_REMOTE"))
-    common: dict[str, Any] = {"code": code, "detail": str(body.get("detail", "")), "hint": str(body.get("hint", ""))}
+    common: dict[str, Any] = {
+        "code": code,
+        "detail": str(body.get("detail", "")),
+        "hint": str(body.get("hint", "")),
+    }
     if "line" in body:
         kind = SqlSyntaxError if code == "E_SYNTAX" else SqlSemanticError
-        return kind(body["message"], **common, line=body["line"], column=body.get("column", 0), snippet=body.get("snippet", ""))
-    plain: dict[str, type[PenstockError]] = {"E_OVERLOAD": OverloadError, "E_SCHEMA": SchemaError, "E_BUS": BusError}
+        return kind(
+            body["message"],
+            **common,
+            line=body["line"],
+            column=body.get("column", 0),
+            snippet=body.get("snippet", ""),
+        )
+    plain: dict[str, type[PenstockError]] = {
+        "E_OVERLOAD": OverloadError,
+        "E_SCHEMA": SchemaError,
+        "E_BUS": BusError,
+    }
     return plain.get(code, CatalogError)(body["message"], **common)

@@ -1,10 +1,11 @@
 """A retried write counts once: what the `Idempotency-Key` header promises.
 
-Owns a marker per key in Redis. It is set to pending, with the offsets the log had, before anything is sent; and to acked
-afterwards. A retry of an acked key gets the same answer and writes nothing. A retry of a pending key, whose first try died
-somewhere, reads the log from the recorded offsets: the records of a keyed write carry the key, come out the same each time and
-are in order within a partition, so what is already there is left out and the rest is sent. Refuses a key that comes with other
-rows, or while another living gateway is still at it.
+Owns a marker per key in Redis. It is set to pending, with the offsets the log had, before anything
+is sent; and to acked afterwards. A retry of an acked key gets the same answer and writes nothing. A
+retry of a pending key, whose first try died somewhere, reads the log from the recorded offsets: the
+records of a keyed write carry the key, come out the same each time and are in order within a
+partition, so what is already there is left out and the rest is sent. Refuses a key that comes with
+other rows, or while another living gateway is still at it.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to write under a key; `there` counts the records of an earlier try in each partition."""
+    """The right to write under a key; `there` counts the records of an earlier try in each
+    partition.
+    """
 
     key: str
     there: Mapping[int, int]
-    #: how many partitions the topic had that `there` speaks of; the rows may go when there are others
+    #: how many partitions the topic had that `there` speaks of; the rows may go when there are
+    #: others
     partitions: int = 0
 
     @property
@@ -67,14 +71,25 @@ class Claim:
 class Ledger:
     """Claims keys. `claim` blocks on Redis and perhaps on the log: call it from a worker thread."""
 
-    def __init__(self, client: redis.Redis, admin: Admin, bootstrap: str, gateway: str, acked: Callable[[str, int], int | None]) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        admin: Admin,
+        bootstrap: str,
+        gateway: str,
+        acked: Callable[[str, int], int | None],
+    ) -> None:
         """
         Args:
             gateway: id of this process.
-            acked: an offset below which nothing of a new write can be, where this process knows one.
+            acked: an offset below which nothing of a new write can be, where this process knows
+                one.
         """
-        self._redis, self._admin, self._bootstrap = client, admin, bootstrap
-        self._gateway, self._acked = gateway, acked
+        self._redis = client
+        self._admin = admin
+        self._bootstrap = bootstrap
+        self._gateway = gateway
+        self._acked = acked
         self._background = ThreadPoolExecutor(1, thread_name_prefix="idempotency")
 
     def heartbeat(self) -> None:
@@ -95,39 +110,75 @@ class Ledger:
             return self._claim(key, digest, layout, codec)
         except redis.RedisError as down:
             raise BusError(
-                "idempotency keys need Redis, which does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True
+                "idempotency keys need Redis, which does not answer",
+                code="E_REDIS_DOWN",
+                detail=str(down),
+                retryable=True,
             ) from down
 
     def _claim(self, key: str, digest: str, layout: Layout, codec: TableCodec) -> Claim | Receipt:
         offsets = {str(p): o for p, o in self._offsets(layout).items()}
-        fresh = {"state": "pending", "digest": digest, "gateway": self._gateway, "topic": layout.topic, "offsets": offsets}
+        fresh = {
+            "state": "pending",
+            "digest": digest,
+            "gateway": self._gateway,
+            "topic": layout.topic,
+            "offsets": offsets,
+        }
         if self._redis.set(names.idempotency(key), json.dumps(fresh), nx=True, ex=KEEP_S):
             return Claim(key, {})
         held = json.loads(self._redis.get(names.idempotency(key)) or json.dumps(fresh))
         if held["digest"] != digest:
-            raise SchemaError("the idempotency key was used for another request", code="E_KEY_REUSED", hint="use a new key for new rows")
+            raise SchemaError(
+                "the idempotency key was used for another request",
+                code="E_KEY_REUSED",
+                hint="use a new key for new rows",
+            )
         if held["state"] == "acked":
             return Receipt(held["rows"], tuple(held.get("notices", ())))
-        if held["gateway"] != self._gateway and self._redis.exists(names.gateway_heartbeat(held["gateway"])):
-            raise CatalogError("another gateway is writing under this idempotency key", code="E_IN_PROGRESS", hint="wait and try again")
-        there, partitions = self._scan(key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec), len(held["offsets"])
+        if held["gateway"] != self._gateway and self._redis.exists(
+            names.gateway_heartbeat(held["gateway"])
+        ):
+            raise CatalogError(
+                "another gateway is writing under this idempotency key",
+                code="E_IN_PROGRESS",
+                hint="wait and try again",
+            )
+        there = self._scan(
+            key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec
+        )
+        partitions = len(held["offsets"])
         if not there and held["topic"] != layout.topic:
-            # partitions have changed since: the rows may have been held meanwhile, and written behind the change
-            begins = self._admin.start_offsets([(layout.topic, p) for p in range(layout.partitions)])
-            there, partitions = self._scan(key, layout.topic, {p: o for (_, p), o in begins.items()}, codec), layout.partitions
-        self._redis.set(names.idempotency(key), json.dumps({**held, "gateway": self._gateway}), ex=KEEP_S)
+            # partitions have changed since: the rows may have been held meanwhile, and written
+            # behind the change
+            begins = self._admin.start_offsets(
+                [(layout.topic, p) for p in range(layout.partitions)]
+            )
+            there = self._scan(key, layout.topic, {p: o for (_, p), o in begins.items()}, codec)
+            partitions = layout.partitions
+        self._redis.set(
+            names.idempotency(key), json.dumps({**held, "gateway": self._gateway}), ex=KEEP_S
+        )
         _log.info("retry of a write without an answer", key=key, there=sum(there.values()))
         return Claim(key, there, partitions)
 
     def finish(self, claim: Claim, digest: str, receipt: Receipt) -> None:
-        """The rows are in the log. Happens in the background: if it is never written, a retry finds the records themselves."""
-        body = json.dumps({"state": "acked", "digest": digest, "rows": receipt.rows, "notices": receipt.notices})
-        self._background.submit(self._quietly, lambda: self._redis.set(names.idempotency(claim.key), body, ex=KEEP_S))
+        """The rows are in the log. Happens in the background: if it is never written, a retry finds
+        the records themselves.
+        """
+        body = json.dumps(
+            {"state": "acked", "digest": digest, "rows": receipt.rows, "notices": receipt.notices}
+        )
+        self._background.submit(
+            self._quietly, lambda: self._redis.set(names.idempotency(claim.key), body, ex=KEEP_S)
+        )
 
     def release(self, claim: Claim) -> None:
         """The rows were refused before anything was sent: the key is free again."""
         if not claim.there:
-            self._background.submit(self._quietly, lambda: self._redis.delete(names.idempotency(claim.key)))
+            self._background.submit(
+                self._quietly, lambda: self._redis.delete(names.idempotency(claim.key))
+            )
 
     def close(self) -> None:
         self._background.shutdown()
@@ -146,29 +197,44 @@ class Ledger:
         return {p: o for p, o in known.items() if o is not None}
 
     def _ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        ends = {p: o for (_, p), o in self._admin.end_offsets([(topic, p) for p in partitions]).items()}
+        ends = {
+            p: o for (_, p), o in self._admin.end_offsets([(topic, p) for p in partitions]).items()
+        }
         if any(o < 0 for o in ends.values()):  # what the client says when no broker answered
-            raise BusError("Kafka does not say where the log ends", code="E_KAFKA_DOWN", topic=topic, retryable=True)
+            raise BusError(
+                "Kafka does not say where the log ends",
+                code="E_KAFKA_DOWN",
+                topic=topic,
+                retryable=True,
+            )
         return ends
 
-    def _scan(self, key: str, topic: str, begin: Mapping[int, int], codec: TableCodec) -> dict[int, int]:
+    def _scan(
+        self, key: str, topic: str, begin: Mapping[int, int], codec: TableCodec
+    ) -> dict[int, int]:
         """How many records under *key* each partition holds from the given offsets on."""
         ends = {(topic, p): o for p, o in self._ends(topic, begin).items()}
         open_ = {(topic, p): o for p, o in begin.items() if o < ends[topic, p]}
         found: dict[int, int] = {}
         if not open_:
             return found
-        with Reader(self._bootstrap, open_, client_id=f"penstock-gateway-{self._gateway}-retry") as reader:
+        with Reader(
+            self._bootstrap, open_, client_id=f"penstock-gateway-{self._gateway}-retry"
+        ) as reader:
             while open_:
                 for batch in reader.read():
                     at = (batch.topic, batch.partition)
                     mine = [
-                        v for v, i in zip(batch.values, schema_ids(batch.values), strict=True) if i == codec.schema_id and v is not None
+                        v
+                        for v, i in zip(batch.values, schema_ids(batch.values), strict=True)
+                        if i == codec.schema_id and v is not None
                     ]
                     mine = [v for v in mine if key.encode() in v]
                     if mine:
                         records = codec.decode(mine).records
-                        count = records.filter(pl.col("trace").str.split("\n").list.first() == _TRACE + key).height
+                        count = records.filter(
+                            pl.col("trace").str.split("\n").list.first() == _TRACE + key
+                        ).height
                         found[batch.partition] = found.get(batch.partition, 0) + count
                     if batch.next_offset >= ends[at]:
                         open_.pop(at, None)

@@ -1,8 +1,10 @@
-"""InfluxDB's ways to write: POST /influxdb/v1/write, /write (1.x) and /api/v2/write, all with line protocol.
+"""InfluxDB's ways to write: POST /influxdb/v1/write, /write (1.x) and /api/v2/write, all with line
+protocol.
 
-Owns what a point becomes: the measurement is a supertable (made or widened when needed), tags are its tags, and each set of tag
-values is a child table with a name made from them. Lines that do not fit (another type than the table's column, say) are refused by their
-numbers; the others are written.
+Owns what a point becomes: the measurement is a supertable (made or widened when needed), tags are
+its tags, and each set of tag values is a child table with a name made from them. Lines that do not
+fit (another type than the table's column, say) are refused by their numbers; the others are
+written.
 """
 
 from __future__ import annotations
@@ -32,8 +34,16 @@ from penstock.types import ColumnType
 
 TIME_COLUMN = "_ts"
 _UNITS = {
-    "n": 1, "ns": 1, "u": 10**3, "us": 10**3, "µ": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-}  # fmt: skip
+    "n": 1,
+    "ns": 1,
+    "u": 10**3,
+    "us": 10**3,
+    "µ": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 _SMALLEST_TEXT = 64
 #: texts longer than this are parsed in a worker thread
 _LONG = 64 * 1024
@@ -42,11 +52,18 @@ _LONG = 64 * 1024
 class Influx:
     """The handlers of line protocol."""
 
-    def __init__(self, intake: Intake, definer: Definer, forwarder: Forwarder, access: Access, clock: Clock) -> None:
-        self._intake, self._definer, self._forwarder, self._access, self._clock = intake, definer, forwarder, access, clock
+    def __init__(
+        self, intake: Intake, definer: Definer, forwarder: Forwarder, access: Access, clock: Clock
+    ) -> None:
+        self._intake = intake
+        self._definer = definer
+        self._forwarder = forwarder
+        self._access = access
+        self._clock = clock
 
     def routes(self, door: Door) -> list[web.RouteDef]:
-        first, second = door.guard(self._write_v1, _error_v1), door.guard(self._write_v2, _error_v2)
+        first = door.guard(self._write_v1, _error_v1)
+        second = door.guard(self._write_v2, _error_v2)
         return [
             web.post("/influxdb/v1/write", first),
             web.post("/write", first),
@@ -56,17 +73,29 @@ class Influx:
         ]
 
     async def _write_v1(self, request: web.Request) -> web.Response:
-        return await self._write(request, request.query.get("db"), request.query.get("precision", "ns"))
+        return await self._write(
+            request, request.query.get("db"), request.query.get("precision", "ns")
+        )
 
     async def _write_v2(self, request: web.Request) -> web.Response:
         bucket = request.query.get("bucket")
-        return await self._write(request, bucket and bucket.partition("/")[0], request.query.get("precision", "ns"))
+        return await self._write(
+            request, bucket and bucket.partition("/")[0], request.query.get("precision", "ns")
+        )
 
-    async def _write(self, request: web.Request, database: str | None, precision: str) -> web.Response:
+    async def _write(
+        self, request: web.Request, database: str | None, precision: str
+    ) -> web.Response:
         if not database:
-            raise SchemaError("the database is not named", code="E_BODY", hint="?db=… (1.x) or ?bucket=… (2.x)")
+            raise SchemaError(
+                "the database is not named", code="E_BODY", hint="?db=… (1.x) or ?bucket=… (2.x)"
+            )
         if precision not in _UNITS:
-            raise SchemaError(f"unknown precision {precision[:16]!r}", code="E_BODY", hint=f"one of {', '.join(_UNITS)}")
+            raise SchemaError(
+                f"unknown precision {precision[:16]!r}",
+                code="E_BODY",
+                hint=f"one of {', '.join(_UNITS)}",
+            )
         data = await body(request)
         try:
             text = data.decode()
@@ -82,8 +111,10 @@ class Influx:
             ready[table], bad = await self._prepared(user, database, table, some)
             refused += bad
         writes = [
-            (some, await self._submit(database, table, some, precision, len(data))) for table, some in ready.items() if some
-        ]  # fmt: skip
+            (some, await self._submit(database, table, some, precision, len(data)))
+            for table, some in ready.items()
+            if some
+        ]
         written = 0
         said: list[str] = []
         for some, (layout, rows, future) in writes:
@@ -103,10 +134,17 @@ class Influx:
         home = self._definer.catalog.database(database)
         if home is None or not home.dot_to_underscore:
             return points
-        return [replace(p, measurement=p.measurement.replace(".", "_")) if "." in p.measurement else p for p in points]
+        return [
+            replace(p, measurement=p.measurement.replace(".", "_")) if "." in p.measurement else p
+            for p in points
+        ]
 
-    async def _prepared(self, user: str, database: str, table: str, points: Sequence[Point]) -> tuple[list[Point], list[LineError]]:
-        """The points that *table*, made or widened for them, has columns for, and the lines of the others."""
+    async def _prepared(
+        self, user: str, database: str, table: str, points: Sequence[Point]
+    ) -> tuple[list[Point], list[LineError]]:
+        """The points that *table*, made or widened for them, has columns for, and the lines of the
+        others.
+        """
         self._admit(user, database, table)
         good, refused = agreeing(points, self._definer.catalog.table(database, table))
         if not good:
@@ -125,13 +163,23 @@ class Influx:
             except PenstockError as error:
                 if not _of_the_line(error):
                     raise
-                refused += [LineError(error.message + (f"; {error.hint}" if error.hint else ""), p.line) for p in alike]
+                refused += [
+                    LineError(error.message + (f"; {error.hint}" if error.hint else ""), p.line)
+                    for p in alike
+                ]
         return sorted(kept, key=lambda p: p.line), refused
 
     async def _rest(
-        self, error: RowError, layout: Layout, points: Sequence[Point], rows: Sequence[Row], size: int
+        self,
+        error: RowError,
+        layout: Layout,
+        points: Sequence[Point],
+        rows: Sequence[Row],
+        size: int,
     ) -> tuple[Receipt, list[LineError]]:
-        """Write the rows of a refused write that are not to blame; what was written, and the lines of the others."""
+        """Write the rows of a refused write that are not to blame; what was written, and the lines
+        of the others.
+        """
         receipt = Receipt(0)
         if error.row < 0:
             return receipt, [LineError(told(error), p.line) for p in points]
@@ -140,13 +188,19 @@ class Influx:
         refused = [LineError(why, points[place].line) for place, why in reasons.items()]
         if kept:
             try:
-                receipt = await (await self._intake.submit_to(layout, [rows[place] for place in kept], size=size, told=True))
+                receipt = await (
+                    await self._intake.submit_to(
+                        layout, [rows[place] for place in kept], size=size, told=True
+                    )
+                )
             except RowError as again:  # the table changed meanwhile
                 refused += [LineError(told(again), points[place].line) for place in kept]
         return receipt, refused
 
     def _admit(self, user: str, database: str, table: str) -> None:
-        """Raise AuthError where *user* may neither write nor make the table, and CatalogError when there is no such database."""
+        """Raise AuthError where *user* may neither write nor make the table, and CatalogError when
+        there is no such database.
+        """
         known = self._definer.catalog.table(database, table)
         if known is None:
             self._access.require_named(user, "CREATE", database, table)
@@ -154,8 +208,12 @@ class Influx:
             self._access.require(user, "WRITE", known)
         database_of(self._definer.catalog, database)
 
-    async def _ensure(self, user: str, database: str, table: str, columns: list[Column], tags: list[Column]) -> None:
-        """Make the table, or give it what these points need and it lacks; who may do neither may still write what fits."""
+    async def _ensure(
+        self, user: str, database: str, table: str, columns: list[Column], tags: list[Column]
+    ) -> None:
+        """Make the table, or give it what these points need and it lacks; who may do neither may
+        still write what fits.
+        """
         known = self._definer.catalog.table(database, table)
         if known is not None and known.kind == "virtual":
             refuse_virtual(layout_of(database_of(self._definer.catalog, database), known))
@@ -165,9 +223,13 @@ class Influx:
             self._access.require(user, "ALTER", known)
         time = ColumnDefaults.time()
         try:
-            await self._definer.run(lambda: self._definer.widen(database, table, time, columns, tags), user)
+            await self._definer.run(
+                lambda: self._definer.widen(database, table, time, columns, tags), user
+            )
         except Elsewhere as elsewhere:
-            await self._forwarder.widen(elsewhere.address, user, database, table, time, columns, tags)
+            await self._forwarder.widen(
+                elsewhere.address, user, database, table, time, columns, tags
+            )
 
     async def _submit(
         self, database: str, table: str, points: list[Point], precision: str, size: int
@@ -181,7 +243,9 @@ class Influx:
         unit = _UNITS[precision]
         rows = []
         for point in points:
-            row: dict[str, Any] = {k: v.value if isinstance(v, Unsigned) else v for k, v in point.fields.items()}
+            row: dict[str, Any] = {
+                k: v.value if isinstance(v, Unsigned) else v for k, v in point.fields.items()
+            }
             row.update(point.tags)
             row[layout.time] = (now if point.time is None else point.time * unit) // tick
             row[TBNAME] = names.line_child(point.measurement, point.tags)
@@ -219,7 +283,9 @@ def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
             tags[name] = max(tags.get(name, 0), len(text.encode()))
     if not tags:
         tags = {"_tag": 0}
-    return [Column(n, k) for n, k in columns.items()], [Column(n, ColumnDefaults.text(s)) for n, s in tags.items()]
+    return [Column(n, k) for n, k in columns.items()], [
+        Column(n, ColumnDefaults.text(s)) for n, s in tags.items()
+    ]
 
 
 def _type(value: Any) -> ColumnType:
@@ -241,7 +307,9 @@ def _of_the_line(error: PenstockError) -> bool:
 
 def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
     """Those of *response* that are not about its body, and notices of what was written."""
-    kept = {k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")}
+    kept = {
+        k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")
+    }
     return kept | notices.headers(error.notices) if isinstance(error, PartialWrite) else kept
 
 
@@ -256,8 +324,19 @@ def _error_v1(error: PenstockError) -> web.Response:
 def _error_v2(error: PenstockError) -> web.Response:
     """InfluxDB 2's form of an error, with ours inside."""
     response = http.error_response(error)
-    words = {400: "invalid", 401: "unauthorized", 404: "not found", 413: "request too large", 429: "too many requests", 503: "unavailable"}
-    body_: dict[str, Any] = {"code": words.get(response.status, "internal error"), "message": error.message, "error": error.to_dict()}
+    words = {
+        400: "invalid",
+        401: "unauthorized",
+        404: "not found",
+        413: "request too large",
+        429: "too many requests",
+        503: "unavailable",
+    }
+    body_: dict[str, Any] = {
+        "code": words.get(response.status, "internal error"),
+        "message": error.message,
+        "error": error.to_dict(),
+    }
     if isinstance(error, PartialWrite):
         body_["line"] = error.lines[0].line
     headers = _headers(error, response)
@@ -266,5 +345,7 @@ def _error_v2(error: PenstockError) -> web.Response:
 
 async def _ping(request: web.Request) -> web.Response:
     if request.path == "/health":
-        return http.json_response({"name": "penstock", "status": "pass", "message": "ready for writes"})
+        return http.json_response(
+            {"name": "penstock", "status": "pass", "message": "ready for writes"}
+        )
     return web.Response(status=204, headers={"X-Influxdb-Version": "penstock"})

@@ -1,6 +1,8 @@
-"""Rows over HTTP: POST /v1/tables/{db}/{table}/rows with JSON, newline-delimited JSON or an Arrow stream as body.
+"""Rows over HTTP: POST /v1/tables/{db}/{table}/rows with JSON, newline-delimited JSON or an Arrow
+stream as body.
 
-Owns the media types. Answers when Kafka has the rows on all replicas; an `Idempotency-Key` header makes a retry safe.
+Owns the media types. Answers when Kafka has the rows on all replicas; an `Idempotency-Key` header
+makes a retry safe.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def parse_json(data: bytes | str) -> Any:
             # half of a pair is no character; only escapes can spell one
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise SchemaError("the body is not JSON", code="E_BODY", detail="half of a surrogate pair") from None
+        raise SchemaError(
+            "the body is not JSON", code="E_BODY", detail="half of a surrogate pair"
+        ) from None
     except (ValueError, RecursionError) as wrong:
         raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)[:200]) from None
     return value
@@ -70,18 +74,24 @@ def from_ndjson(data: bytes) -> Rows:
 
 
 async def from_arrow(data: bytes, limits: Limits = arrow_reader.DEFAULT) -> pa.Table:
-    """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises SchemaError."""
+    """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises
+    SchemaError.
+    """
     if len(data) <= arrow_reader.INLINE_BYTES:
         return arrow_reader.read(data, limits)
     return await asyncio.to_thread(arrow_reader.read, data, limits)
 
 
 def weight(rows: Rows | pa.Table, size: int) -> int:
-    """Bytes that rows take while they wait, sent as *size* bytes: Arrow's may have been compressed."""
+    """Bytes that rows take while they wait, sent as *size* bytes: Arrow's may have been
+    compressed.
+    """
     return max(size, rows.nbytes) if isinstance(rows, pa.Table) else size
 
 
-async def parse_body(content_type: str, data: bytes, limits: Limits = arrow_reader.DEFAULT) -> Rows | pa.Table:
+async def parse_body(
+    content_type: str, data: bytes, limits: Limits = arrow_reader.DEFAULT
+) -> Rows | pa.Table:
     """Rows of a body by its media type. Raises SchemaError."""
     if content_type in ("application/json", "text/json"):
         return from_json(data)
@@ -90,7 +100,9 @@ async def parse_body(content_type: str, data: bytes, limits: Limits = arrow_read
     if content_type == ARROW:
         return await from_arrow(data, limits)
     raise SchemaError(
-        f"rows cannot be read from {content_type}", code="E_MEDIA_TYPE", hint=f"send application/json, application/x-ndjson or {ARROW}"
+        f"rows cannot be read from {content_type}",
+        code="E_MEDIA_TYPE",
+        hint=f"send application/json, application/x-ndjson or {ARROW}",
     )
 
 
@@ -111,10 +123,16 @@ class Ingest:
         tz = times.zone(request.query.get("tz", "UTC"))
         names = request.match_info
         # who may not write is told so before anything is made of the body
-        layout, child = await self._intake.locate_for(user_of(request), "WRITE", names["db"], names["table"])
+        layout, child = await self._intake.locate_for(
+            user_of(request), "WRITE", names["db"], names["table"]
+        )
         rows = await parse_body(request.content_type, data, self._limits)
         size = weight(rows, len(data))
-        written = await self._intake.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz, told=True)
+        written = await self._intake.submit_to(
+            layout, rows, size=size, child=child, key=key, digest=digest, tz=tz, told=True
+        )
         receipt = await written
         told = {"notices": receipt.notices} if receipt.notices else {}
-        return http.json_response({"rows": receipt.rows, **told}, headers=notices.headers(receipt.notices))
+        return http.json_response(
+            {"rows": receipt.rows, **told}, headers=notices.headers(receipt.notices)
+        )

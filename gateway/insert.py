@@ -1,6 +1,8 @@
-"""INSERT: literals, or what a SELECT gave, become frames, checked before the first row of the statement is sent.
+"""INSERT: literals, or what a SELECT gave, become frames, checked before the first row of the
+statement is sent.
 
-Owns binding VALUES and selected columns to columns, and TAGS to tags. An error points at the row in the statement's text.
+Owns binding VALUES and selected columns to columns, and TAGS to tags. An error points at the row in
+the statement's text.
 """
 
 from __future__ import annotations
@@ -30,14 +32,22 @@ class Bound:
     notices: tuple[str, ...] = ()
 
 
-def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None, tz: tzinfo, now: int) -> Bound:
-    """Rows of one part as a frame; *now* in nanoseconds. Raises SqlSemanticError at the row to blame."""
+def bind(
+    statement: Insert, part: InsertPart, layout: Layout, child: str | None, tz: tzinfo, now: int
+) -> Bound:
+    """Rows of one part as a frame; *now* in nanoseconds. Raises SqlSemanticError at the row to
+    blame.
+    """
     at = now * TICKS_PER_SECOND[layout.precision] // 10**9
     columns = _columns(statement, part, layout)
     width = len(columns)
     for i, row in enumerate(part.rows):
         if len(row) != width:
-            raise statement.error(f"row {i} has {len(row)} values for {width} columns", part.row_offsets[i], code="E_ROW")
+            raise statement.error(
+                f"row {i} has {len(row)} values for {width} columns",
+                part.row_offsets[i],
+                code="E_ROW",
+            )
     given: dict[str, Sequence[Any]] = {}
     given_as = list(zip(columns, zip(*part.rows, strict=True), strict=True))
     for column, values in given_as:
@@ -56,7 +66,9 @@ def bind(statement: Insert, part: InsertPart, layout: Layout, child: str | None,
 
 
 def together(bound: Sequence[Bound]) -> list[Bound]:
-    """Parts of a statement as one write a table, so that no row is late for another of its own statement."""
+    """Parts of a statement as one write a table, so that no row is late for another of its own
+    statement.
+    """
     found: dict[tuple[int, int], list[Bound]] = {}
     for part in bound:
         found.setdefault((part.layout.table_id, part.layout.schema_id), []).append(part)
@@ -68,22 +80,31 @@ def _joined(parts: Sequence[Bound]) -> Bound:
     return Bound(parts[0].layout, pl.concat([p.frame for p in parts]), told)
 
 
-def bind_selected(statement: InsertSelect, selected: pa.Table, layout: Layout, child: str | None, now: int) -> Bound:
+def bind_selected(
+    statement: InsertSelect, selected: pa.Table, layout: Layout, child: str | None, now: int
+) -> Bound:
     """Rows that a SELECT gave as a frame; *now* in nanoseconds. Raises SqlSemanticError."""
     wanted = _places(statement, selected.column_names, layout)
     try:
         frame = rows.from_arrow(layout, selected.rename_columns(wanted), child=child)
         rows.check(layout, frame, now * TICKS_PER_SECOND[layout.precision] // 10**9)
     except RowError as error:
-        raise statement.error(error.message, statement.select.start, code="E_ROW", hint=error.hint) from error
+        raise statement.error(
+            error.message, statement.select.start, code="E_ROW", hint=error.hint
+        ) from error
     return Bound(layout, frame)
 
 
 def _places(statement: InsertSelect, given: Sequence[str], layout: Layout) -> list[str]:
-    """The column that each selected one is for: by place, but a `tbname` among them is the child table's name wherever it stands."""
+    """The column that each selected one is for: by place, but a `tbname` among them is the child
+    table's name wherever it stands.
+    """
     if statement.columns is not None:
         fields = (Column(TBNAME, ColumnType("VARCHAR", 192)), *layout.fields)
-        wanted = [_find(statement, fields, n, statement.table.offset, "column").name for n in statement.columns]
+        wanted = [
+            _find(statement, fields, n, statement.table.offset, "column").name
+            for n in statement.columns
+        ]
         free = list(range(len(given)))
     else:
         free = [i for i, name in enumerate(given) if name.lower() != TBNAME]
@@ -91,7 +112,9 @@ def _places(statement: InsertSelect, given: Sequence[str], layout: Layout) -> li
         wanted = [c.name for c in (layout.fields[2:] if stamped else layout.fields)]
     if len(free) != len(wanted):
         words = f"SELECT gives {len(free)} columns for {len(wanted)}"
-        raise statement.error(words, statement.select.start, code="E_ROW", hint=f"they are for {', '.join(wanted)}")
+        raise statement.error(
+            words, statement.select.start, code="E_ROW", hint=f"they are for {', '.join(wanted)}"
+        )
     places = [TBNAME] * len(given)
     for i, name in zip(free, wanted, strict=True):
         places[i] = name
@@ -99,29 +122,52 @@ def _places(statement: InsertSelect, given: Sequence[str], layout: Layout) -> li
 
 
 def tag_values(
-    statement: Any, names: Sequence[str] | None, values: Sequence[Value], layout: Layout, offset: int, tz: tzinfo, at: int
+    statement: Any,
+    names: Sequence[str] | None,
+    values: Sequence[Value],
+    layout: Layout,
+    offset: int,
+    tz: tzinfo,
+    at: int,
 ) -> list[tuple[Column, Any]]:
     """TAGS of a child table as values, in the order given."""
-    tags = [_find(statement, layout.tags, n, offset, "tag") for n in names] if names is not None else list(layout.tags)
+    tags = (
+        [_find(statement, layout.tags, n, offset, "tag") for n in names]
+        if names is not None
+        else list(layout.tags)
+    )
     if len(tags) != len(values):
-        raise statement.error(f"{layout.table} has {len(tags)} tags, {len(values)} values are given", offset, code="E_TAGS")
+        raise statement.error(
+            f"{layout.table} has {len(tags)} tags, {len(values)} values are given",
+            offset,
+            code="E_TAGS",
+        )
     made = []
     for tag, value in zip(tags, values, strict=True):
         try:
             made.append((tag, literals.convert(value, tag.type, layout.precision, tz, at)))
         except (ValueError, OverflowError) as wrong:
-            raise statement.error(f"{value!r} is not {tag.type}", offset, code="E_TAGS", detail=f'tag "{tag.name}"') from wrong
+            raise statement.error(
+                f"{value!r} is not {tag.type}", offset, code="E_TAGS", detail=f'tag "{tag.name}"'
+            ) from wrong
     return made
 
 
-def _tags(statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: int) -> list[tuple[Column, Any]]:
+def _tags(
+    statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: int
+) -> list[tuple[Column, Any]]:
     return tag_values(statement, part.tag_names, part.tag_values, layout, part.table.offset, tz, at)
 
 
 def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column]:
     if part.columns is None:
-        # rows of a stream without a time column are written as they were defined; time and number come by themselves
-        return list(layout.columns[2:] if layout.stamped and part.rows and len(part.rows[0]) == len(layout.columns) - 2 else layout.columns)
+        # rows of a stream without a time column are written as they were defined; time and number
+        # come by themselves
+        return list(
+            layout.columns[2:]
+            if layout.stamped and part.rows and len(part.rows[0]) == len(layout.columns) - 2
+            else layout.columns
+        )
     found = []
     for name in part.columns:
         if name.lower() == TBNAME:
@@ -136,11 +182,22 @@ def _find(statement: Any, columns: Sequence[Column], name: str, offset: int, wha
         if column.name.lower() == name.lower():
             return column
     hint = f"there are {', '.join(c.name for c in columns)}"
-    raise statement.error(f'there is no {what} "{name[:192]}"', offset, code="E_NO_COLUMN", hint=hint)
+    raise statement.error(
+        f'there is no {what} "{name[:192]}"', offset, code="E_NO_COLUMN", hint=hint
+    )
 
 
-def _values(statement: Insert, part: InsertPart, column: Column, values: Sequence[Value], precision: str, tz: tzinfo, at: int) -> list[Any]:
-    kind, made = column.type, []
+def _values(
+    statement: Insert,
+    part: InsertPart,
+    column: Column,
+    values: Sequence[Value],
+    precision: str,
+    tz: tzinfo,
+    at: int,
+) -> list[Any]:
+    kind = column.type
+    made = []
     plain = {
         "FLOAT": (float, int),
         "DOUBLE": (float, int),

@@ -1,7 +1,8 @@
-"""From "these rows, that table" to a queued write: what HTTP, WebSocket, line protocol and INSERT have in common.
+"""From "these rows, that table" to a queued write: what HTTP, WebSocket, line protocol and INSERT
+have in common.
 
-Owns finding the table (supertable, child or plain) by the names a client used, and claiming idempotency keys. Refuses unknown
-tables with the nearest name.
+Owns finding the table (supertable, child or plain) by the names a client used, and claiming
+idempotency keys. Refuses unknown tables with the nearest name.
 """
 
 from __future__ import annotations
@@ -39,17 +40,32 @@ def layout_of(database: Database, table: Table) -> Layout:
     numbered = ROW_ID if replicated else MESSAGE_ID if table.foreign else None
     columns = tuple(c for c in table.columns if c.name != numbered)
     return Layout(
-        table.id, table.schema_id, table.database, table.name, table.topic, table.partitions, columns, table.tags,
-        table.precision, database.max_ahead.ticks(table.precision), not table.tags, None if numbered else table.key_column,
-        table.kind == "virtual", replicated, table.foreign, table.stored_names,
-    )  # fmt: skip
+        table.id,
+        table.schema_id,
+        table.database,
+        table.name,
+        table.topic,
+        table.partitions,
+        columns,
+        table.tags,
+        table.precision,
+        database.max_ahead.ticks(table.precision),
+        not table.tags,
+        None if numbered else table.key_column,
+        table.kind == "virtual",
+        replicated,
+        table.foreign,
+        table.stored_names,
+    )
 
 
 def database_of(catalog: Catalog, name: str) -> Database:
     """The database called *name*. Raises CatalogError."""
     found = catalog.database(name)
     if found is None:
-        close = difflib.get_close_matches(name.lower(), [d.name.lower() for d in catalog.databases()], n=1)
+        close = difflib.get_close_matches(
+            name.lower(), [d.name.lower() for d in catalog.databases()], n=1
+        )
         hint = f'did you mean "{close[0]}"?' if close else ""
         raise CatalogError(f'there is no database "{name[:192]}"', code="E_NO_DATABASE", hint=hint)
     return found
@@ -59,38 +75,72 @@ def refuse_virtual(layout: Layout) -> None:
     """Raise CatalogError when *layout* is a virtual table's."""
     if layout.virtual:
         raise CatalogError(
-            f"{layout.database}.{layout.table} is a virtual table and has no rows of its own", code="E_VTABLE_WRITE",
+            f"{layout.database}.{layout.table} is a virtual table and has no rows of its own",
+            code="E_VTABLE_WRITE",
             hint="write to the tables that its columns come from",
-        )  # fmt: skip
+        )
 
 
 class Intake:
     """Takes writes from every way in. Event loop only."""
 
     def __init__(
-        self, publisher: Publisher, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], access: Access,
-        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]], send_abroad: Callable[[Write], int],
-    ) -> None:  # fmt: skip
+        self,
+        publisher: Publisher,
+        children: Children,
+        ledger: Ledger,
+        catalog: Callable[[], Catalog],
+        access: Access,
+        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]],
+        send_abroad: Callable[[Write], int],
+    ) -> None:
         """
         Args:
             replicate: takes writes of stream tables, which their leaders put into the log.
-            send_abroad: writes to a topic of another Kafka and returns the number of messages; blocks.
+            send_abroad: writes to a topic of another Kafka and returns the number of messages;
+                blocks.
         """
-        self._replicate, self._send_abroad = replicate, send_abroad
-        self._publisher, self._children, self._ledger, self._catalog = publisher, children, ledger, catalog
+        self._replicate = replicate
+        self._send_abroad = send_abroad
+        self._publisher = publisher
+        self._children = children
+        self._ledger = ledger
+        self._catalog = catalog
         self._access = access
         self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
         self._revision = -1
         self._running: dict[str, asyncio.Future[Receipt]] = {}
 
     async def write(
-        self, database: str, table: str, rows: Body, *, user: str, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+        self,
+        database: str,
+        table: str,
+        rows: Body,
+        *,
+        user: str,
+        size: int,
+        key: str | None = None,
+        digest: str = "",
+        tz: tzinfo = UTC,
     ) -> Receipt:
         """Write rows and wait until Kafka has them."""
-        return await (await self.submit(database, table, rows, user=user, size=size, key=key, digest=digest, tz=tz))
+        return await (
+            await self.submit(
+                database, table, rows, user=user, size=size, key=key, digest=digest, tz=tz
+            )
+        )
 
     async def submit(
-        self, database: str, table: str, rows: Body, *, user: str, size: int, key: str | None = None, digest: str = "", tz: tzinfo = UTC
+        self,
+        database: str,
+        table: str,
+        rows: Body,
+        *,
+        user: str,
+        size: int,
+        key: str | None = None,
+        digest: str = "",
+        tz: tzinfo = UTC,
     ) -> asyncio.Future[Receipt]:
         """Queue rows; the future is done when Kafka has them.
 
@@ -100,12 +150,23 @@ class Intake:
             OverloadError, BusError: not now.
         """
         layout, child = await self.locate_for(user, "WRITE", database, table)
-        return await self.submit_to(layout, rows, size=size, child=child, key=key, digest=digest, tz=tz)
+        return await self.submit_to(
+            layout, rows, size=size, child=child, key=key, digest=digest, tz=tz
+        )
 
     async def submit_to(
-        self, layout: Layout, rows: Body, *, size: int, child: str | None = None, key: str | None = None, digest: str = "",
-        tz: tzinfo = UTC, told: bool = False, notices: tuple[str, ...] = (),
-    ) -> asyncio.Future[Receipt]:  # fmt: skip
+        self,
+        layout: Layout,
+        rows: Body,
+        *,
+        size: int,
+        child: str | None = None,
+        key: str | None = None,
+        digest: str = "",
+        tz: tzinfo = UTC,
+        told: bool = False,
+        notices: tuple[str, ...] = (),
+    ) -> asyncio.Future[Receipt]:
         """The same for a table that was found before.
 
         Args:
@@ -116,14 +177,28 @@ class Intake:
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         trace = traces.current()
-        write = Write(layout, rows, count, size, loop.create_future(), child, tz, trace=trace, told=told, notices=notices)
+        write = Write(
+            layout,
+            rows,
+            count,
+            size,
+            loop.create_future(),
+            child,
+            tz,
+            trace=trace,
+            told=told,
+            notices=notices,
+        )
         if trace is not None:
             write.done.add_done_callback(partial(_tell, layout, trace))
         if layout.replicated:
             return self._replicate(write, key)
         if layout.foreign:
             if key is not None:
-                raise CatalogError("an idempotency key is for tables of this deployment", code="E_UNSUPPORTED_STATEMENT")
+                raise CatalogError(
+                    "an idempotency key is for tables of this deployment",
+                    code="E_UNSUPPORTED_STATEMENT",
+                )
             write.done.set_result(Receipt(await asyncio.to_thread(self._send_abroad, write)))
             return write.done
         if key is None:
@@ -134,7 +209,8 @@ class Intake:
     async def _keyed(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
         running = self._running.get(key)
         if running is not None:
-            # the same client was impatient; a different request under this key is told by the ledger once the first is through
+            # the same client was impatient; a different request under this key is told by the
+            # ledger once the first is through
             await asyncio.wait([running])
         mine: asyncio.Future[Receipt] = write.done
         self._running[key] = mine
@@ -147,7 +223,8 @@ class Intake:
             if isinstance(claim, Receipt):
                 mine.set_result(claim)
             else:
-                write.claim, write.digest = claim, digest
+                write.claim = claim
+                write.digest = digest
                 self._publisher.write(write)
         except BaseException:
             mine.cancel()
@@ -160,8 +237,12 @@ class Intake:
         if self._running.get(key) is future:
             del self._running[key]
 
-    async def locate_for(self, user: str, right: Right, database: str, name: str) -> tuple[Layout, str | None]:
-        """The same for somebody who needs a right on it: who has none is not told whether it exists. Raises AuthError, CatalogError."""
+    async def locate_for(
+        self, user: str, right: Right, database: str, name: str
+    ) -> tuple[Layout, str | None]:
+        """The same for somebody who needs a right on it: who has none is not told whether it
+        exists. Raises AuthError, CatalogError.
+        """
         try:
             found = self.find(database, name) or await self._search(database, name)
         except CatalogError:
@@ -175,11 +256,15 @@ class Intake:
         return found
 
     async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:
-        """The layout of *name* and, when it is a child table, its own spelling. Raises CatalogError."""
+        """The layout of *name* and, when it is a child table, its own spelling. Raises
+        CatalogError.
+        """
         return self.find(database, name) or await self._search(database, name)
 
     def find(self, database: str, name: str) -> tuple[Layout, str | None] | None:
-        """The layout of *name* and, when it is a child table, its own spelling; None: not in the catalog (it may be in Redis)."""
+        """The layout of *name* and, when it is a child table, its own spelling; None: not in the
+        catalog (it may be in Redis).
+        """
         catalog = self._catalog()
         if catalog.revision != self._revision:
             self._found.clear()
@@ -192,14 +277,20 @@ class Intake:
             found = self._found[database, name] = made
         return found
 
-    def _resolve(self, catalog: Catalog, database: str, name: str) -> tuple[Layout, str | None] | None:
+    def _resolve(
+        self, catalog: Catalog, database: str, name: str
+    ) -> tuple[Layout, str | None] | None:
         home = database_of(catalog, database)
         table = catalog.table(database, name)
         if table is not None:
             return layout_of(home, table), None
         child = catalog.child(database, name)
         stable = catalog.table_by_id(child.stable_id) if child is not None else None
-        return (layout_of(home, stable), child.name) if child is not None and stable is not None else None
+        return (
+            (layout_of(home, stable), child.name)
+            if child is not None and stable is not None
+            else None
+        )
 
     async def _search(self, database: str, name: str) -> tuple[Layout, str | None]:
         """A child table that was first seen in rows: Redis knows it."""
@@ -225,6 +316,8 @@ def _tell(layout: Layout, trace: str, done: asyncio.Future[Receipt]) -> None:
     error = None if done.cancelled() else done.exception()
     table = f"{layout.database}.{layout.table}"
     if done.cancelled() or error is not None:
-        _log.info("rows were not written", table=table, trace=trace, reason=str(error or "cancelled"))
+        _log.info(
+            "rows were not written", table=table, trace=trace, reason=str(error or "cancelled")
+        )
     else:
         _log.info("rows are in the log", table=table, trace=trace, rows=done.result().rows)

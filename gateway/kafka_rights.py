@@ -1,9 +1,12 @@
-"""What users of the catalog may do in Kafka itself: their passwords there, and rules made from their grants.
+"""What users of the catalog may do in Kafka itself: their passwords there, and rules made from
+their grants.
 
-Owns the pure `wanted`, which grants mean which rules, and `KafkaRights`, which brings Kafka to that. WRITE on a database is writing its
-ingestion topics, READ reading them, ADMIN and root have both on all; nobody but the mesh touches the mesh's own topics. Rights on single
-tables mean nothing here: a topic has the rows of all of its database's. Rules on ingestion topics are made from grants alone: one that
-somebody made by Kafka's own tools is taken back. Groups of consumers: a user's are called as the user is, or begin so with a colon.
+Owns the pure `wanted`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
+that. WRITE on a database is writing its ingestion topics, READ reading them, ADMIN and root have
+both on all; nobody but the mesh touches the mesh's own topics. Rights on single tables mean nothing
+here: a topic has the rows of all of its database's. Rules on ingestion topics are made from grants
+alone: one that somebody made by Kafka's own tools is taken back. Groups of consumers: a user's are
+called as the user is, or begin so with a colon.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ class NoPasswords:
 
 def wanted(catalog: Catalog, access: Access) -> set[Rule]:
     """Return the rules that the grants of all users mean. Pure."""
-    users = [access.root, *(u.name for u in catalog.users() if u.enabled and u.name.lower() != names.KAFKA_USER)]
+    users = [
+        access.root,
+        *(u.name for u in catalog.users() if u.enabled and u.name.lower() != names.KAFKA_USER),
+    ]
     return {rule for user in users for rule in _of_user(catalog, access, user)}
 
 
@@ -77,20 +83,30 @@ def _topics(database: Database) -> list[tuple[str, bool]]:
 def ours(rule: Rule) -> bool:
     """Tell whether a rule is of the kind that grants make: others are an operator's. Pure."""
     if rule.kind == "GROUP":
-        return rule.operation == "READ" and (rule.name, rule.prefixed) in ((rule.user, False), (f"{rule.user}:", True))
+        return rule.operation == "READ" and (rule.name, rule.prefixed) in (
+            (rule.user, False),
+            (f"{rule.user}:", True),
+        )
     return rule.user != names.KAFKA_USER and rule.name.startswith(_EVERY_TOPIC)
 
 
 class KafkaRights:
-    """Keeps Kafka's users and rules as the catalog has them. `follow` runs where statements do, `keep` beside it."""
+    """Keeps Kafka's users and rules as the catalog has them. `follow` runs where statements do,
+    `keep` beside it.
+    """
 
-    def __init__(self, users: KafkaUsers, catalog: Callable[[], Catalog], access: Access, password: str) -> None:
+    def __init__(
+        self, users: KafkaUsers, catalog: Callable[[], Catalog], access: Access, password: str
+    ) -> None:
         """
         Args:
             access: answers for the same catalog.
             password: of root, who logs in to Kafka, too.
         """
-        self._users, self._catalog, self._access, self._password = users, catalog, access, password
+        self._users = users
+        self._catalog = catalog
+        self._access = access
+        self._password = password
         self._lock = threading.Lock()
         #: users whose passwords need not be learned
         self._known: set[str] = set()
@@ -103,16 +119,26 @@ class KafkaRights:
         try:
             self._users.set_password(user, password)
         except BusError as refused:
-            hint = f"the password is good everywhere else; ALTER USER {user} PASS '…' tells Kafka again"
-            raise BusError(refused.message, detail=refused.detail, hint=hint, retryable=refused.retryable) from refused
+            hint = (
+                f"the password is good everywhere else; ALTER USER {user} PASS '…' tells Kafka"
+                " again"
+            )
+            raise BusError(
+                refused.message, detail=refused.detail, hint=hint, retryable=refused.retryable
+            ) from refused
 
     def forget(self, user: str) -> None:
         """Let *user* log in to Kafka no more. Raises BusError."""
         self._users.forget(user)
 
     def learn(self, user: str, password: str) -> None:
-        """Give Kafka, soon, a password that was right just now, if it has none of the user: one who is older than Kafka's login."""
-        if user not in self._known and user.lower() not in (names.KAFKA_USER, self._access.root.lower()):
+        """Give Kafka, soon, a password that was right just now, if it has none of the user: one who
+        is older than Kafka's login.
+        """
+        if user not in self._known and user.lower() not in (
+            names.KAFKA_USER,
+            self._access.root.lower(),
+        ):
             self._known.add(user)
             self._learning.submit(self._learn, user, password)
 
@@ -122,14 +148,20 @@ class KafkaRights:
                 self._users.set_password(user, password)
         except vital.FAULTS as fault:
             self._known.discard(user)
-            _log.warning("Kafka does not know a user's password", user=user, reason=f"{type(fault).__name__}: {fault}")
+            _log.warning(
+                "Kafka does not know a user's password",
+                user=user,
+                reason=f"{type(fault).__name__}: {fault}",
+            )
 
     def close(self) -> None:
         """End what waits for Kafka."""
         self._learning.shutdown(wait=False, cancel_futures=True)
 
     def follow(self, change: Change) -> None:
-        """Bring Kafka to what *change*, which is in the catalog, means for rights. Faults are logged, and mended by `keep`."""
+        """Bring Kafka to what *change*, which is in the catalog, means for rights. Faults are
+        logged, and mended by `keep`.
+        """
         if any(isinstance(entry, User | Role) for entry in (*change.puts, *change.removes)) or any(
             isinstance(entry, Database) for entry in change.removes
         ):
@@ -144,7 +176,9 @@ class KafkaRights:
         self._users.set_password(self._access.root, self._password)
 
     def keep(self) -> None:
-        """Make the rules that are missing and take back those that no grant means. Raises BusError."""
+        """Make the rules that are missing and take back those that no grant means. Raises
+        BusError.
+        """
         with self._lock:
             self.behind = False
             try:

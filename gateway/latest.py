@@ -1,7 +1,8 @@
 """GET /v1/tables/{db}/{table}/last: the latest row of child tables, straight from Redis.
 
-Owns the shape of that answer. It may lack what was written within the last second: SELECT LAST_ROW(*), which asks the store, does
-not. Refuses a supertable with more children than one answer holds, unless `tbname` names some.
+Owns the shape of that answer. It may lack what was written within the last second: SELECT
+LAST_ROW(*), which asks the store, does not. Refuses a supertable with more children than one answer
+holds, unless `tbname` names some.
 """
 
 from __future__ import annotations
@@ -29,22 +30,37 @@ class Latest:
     """The handler."""
 
     def __init__(self, intake: Intake, client: redis.Redis) -> None:
-        self._intake, self._redis = intake, client
+        self._intake = intake
+        self._redis = client
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.get("/v1/tables/{db}/{table}/last", door.guard(self._last))]
 
     async def _last(self, request: web.Request) -> web.Response:
-        layout, child = await self._intake.locate_for(user_of(request), "READ", request.match_info["db"], request.match_info["table"])
-        wanted = [child] if child is not None else request.query.getall("tbname", [layout.table] if layout.plain else [])
+        layout, child = await self._intake.locate_for(
+            user_of(request), "READ", request.match_info["db"], request.match_info["table"]
+        )
+        wanted = (
+            [child]
+            if child is not None
+            else request.query.getall("tbname", [layout.table] if layout.plain else [])
+        )
         key = names.last_row(layout.database, layout.table)
         found = await asyncio.to_thread(ask, lambda: self._found(key, wanted))
-        rows = [{"tbname": name, **present(layout.stored, json.loads(row))} for name, row in found.items() if row is not None]
+        rows = [
+            {"tbname": name, **present(layout.stored, json.loads(row))}
+            for name, row in found.items()
+            if row is not None
+        ]
         return http.json_response({"precision": layout.precision, "rows": rows})
 
     def _found(self, key: str, wanted: list[str]) -> dict[str, Any]:
         if wanted:
             return dict(zip(wanted, self._redis.hmget(key, wanted), strict=True))
         if self._redis.hlen(key) > _MOST:
-            raise SchemaError(f"there are more than {_MOST} child tables", code="E_TOO_LARGE", hint="name some: ?tbname=a&tbname=b")
+            raise SchemaError(
+                f"there are more than {_MOST} child tables",
+                code="E_TOO_LARGE",
+                hint="name some: ?tbname=a&tbname=b",
+            )
         return {text(name): row for name, row in self._redis.hgetall(key).items()}

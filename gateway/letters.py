@@ -1,4 +1,6 @@
-"""The newest dead letters, for `information_schema`. Reads the topic anew for each question; refuses to look further back than a bound."""
+"""The newest dead letters, for `information_schema`. Reads the topic anew for each question;
+refuses to look further back than a bound.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,22 @@ class Letters:
     """`read` gives them, the oldest first."""
 
     def __init__(self, admin: Admin, bootstrap: str, client_id: str) -> None:
-        self._admin, self._bootstrap, self._client_id = admin, bootstrap, client_id
+        self._admin = admin
+        self._bootstrap = bootstrap
+        self._client_id = client_id
 
     def read(self) -> list[DeadLetter]:
         where = (names.DEAD_LETTER, 0)
-        start, end = self._admin.start_offsets([where])[where], self._admin.end_offsets([where])[where]
-        at, silent, found = max(start, end - MOST), 0, list[DeadLetter]()
+        start = self._admin.start_offsets([where])[where]
+        end = self._admin.end_offsets([where])[where]
+        at = max(start, end - MOST)
+        silent = 0
+        found = list[DeadLetter]()
         if at >= end:
             return found
-        with Reader(self._bootstrap, {where: at}, client_id=self._client_id, max_wait_ms=20) as reader:
+        with Reader(
+            self._bootstrap, {where: at}, client_id=self._client_id, max_wait_ms=20
+        ) as reader:
             while at < end and silent < _PATIENCE:
                 batches = reader.read(5_000, 1.0)
                 silent = 0 if batches else silent + 1

@@ -1,7 +1,7 @@
 """InfluxDB line protocol: text to points.
 
-Owns the grammar, escapes included, and the types of field values. Refuses a line with its number and the reason; what tables the points
-become is `gateway/influx.py`'s business.
+Owns the grammar, escapes included, and the types of field values. Refuses a line with its number
+and the reason; what tables the points become is `gateway/influx.py`'s business.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def parse(text: str) -> tuple[list[Point], list[LineError]]:
 
 
 def _records(text: str) -> list[str]:
-    """Lines; a newline inside a quoted value does not end one. A value without an end does not take the lines behind it along."""
+    """Lines; a newline inside a quoted value does not end one. A value without an end does not take
+    the lines behind it along.
+    """
     lines = text.split("\n")
     if '"' not in text:
         return lines
@@ -91,7 +93,8 @@ def _records(text: str) -> list[str]:
             joined.append("\n".join(held))
             held = []
             quotes = 0
-    # the first of these has the quote without an end: every line behind it is whole, or it would have ended there
+    # the first of these has the quote without an end: every line behind it is whole, or it would
+    # have ended there
     return joined + held
 
 
@@ -136,7 +139,13 @@ def _point(line: str, number: int) -> Point:
     rest = line[at:].strip()
     if rest and not _TIME.fullmatch(rest):
         raise LineError(f"{rest[:32]!r} is not a timestamp", number)
-    return Point(_plain(line[: end.start()]), tuple(sorted(tags.items())), fields, int(rest) if rest else None, number)
+    return Point(
+        _plain(line[: end.start()]),
+        tuple(sorted(tags.items())),
+        fields,
+        int(rest) if rest else None,
+        number,
+    )
 
 
 def _skip(line: str, at: int) -> int:
@@ -174,5 +183,7 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
     except ValueError:
         value = None
     if value is None:
-        raise LineError(f'value {text[:64]!r} of field "{name}" is not a number, boolean or quoted text', number)
+        raise LineError(
+            f'value {text[:64]!r} of field "{name}" is not a number, boolean or quoted text', number
+        )
     return value, match.end()

@@ -1,7 +1,7 @@
 """Literals of a statement as values of a column.
 
-Owns what SQL allows beyond JSON: numbers in quotes, times relative to now, durations with calendar units. Refuses what would lose
-something.
+Owns what SQL allows beyond JSON: numbers in quotes, times relative to now, durations with calendar
+units. Refuses what would lose something.
 """
 
 from __future__ import annotations
@@ -76,14 +76,20 @@ def ticks(value: Value, precision: str, tz: tzinfo, now: int) -> int:
     if value.base == "now":
         at = now
     elif value.base == "today":
-        day = datetime.fromtimestamp(now / TICKS_PER_SECOND[precision], tz).replace(hour=0, minute=0, second=0, microsecond=0)
+        day = datetime.fromtimestamp(now / TICKS_PER_SECOND[precision], tz).replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
         at = int(day.timestamp()) * TICKS_PER_SECOND[precision]
     elif value.literal:
         at = times.parse(str(value.base), precision, tz)
     else:
         at = int(value.base)
     for sign, length in value.steps:
-        at = _months(at, sign, length, precision, tz) if length.natural else at + sign * length.ticks(precision)
+        at = (
+            _months(at, sign, length, precision, tz)
+            if length.natural
+            else at + sign * length.ticks(precision)
+        )
     return at
 
 
@@ -92,7 +98,12 @@ def _months(at: int, sign: int, length: Duration, precision: str, tz: tzinfo) ->
     per_second = TICKS_PER_SECOND[precision]
     seconds, rest = divmod(at, per_second)
     moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(tz)
-    month = moment.year * 12 + moment.month - 1 + sign * length.value * (12 if length.unit == "y" else 1)
+    month = (
+        moment.year * 12
+        + moment.month
+        - 1
+        + sign * length.value * (12 if length.unit == "y" else 1)
+    )
     first_next = datetime((month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=tz)
     last_day = (first_next - timedelta(days=1)).day
     made = moment.replace(year=month // 12, month=month % 12 + 1, day=min(moment.day, last_day))

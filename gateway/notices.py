@@ -25,7 +25,9 @@ HEADER = "Penstock-Notice"
 _EARLY_SECONDS = 631_152_000
 _UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 #: column that holds which write a row is of; no name of a table's column begins like this
-_WRITE, _ROWS, _WHOLE = "\0write", "\0rows", "\0whole"
+_WRITE = "\0write"
+_ROWS = "\0rows"
+_WHOLE = "\0whole"
 
 
 def headers(notices: Sequence[str]) -> dict[str, str]:
@@ -40,13 +42,21 @@ def of_numbers(values: Sequence[Any], precision: str) -> list[str]:
     if not early:
         return []
     try:
-        first = f" ({early[0]} is {datetime.fromtimestamp(early[0] // per_second, UTC):%Y-%m-%dT%H:%M:%SZ})"
+        first = (
+            f" ({early[0]} is"
+            f" {datetime.fromtimestamp(early[0] // per_second, UTC):%Y-%m-%dT%H:%M:%SZ})"
+        )
     except (ValueError, OverflowError, OSError):
         first = ""
-    return [f"{len(early)} of {len(values)} times are before 1990{first}; numbers count {_UNITS[precision]} here"]
+    return [
+        f"{len(early)} of {len(values)} times are before 1990{first}; numbers count"
+        f" {_UNITS[precision]} here"
+    ]
 
 
-def of_writes(layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]) -> list[tuple[str, ...]]:
+def of_writes(
+    layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]
+) -> list[tuple[str, ...]]:
     """Notices of each of *writes*, whose rows are in *frame* one after the other."""
     found = [list(write.notices) for write in writes]
     told = [i for i, write in enumerate(writes) if write.told]
@@ -67,9 +77,13 @@ def of_writes(layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], coun
 
 def _times(layout: Layout, write: Write) -> list[Any]:
     """Times of a write as they were sent; of a frame none, as who made it has looked."""
-    body, time = write.body, layout.time.lower()
+    body = write.body
+    time = layout.time.lower()
     if isinstance(body, pa.Table):
-        column = next((body.column(i) for i, name in enumerate(body.column_names) if name.lower() == time), None)
+        column = next(
+            (body.column(i) for i, name in enumerate(body.column_names) if name.lower() == time),
+            None,
+        )
         sent: list[Any] = column.to_pylist() if column is not None else []
         return sent
     if isinstance(body, pl.DataFrame):
@@ -78,7 +92,9 @@ def _times(layout: Layout, write: Write) -> list[Any]:
 
 
 def _replaced(layout: Layout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
-    """By the number of a write: rows that share their key with others of it, of which a later one replaced values."""
+    """By the number of a write: rows that share their key with others of it, of which a later one
+    replaced values.
+    """
     if frame.get_column(layout.time).n_unique() == frame.height:
         return {}
     keys = [_WRITE, TBNAME, layout.time, *([layout.key_column] if layout.key_column else [])]
@@ -90,8 +106,15 @@ def _replaced(layout: Layout, frame: pl.DataFrame, counts: Sequence[int]) -> dic
     groups = (
         rows.filter(twice)
         .group_by(keys, maintain_order=True)
-        .agg(pl.len().alias(_ROWS), (pl.col(OP) == UPSERT).slice(1).any().alias(_WHOLE), *(pl.col(v).count() for v in values))
+        .agg(
+            pl.len().alias(_ROWS),
+            (pl.col(OP) == UPSERT).slice(1).any().alias(_WHOLE),
+            *(pl.col(v).count() for v in values),
+        )
     )
     # partial rows that set different columns stay side by side
     lost = groups.filter(pl.any_horizontal(_WHOLE, *(pl.col(v) > 1 for v in values)))
-    return {int(write): int(count) for write, count in lost.group_by(_WRITE).agg(pl.col(_ROWS).sum()).iter_rows()}
+    return {
+        int(write): int(count)
+        for write, count in lost.group_by(_WRITE).agg(pl.col(_ROWS).sum()).iter_rows()
+    }

@@ -1,4 +1,5 @@
-"""What of a body of line protocol is written although some of its lines are bad: everything else, as InfluxDB does.
+"""What of a body of line protocol is written although some of its lines are bad: everything else,
+as InfluxDB does.
 
 Owns which lines a fault costs, and the words in which they are told. Does not write.
 """
@@ -13,10 +14,12 @@ from gateway.rows import Layout, RowError, check, from_objects
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 
-#: lines of one table that are looked at one by one; who sends more bad ones than that has the rest of them refused together
+#: lines of one table that are looked at one by one; who sends more bad ones than that has the rest
+#: of them refused together
 MOST_REFUSED = 10_000
 _PIECE = 256
-_TOLD, _LISTED = 5, 100
+_TOLD = 5
+_LISTED = 100
 Row = dict[str, Any]
 
 
@@ -25,27 +28,41 @@ class PartialWrite(SchemaError):
 
     code = "E_LINE"
 
-    def __init__(self, refused: Sequence[LineError], written: int, notices: Sequence[str] = ()) -> None:
+    def __init__(
+        self, refused: Sequence[LineError], written: int, notices: Sequence[str] = ()
+    ) -> None:
         """*notices*: of what is written."""
         self.notices = notices
         self.lines = sorted(refused, key=lambda e: e.line)
-        told = "; ".join(e.message for e in self.lines[:_TOLD]) + (" …" if len(self.lines) > _TOLD else "")
+        told = "; ".join(e.message for e in self.lines[:_TOLD]) + (
+            " …" if len(self.lines) > _TOLD else ""
+        )
         begin = "partial write: " if written else ""
-        super().__init__(f"{begin}{told} dropped={len(self.lines)}", detail=f"{written} points are written")
+        super().__init__(
+            f"{begin}{told} dropped={len(self.lines)}", detail=f"{written} points are written"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         listed = [{"line": e.line, "message": e.message} for e in self.lines[:_LISTED]]
-        return {**super().to_dict(), "line": self.lines[0].line, "dropped": len(self.lines), "lines": listed}
+        return {
+            **super().to_dict(),
+            "line": self.lines[0].line,
+            "dropped": len(self.lines),
+            "lines": listed,
+        }
 
 
 def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point], list[LineError]]:
-    """The points whose names are fields and tags as in *table*, and as in the points before them."""
+    """The points whose names are fields and tags as in *table*, and as in the points before
+    them.
+    """
     fields = {c.name.lower() for c in table.columns} if table is not None else set()
     tags = {t.name.lower() for t in table.tags} if table is not None else set()
     kept: list[Point] = []
     refused: list[LineError] = []
     for point in points:
-        own_fields, own_tags = {f.lower() for f in point.fields}, {t.lower() for t, _ in point.tags}
+        own_fields = {f.lower() for f in point.fields}
+        own_tags = {t.lower() for t, _ in point.tags}
         both = (own_fields & (tags | own_tags)) | (own_tags & fields)
         if both:
             refused.append(LineError(f'"{min(both)}" is a tag and a field', point.line))
@@ -91,5 +108,7 @@ def shapes(points: Sequence[Point]) -> Iterator[list[Point]]:
     """The points in groups that have the same fields and tags, each in its order."""
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Point]] = {}
     for point in points:
-        found.setdefault((tuple(sorted(point.fields)), tuple(t for t, _ in point.tags)), []).append(point)
+        found.setdefault((tuple(sorted(point.fields)), tuple(t for t, _ in point.tags)), []).append(
+            point
+        )
     yield from found.values()

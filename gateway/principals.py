@@ -1,7 +1,7 @@
 """User, role and grant statements as calls of the rules in `penstock.catalog.principals`.
 
-Owns finding what a grant is on. Passwords become hashes here, are told to Kafka where it knows users, and go no further. Runs in the
-DDL thread.
+Owns finding what a grant is on. Passwords become hashes here, are told to Kafka where it knows
+users, and go no further. Runs in the DDL thread.
 """
 
 from __future__ import annotations
@@ -28,29 +28,49 @@ class Principals:
     """Applies one statement at a time."""
 
     def __init__(self, definer: Definer, clock: Clock, root: str, passwords: Passwords) -> None:
-        self._definer, self._clock, self._root, self._passwords = definer, clock, root, passwords
+        self._definer = definer
+        self._clock = clock
+        self._root = root
+        self._passwords = passwords
 
     def apply(self, statement: Statement, database: str | None) -> None:
         """Raises CatalogError."""
-        root, decide = self._root, self._definer.decide
+        root = self._root
+        decide = self._definer.decide
         match statement:
             case st.CreateUser(name=name):
-                hash_, now = hashed(statement.password), milliseconds(self._clock)
+                hash_ = hashed(statement.password)
+                now = milliseconds(self._clock)
                 made = decide(
                     lambda c, i: principals.create_user(
-                        c, i, name, hash_, root=root, created=now, enabled=statement.enabled, if_not_exists=statement.if_not_exists
+                        c,
+                        i,
+                        name,
+                        hash_,
+                        root=root,
+                        created=now,
+                        enabled=statement.enabled,
+                        if_not_exists=statement.if_not_exists,
                     )
                 )
                 if made.puts:
                     self._passwords.set(name, statement.password)
             case st.AlterUser(name=name):
                 changed = None if statement.password is None else hashed(statement.password)
-                altered = decide(lambda c, _: principals.alter_user(c, name, root=root, password=changed, enabled=statement.enabled))
+                altered = decide(
+                    lambda c, _: principals.alter_user(
+                        c, name, root=root, password=changed, enabled=statement.enabled
+                    )
+                )
                 if statement.password is not None:
                     (user,) = (entry for entry in altered.puts if isinstance(entry, User))
                     self._passwords.set(user.name, statement.password)
             case st.CreateRole(name=name):
-                decide(lambda c, i: principals.create_role(c, i, name, root=root, if_not_exists=statement.if_not_exists))
+                decide(
+                    lambda c, i: principals.create_role(
+                        c, i, name, root=root, if_not_exists=statement.if_not_exists
+                    )
+                )
             case st.RevokeTokens(user=name):
                 decide(lambda c, _: principals.revoke_tokens(c, name, root=root))
             case st.GrantRole():
@@ -68,28 +88,39 @@ class Principals:
             for user in (entry for entry in dropped.removes if isinstance(entry, User)):
                 self._passwords.forget(user.name)
 
-    def _dropping(self, kind: str, name: str, if_exists: bool) -> Callable[[Catalog, NewId], Change]:
+    def _dropping(
+        self, kind: str, name: str, if_exists: bool
+    ) -> Callable[[Catalog, NewId], Change]:
         if kind == "user":
             return lambda c, _: principals.drop_user(c, name, root=self._root, if_exists=if_exists)
         return lambda c, _: principals.drop_role(c, name, if_exists=if_exists)
 
     def _target(self, statement: st.Grant, database: str | None) -> Target:
-        catalog, name = self._definer.catalog, statement.name
+        catalog = self._definer.catalog
+        name = statement.name
         if name is None:
             return None
         if statement.kind == "database":
             return database_of(catalog, name.name)
         home = name.database or database
         if home is None:
-            raise CatalogError("which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}")
+            raise CatalogError(
+                "which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}"
+            )
         found: Target = catalog.external(home, name.name)
         if found is None and statement.kind == "stream":
             found = catalog.stream(home, name.name) or catalog.view(home, name.name)
         elif found is None:
             found = catalog.table(home, name.name)
         if found is None:
-            if catalog.child(home, name.name) is not None or (statement.kind == "table" and self._definer.stable_of(home, name.name)):
-                raise CatalogError(f"{name.name} is a child table", code="E_CHILD_TABLE", hint="rights are given on its supertable")
+            if catalog.child(home, name.name) is not None or (
+                statement.kind == "table" and self._definer.stable_of(home, name.name)
+            ):
+                raise CatalogError(
+                    f"{name.name} is a child table",
+                    code="E_CHILD_TABLE",
+                    hint="rights are given on its supertable",
+                )
             code = "E_NO_STREAM" if statement.kind == "stream" else "E_NO_TABLE"
             raise CatalogError(f"there is no {statement.kind} {home}.{name.name}", code=code)
         return found

@@ -1,9 +1,11 @@
-"""Rows on their way to Kafka: gathers writes, makes row batches of them and answers when Kafka has them.
+"""Rows on their way to Kafka: gathers writes, makes row batches of them and answers when Kafka has
+them.
 
-Owns one thread that prepares and encodes (so the event loop stays free and order is kept without a lock per table) and the memory
-that waiting writes may take. A write is acked when every record of its flush is on all replicas. Refuses when Kafka is known to
-be down or memory is short; what was queued when Kafka went down fails after the delivery timeout, and then its outcome is
-unknown: an idempotency key makes the retry safe.
+Owns one thread that prepares and encodes (so the event loop stays free and order is kept without a
+lock per table) and the memory that waiting writes may take. A write is acked when every record of
+its flush is on all replicas. Refuses when Kafka is known to be down or memory is short; what was
+queued when Kafka went down fails after the delivery timeout, and then its outcome is unknown: an
+idempotency key makes the retry safe.
 """
 
 from __future__ import annotations
@@ -45,9 +47,18 @@ class Publisher:
     """`write` from the event loop; everything else happens in the thread `rows`."""
 
     def __init__(
-        self, bus: Bus, children: Children, ledger: Ledger, catalog: Callable[[], Catalog], gate: Gate, *,
-        loop: asyncio.AbstractEventLoop, clock: Clock, max_bytes: int, max_writes: int,
-    ) -> None:  # fmt: skip
+        self,
+        bus: Bus,
+        children: Children,
+        ledger: Ledger,
+        catalog: Callable[[], Catalog],
+        gate: Gate,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        max_bytes: int,
+        max_writes: int,
+    ) -> None:
         """
         Args:
             gate: what it lets not through is held until it does.
@@ -56,8 +67,12 @@ class Publisher:
         self._gate = gate
         self._held: list[list[Write]] = []
         self._look = False
-        self._bus, self._children, self._ledger, self._catalog = bus, children, ledger, catalog
-        self._loop, self._clock = loop, clock
+        self._bus = bus
+        self._children = children
+        self._ledger = ledger
+        self._catalog = catalog
+        self._loop = loop
+        self._clock = clock
         self._box = Coalescer(max_bytes, max_writes)
         self._wake = threading.Condition()
         self._closing = False
@@ -65,7 +80,8 @@ class Publisher:
         self._codecs: dict[tuple[int, int], TableCodec] = {}
         #: why Kafka cannot be reached; None: it can, as far as is known
         self.down: str | None = None
-        #: (topic, partition) → offset of the newest record acked here: what a read of one's own writes waits for
+        #: (topic, partition) → offset of the newest record acked here: what a read of one's own
+        #: writes waits for
         self.acked: dict[tuple[str, int], int] = {}
         #: counts acked rows; for metrics
         self.rows = 0
@@ -77,12 +93,19 @@ class Publisher:
     def write(self, write: Write) -> asyncio.Future[Receipt]:
         """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""
         if self.down is not None:
-            raise BusError("Kafka cannot be reached", code="E_KAFKA_DOWN", detail=self.down, hint="try again later", retryable=True)
+            raise BusError(
+                "Kafka cannot be reached",
+                code="E_KAFKA_DOWN",
+                detail=self.down,
+                hint="try again later",
+                retryable=True,
+            )
         now = self._clock.monotonic()
         with self._wake:
             first = self._box.empty
             self._box.offer(write, now)
-            # a thread that lingers for more wakes by itself: waking it for each write would cost more than the write
+            # a thread that lingers for more wakes by itself: waking it for each write would cost
+            # more than the write
             if first or self._box.wait(now) == 0.0:
                 self._wake.notify()
         return write.done
@@ -120,21 +143,33 @@ class Publisher:
     def _run(self) -> None:
         while True:
             with self._wake:
-                while (wait := self._box.wait(self._clock.monotonic())) != 0.0 and not self._closing and not self._look:
+                while (
+                    (wait := self._box.wait(self._clock.monotonic())) != 0.0
+                    and not self._closing
+                    and not self._look
+                ):
                     self._wake.wait(_IDLE_S if wait is None else wait)
                 if self._closing and wait is None:
                     break
                 groups = [*self._held, *self._box.take(self._clock.monotonic())]
-                self._held, self._look = [], False
+                self._held = []
+                self._look = False
             for group in groups:
                 self._busy_since = self._clock.monotonic()
                 self._attempt(group)
             self._busy_since = None
-        stopped = BusError("the gateway stops while partitions change", code="E_MOVING", hint="send it again", retryable=True)
+        stopped = BusError(
+            "the gateway stops while partitions change",
+            code="E_MOVING",
+            hint="send it again",
+            retryable=True,
+        )
         self._finish([(w, stopped) for group in self._held for w in group])
 
     def _attempt(self, group: list[Write]) -> None:
-        """Publish a group; where a fault is nobody's, its writes go one by one, and only the one to blame is refused."""
+        """Publish a group; where a fault is nobody's, its writes go one by one, and only the one to
+        blame is refused.
+        """
         try:
             self._publish(group)
         except PenstockError as error:
@@ -145,7 +180,9 @@ class Publisher:
                 for write in group:
                     self._attempt([write])
                 return
-            internal = BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
+            internal = BusError(
+                "the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__
+            )
             self._finish([(w, internal) for w in group])
 
     def _publish(self, group: list[Write]) -> None:
@@ -164,7 +201,8 @@ class Publisher:
     def _publish_to(self, layout: Layout, group: list[Write], catalog: Catalog) -> None:
         now = self._clock.now()
         frame, writes, counts, refused = self._prepare(group, now, catalog)
-        # nothing is told before all is encoded: a group that fails until then is tried again write by write
+        # nothing is told before all is encoded: a group that fails until then is tried again write
+        # by write
         records = self._encoded(layout, frame, writes, counts, catalog) if writes else []
         notes = notices.of_writes(layout, frame, writes, counts) if writes else []
         for write, _ in refused:
@@ -172,22 +210,38 @@ class Publisher:
                 self._ledger.release(write.claim)
         self._finish(refused)
         if writes:
-            self._send(layout.topic, records, writes, [Receipt(n, told) for n, told in zip(counts, notes, strict=True)])
+            self._send(
+                layout.topic,
+                records,
+                writes,
+                [Receipt(n, told) for n, told in zip(counts, notes, strict=True)],
+            )
         else:
             self._gate.leave(layout.topic)
 
     def _encoded(
-        self, layout: Layout, frame: pl.DataFrame, writes: list[Write], counts: list[int], catalog: Catalog
+        self,
+        layout: Layout,
+        frame: pl.DataFrame,
+        writes: list[Write],
+        counts: list[int],
+        catalog: Catalog,
     ) -> Sequence[tuple[int, bytes]]:
         """The records of good writes, with their partitions."""
         codec = self._codec(layout, catalog)
         claim = writes[0].claim
         mark = claim.trace if claim else ""
-        trace = traces.stamp(next((w.trace for w in reversed(writes) if w.trace is not None), None), mark)
+        trace = traces.stamp(
+            next((w.trace for w in reversed(writes) if w.trace is not None), None), mark
+        )
         # records are cut as if nobody followed them: a retry may come without a trace
         room = RECORD_BYTES + len(trace or "") - len(mark)
-        partitions = claim.partitions if claim is not None and claim.partitions else layout.partitions
-        records = codec.encode_partitioned(frame, partitions, writes=counts, trace=trace, max_bytes=room)
+        partitions = (
+            claim.partitions if claim is not None and claim.partitions else layout.partitions
+        )
+        records = codec.encode_partitioned(
+            frame, partitions, writes=counts, trace=trace, max_bytes=room
+        )
         if claim is not None:
             records = claim.rest(records)
         if partitions != layout.partitions:
@@ -199,7 +253,8 @@ class Publisher:
     def _prepare(
         self, group: list[Write], now: int, catalog: Catalog
     ) -> tuple[pl.DataFrame, list[Write], list[int], list[tuple[Write, Outcome]]]:
-        """The rows of the good writes, these and how many rows each has, and the errors of the others.
+        """The rows of the good writes, these and how many rows each has, and the errors of the
+        others.
 
         All at once when all are good; one by one to find the bad ones.
         """
@@ -223,17 +278,35 @@ class Publisher:
                 bad.append((write, error))
             except vital.FAULTS as bug:
                 _log.exception("a write failed", rows=write.rows)
-                bad.append((write, BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)))
+                bad.append(
+                    (
+                        write,
+                        BusError(
+                            "the rows could not be written",
+                            code="E_INTERNAL",
+                            detail=type(bug).__name__,
+                        ),
+                    )
+                )
         return (pl.concat(frames) if frames else _NOTHING), good, [f.height for f in frames], bad
 
-    def _frame(self, group: list[Write], now: int, catalog: Catalog) -> tuple[pl.DataFrame, list[int]]:
+    def _frame(
+        self, group: list[Write], now: int, catalog: Catalog
+    ) -> tuple[pl.DataFrame, list[int]]:
         """The rows of all writes, and how many each has."""
         layout = group[0].layout
         objects = [w for w in group if isinstance(w.body, list)]
-        plain = len(objects) == len(group) and all((w.child, w.tz) == (group[0].child, group[0].tz) for w in group)
+        plain = len(objects) == len(group) and all(
+            (w.child, w.tz) == (group[0].child, group[0].tz) for w in group
+        )
         if plain and len(group) > 1:
             bodies = [_body_rows(w.body) for w in group]
-            whole = rows.from_objects(layout, [row for body in bodies for row in body], child=group[0].child, tz=group[0].tz)
+            whole = rows.from_objects(
+                layout,
+                [row for body in bodies for row in body],
+                child=group[0].child,
+                tz=group[0].tz,
+            )
             counts = [len(body) for body in bodies]
         else:
             parts = [frame_of(layout, w) for w in group]
@@ -248,10 +321,18 @@ class Publisher:
             table = catalog.table_by_id(layout.table_id)
             if table is None:
                 raise CatalogError(f'table "{layout.table}" was dropped', code="E_NO_TABLE")
-            codec = self._codecs[layout.table_id, layout.schema_id] = TableCodec(table, layout.schema_id)
+            codec = self._codecs[layout.table_id, layout.schema_id] = TableCodec(
+                table, layout.schema_id
+            )
         return codec
 
-    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], writes: list[Write], answers: list[Receipt]) -> None:
+    def _send(
+        self,
+        topic: str,
+        records: Sequence[tuple[int, bytes]],
+        writes: list[Write],
+        answers: list[Receipt],
+    ) -> None:
         receipts: list[tuple[Write, Outcome]] = list(zip(writes, answers, strict=True))
         if not records:
             self._gate.leave(topic)
@@ -298,10 +379,16 @@ class _Flush:
     """Counts the deliveries of one flush; the last one settles its writes."""
 
     def __init__(
-        self, records: int, receipts: list[tuple[Write, Outcome]],
-        settle: Callable[[list[tuple[Write, Outcome]]], None], acked: dict[tuple[str, int], int],
-    ) -> None:  # fmt: skip
-        self._left, self._receipts, self._settle, self._acked = records, receipts, settle, acked
+        self,
+        records: int,
+        receipts: list[tuple[Write, Outcome]],
+        settle: Callable[[list[tuple[Write, Outcome]]], None],
+        acked: dict[tuple[str, int], int],
+    ) -> None:
+        self._left = records
+        self._receipts = receipts
+        self._settle = settle
+        self._acked = acked
         self._failed: BusError | None = None
         self._lock = threading.Lock()
 
@@ -333,7 +420,9 @@ def _resolve(outcomes: Sequence[tuple[Write, Outcome]]) -> None:
 
 
 def _present(layout: Layout, catalog: Catalog) -> Layout:
-    """*layout* with the topic that its table has now: its partitions may have changed while rows waited."""
+    """*layout* with the topic that its table has now: its partitions may have changed while rows
+    waited.
+    """
     table = catalog.table_by_id(layout.table_id)
     if table is None or table.topic == layout.topic:
         return layout
@@ -353,7 +442,9 @@ def frame_of(layout: Layout, write: Write) -> pl.DataFrame:
         raise
     except vital.FAULTS as wrong:
         _log.exception("rows could not be read", table=f"{layout.database}.{layout.table}")
-        raise SchemaError("the rows cannot be read", code="E_BODY", detail=type(wrong).__name__) from None
+        raise SchemaError(
+            "the rows cannot be read", code="E_BODY", detail=type(wrong).__name__
+        ) from None
 
 
 def _body_rows(body: object) -> list[Mapping[str, object]]:

@@ -1,7 +1,8 @@
-"""The read half of Confluent's Schema Registry API, over the catalog: Kafka tools can decode `in.*` topics with it.
+"""The read half of Confluent's Schema Registry API, over the catalog: Kafka tools can decode `in.*`
+topics with it.
 
-Owns the paths and the error numbers of that API; what is registered, `penstock.catalog.registry` says. Refuses to register
-anything: tables are made by SQL.
+Owns the paths and the error numbers of that API; what is registered, `penstock.catalog.registry`
+says. Refuses to register anything: tables are made by SQL.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Registry:
     """Subjects are `<topic>-<table>`; versions count from 1."""
 
     def __init__(self, catalog: Callable[[], Catalog], access: Access) -> None:
-        self._all, self._access = catalog, access
+        self._all = catalog
+        self._access = access
 
     def _catalog(self, request: web.Request) -> Catalog:
         """What the user may see: a table that is not theirs has no subject here."""
@@ -47,18 +49,28 @@ class Registry:
             get("/schemas/ids/{id}", lambda r: {"schema": self._text(r)}),
             get("/schemas/ids/{id}/schema", lambda r: json.loads(self._text(r))),
             get("/schemas/ids/{id}/subjects", lambda r: [f.subject for f in self._of_id(r)]),
-            get("/schemas/ids/{id}/versions", lambda r: [{"subject": f.subject, "version": f.version} for f in self._of_id(r)]),
+            get(
+                "/schemas/ids/{id}/versions",
+                lambda r: [{"subject": f.subject, "version": f.version} for f in self._of_id(r)],
+            ),
             get("/subjects", lambda r: registry.subjects(self._catalog(r))),
             get("/subjects/{subject}/versions", lambda r: [v.version for v in self._versions(r)]),
             get("/subjects/{subject}/versions/{version}", lambda r: _shown(self._version(r))),
-            get("/subjects/{subject}/versions/{version}/schema", lambda r: json.loads(self._version(r).schema)),
+            get(
+                "/subjects/{subject}/versions/{version}/schema",
+                lambda r: json.loads(self._version(r).schema),
+            ),
             get("/config", lambda _: {"compatibilityLevel": "BACKWARD"}),
             get("/mode", lambda _: {"mode": "READONLY"}),
         ]
 
     def _text(self, request: web.Request) -> str:
         number = request.match_info["id"]
-        text = registry.schema_text(self._catalog(request), int(number)) if number.isdecimal() else None
+        text = (
+            registry.schema_text(self._catalog(request), int(number))
+            if number.isdecimal()
+            else None
+        )
         if text is None:
             raise _Missing(40403, f"Schema {number} not found")
         return text
@@ -76,7 +88,8 @@ class Registry:
         return found
 
     def _version(self, request: web.Request) -> Registered:
-        known, wanted = self._versions(request), request.match_info["version"]
+        known = self._versions(request)
+        wanted = request.match_info["version"]
         if wanted in ("latest", "-1"):
             return known[-1]
         if not wanted.isdecimal() or not 1 <= int(wanted) <= len(known):
@@ -89,11 +102,17 @@ class _Missing(Exception):
 
     def __init__(self, number: int, words: str) -> None:
         super().__init__(words)
-        self.number, self.words = number, words
+        self.number = number
+        self.words = words
 
 
 def _shown(found: Registered) -> dict[str, object]:
-    return {"subject": found.subject, "version": found.version, "id": found.id, "schema": found.schema}
+    return {
+        "subject": found.subject,
+        "version": found.version,
+        "id": found.id,
+        "schema": found.schema,
+    }
 
 
 def _answer(body: object, status: int = 200) -> web.Response:
@@ -102,7 +121,9 @@ def _answer(body: object, status: int = 200) -> web.Response:
 
 def _refused(error: PenstockError) -> web.Response:
     status = http.status_of(error)
-    response = _answer({"error_code": status * 100 + (1 if status == 404 else 0), "message": error.message}, status)
+    response = _answer(
+        {"error_code": status * 100 + (1 if status == 404 else 0), "message": error.message}, status
+    )
     if isinstance(error, AuthError):
         response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
     return response

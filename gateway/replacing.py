@@ -1,7 +1,9 @@
-"""ALTER STREAM and CREATE OR REPLACE STREAM: what a stream can become without starting over. Pure decisions over plans.
+"""ALTER STREAM and CREATE OR REPLACE STREAM: what a stream can become without starting over. Pure
+decisions over plans.
 
-State is kept when the windows it holds mean the same afterwards. Else a replaced stream starts over, which needs FILL_HISTORY 1: a
-result half computed from now on would overwrite the whole one that is there.
+State is kept when the windows it holds mean the same afterwards. Else a replaced stream starts
+over, which needs FILL_HISTORY 1: a result half computed from now on would overwrite the whole one
+that is there.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Without:
     """A catalog in which *stream* is not there, nor the table that was made for its result."""
 
     def __init__(self, view: SchemaView, stream: StreamEntry) -> None:
-        self._view, self._stream = view, stream
+        self._view = view
+        self._stream = stream
 
     def precision(self, database: str) -> Precision | None:
         return self._view.precision(database)
@@ -49,20 +52,36 @@ class Without:
 def _same(plan: StreamPlan) -> StreamPlan:
     """*plan* without what may change while its state is kept."""
     return replace(
-        plan, stream_id=0, sql="", idle_timeout=None, on_error="dead_letter", delete_mark=None, fill_history=False,
-        fill_history_async=False, max_results=0, max_state=0, source=replace(plan.source, members=()),
+        plan,
+        stream_id=0,
+        sql="",
+        idle_timeout=None,
+        on_error="dead_letter",
+        delete_mark=None,
+        fill_history=False,
+        fill_history_async=False,
+        max_results=0,
+        max_state=0,
+        source=replace(plan.source, members=()),
         target=replace(plan.target, table_id=0, beside=False),
-    )  # fmt: skip
+    )
 
 
 def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) -> PlannedStream:
-    """*planned* with the automatic tags that the result of the stream it replaces, *known*, has already."""
-    made, target = planned.new_target, planned.plan.target
+    """*planned* with the automatic tags that the result of the stream it replaces, *known*, has
+    already.
+    """
+    made = planned.new_target
+    target = planned.plan.target
     automatic = "group_id" in old.plan.target.tag_of and "group_id" in target.tag_of
     if known is None or made is None or known.result_of != old.id or not automatic:
         return planned
-    kept = replace(target, tags=known.tags, tag_of=matched_tags(known.tags, target.tags, target.tag_of))
-    return replace(planned, plan=replace(planned.plan, target=kept), new_target=replace(made, tags=known.tags))
+    kept = replace(
+        target, tags=known.tags, tag_of=matched_tags(known.tags, target.tags, target.tag_of)
+    )
+    return replace(
+        planned, plan=replace(planned.plan, target=kept), new_target=replace(made, tags=known.tags)
+    )
 
 
 def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
@@ -73,13 +92,19 @@ def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
 def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
     """*old* with the options of *new*, which keeps its state."""
     return replace(
-        old, sql=new.sql, idle_timeout=new.idle_timeout, on_error=new.on_error, delete_mark=new.delete_mark,
-        max_results=new.max_results, max_state=new.max_state,
-    )  # fmt: skip
+        old,
+        sql=new.sql,
+        idle_timeout=new.idle_timeout,
+        on_error=new.on_error,
+        delete_mark=new.delete_mark,
+        max_results=new.max_results,
+        max_state=new.max_state,
+    )
 
 
 def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
-    """The result table to keep, when the replaced stream's fits; None: the plan says where results go.
+    """The result table to keep, when the replaced stream's fits; None: the plan says where results
+    go.
 
     Raises:
         CatalogError: the stream would start over with half of its windows, or with other columns.
@@ -87,42 +112,66 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
     plan = planned.plan
     if not plan.fill_history:
         raise CatalogError(
-            f"{plan.name} cannot go on with the state it has", code="E_STREAM_STATE",
-            detail="only IDLE_TIMEOUT, ON_ERROR, DELETE_MARK and quotas can change while windows are kept; a stream that failed has none",
-            hint="FILL_HISTORY 1 computes everything anew from what is stored; DROP STREAM and CREATE STREAM begin now",
-        )  # fmt: skip
+            f"{plan.name} cannot go on with the state it has",
+            code="E_STREAM_STATE",
+            detail=(
+                "only IDLE_TIMEOUT, ON_ERROR, DELETE_MARK and quotas can change while windows are"
+                " kept; a stream that failed has none"
+            ),
+            hint=(
+                "FILL_HISTORY 1 computes everything anew from what is stored; DROP STREAM and"
+                " CREATE STREAM begin now"
+            ),
+        )
     known = catalog.table(plan.target.database, plan.target.table)
     if known is None or planned.new_target is None or known.result_of != old.id:
         return None
     made = planned.new_target
     if (known.columns, known.tags, known.key_column) != (made.columns, made.tags, made.key_column):
         raise CatalogError(
-            f"{known.name} has other columns or tags than the new stream gives", code="E_STREAM_STATE",
+            f"{known.name} has other columns or tags than the new stream gives",
+            code="E_STREAM_STATE",
             hint="write INTO another table, or drop the stream and its table first",
-        )  # fmt: skip
+        )
     return known
 
 
 def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     """*plan* with the options of ALTER STREAM."""
-    given = {f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)}
+    given = {
+        f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)
+    }
     given = {k: v for k, v in given.items() if v is not None and v is not False}
     wrong = [k for k in given if k not in ALTERABLE]
     if wrong:
         raise statement.error(
-            f"{wrong[0].upper()} cannot change while {plan.name} keeps its state", statement.stream, code="E_STREAM_STATE",
+            f"{wrong[0].upper()} cannot change while {plan.name} keeps its state",
+            statement.stream,
+            code="E_STREAM_STATE",
             hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
-        )  # fmt: skip
+        )
     made = plan
     for name in ALTERABLE[:2]:
         if name in given:
             length: Duration = given[name]
             if length.value <= 0 or length.natural:
-                raise statement.error(f"{name.upper()} needs a length of time above 0", statement.stream, code="E_DURATION")
+                raise statement.error(
+                    f"{name.upper()} needs a length of time above 0",
+                    statement.stream,
+                    code="E_DURATION",
+                )
             if name == "delete_mark":
-                least = [length, plan.watermark, *([plan.window.size] if isinstance(plan.window, Interval) else [])]
+                least = [
+                    length,
+                    plan.watermark,
+                    *([plan.window.size] if isinstance(plan.window, Interval) else []),
+                ]
                 length = max(least, key=lambda d: d.ticks("ns"))
-            made = replace(made, idle_timeout=length) if name == "idle_timeout" else replace(made, delete_mark=length)
+            made = (
+                replace(made, idle_timeout=length)
+                if name == "idle_timeout"
+                else replace(made, delete_mark=length)
+            )
     if "on_error" in given:
         made = replace(made, on_error="stop" if given["on_error"] == "stop" else "dead_letter")
     quotas = {name: given[name] for name in ("max_results", "max_state") if name in given}

@@ -1,6 +1,8 @@
-"""TDengine's REST API: POST /rest/sql[/db] and GET /rest/login, as taosAdapter answers them; and POST /v1/query, our own form of the same.
+"""TDengine's REST API: POST /rest/sql[/db] and GET /rest/login, as taosAdapter answers them; and
+POST /v1/query, our own form of the same.
 
-Owns reading the parameters and choosing the form of the answer. What a statement does is `gateway/execute.py`'s business.
+Owns reading the parameters and choosing the form of the answer. What a statement does is
+`gateway/execute.py`'s business.
 """
 
 from __future__ import annotations
@@ -28,12 +30,17 @@ _SMALL = 2_000
 class Rest:
     """The handlers; `routes` mounts them."""
 
-    def __init__(self, executor: Executor, login: Login, clock: Clock, info: Mapping[str, str]) -> None:
+    def __init__(
+        self, executor: Executor, login: Login, clock: Clock, info: Mapping[str, str]
+    ) -> None:
         """
         Args:
             info: what /v1/info tells: version, and where the notifier is.
         """
-        self._executor, self._login, self._clock, self._info = executor, login, clock, dict(info)
+        self._executor = executor
+        self._login = login
+        self._clock = clock
+        self._info = dict(info)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         sql = door.guard(self._sql, http.tdengine_error)
@@ -63,12 +70,16 @@ class Rest:
         timing = self._clock.now() - started if query.get("timing") == "true" else None
         data = await _render(answer, session.notices, tz, with_meta in ("true", "1", "t"), timing)
         told = notices.headers(session.notices)
-        return web.Response(body=data, content_type="application/json", charset="utf-8", headers=told)
+        return web.Response(
+            body=data, content_type="application/json", charset="utf-8", headers=told
+        )
 
     async def _log_in(self, request: web.Request) -> web.Response:
         where = request.remote or ""
         try:
-            user = await self._login.log_in(request.match_info["user"], request.match_info["password"], where=where)
+            user = await self._login.log_in(
+                request.match_info["user"], request.match_info["password"], where=where
+            )
             token = self._login.token(user, where=where)
         except PenstockError as error:
             return http.tdengine_error(error)
@@ -84,9 +95,19 @@ class Rest:
             try:
                 wanted = json.loads(raw)
             except ValueError as wrong:
-                raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)) from wrong
-        if not isinstance(wanted, dict) or not isinstance(wanted.get("sql"), str) or not wanted["sql"].strip():
-            raise SchemaError("there is no statement", code="E_BODY", hint='send the text itself, or {"sql": "…"} as application/json')
+                raise SchemaError(
+                    "the body is not JSON", code="E_BODY", detail=str(wrong)
+                ) from wrong
+        if (
+            not isinstance(wanted, dict)
+            or not isinstance(wanted.get("sql"), str)
+            or not wanted["sql"].strip()
+        ):
+            raise SchemaError(
+                "there is no statement",
+                code="E_BODY",
+                hint='send the text itself, or {"sql": "…"} as application/json',
+            )
         tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
         times.zone(tz)
         database = wanted.get("database") or request.query.get("db")
@@ -94,18 +115,33 @@ class Rest:
         answer = await self._executor.run(wanted["sql"], session)
         told = notices.headers(session.notices)
         if ARROW in request.headers.get("Accept", ""):
-            return web.Response(body=await asyncio.to_thread(answers.to_arrow, answer), content_type=ARROW, headers=told)
+            return web.Response(
+                body=await asyncio.to_thread(answers.to_arrow, answer),
+                content_type=ARROW,
+                headers=told,
+            )
         data = await _render(answer, session.notices, tz, False, None)
-        return web.Response(body=data, content_type="application/json", charset="utf-8", headers=told)
+        return web.Response(
+            body=data, content_type="application/json", charset="utf-8", headers=told
+        )
 
 
 def _session(request: web.Request, database: str | None, tz: str) -> Session:
     key = request.headers.get("Idempotency-Key")
     remote = request.remote or ""
-    return Session(database, tz, user=user_of(request), key=key, remote=remote, with_password=with_password(request))
+    return Session(
+        database,
+        tz,
+        user=user_of(request),
+        key=key,
+        remote=remote,
+        with_password=with_password(request),
+    )
 
 
-async def _render(answer: answers.Answer, told: Sequence[str], tz: str, objects: bool, timing: int | None) -> bytes:
+async def _render(
+    answer: answers.Answer, told: Sequence[str], tz: str, objects: bool, timing: int | None
+) -> bytes:
     made = partial(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing, notices=told)
     if isinstance(answer, answers.Affected) or answer.num_rows * answer.num_columns < _SMALL:
         return made()
@@ -113,4 +149,6 @@ async def _render(answer: answers.Answer, told: Sequence[str], tz: str, objects:
 
 
 def _bad_parameter(words: str) -> web.Response:
-    return http.json_response({"code": 0xFFFF, "desc": words, "error": {"code": "E_BODY", "message": words}}, status=400)
+    return http.json_response(
+        {"code": 0xFFFF, "desc": words, "error": {"code": "E_BODY", "message": words}}, status=400
+    )

@@ -1,7 +1,7 @@
 """What each statement needs: pure decisions, statement in, rights on objects out.
 
-Owns one rule for every kind of statement. A kind without one needs ADMIN on everything, so what is new is closed until somebody says who
-may; `tests/unit/gateway/test_rights.py` names such kinds.
+Owns one rule for every kind of statement. A kind without one needs ADMIN on everything, so what is
+new is closed until somebody says who may; `tests/unit/gateway/test_rights.py` names such kinds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ SCHEMA = "information_schema"
 
 @dataclass(frozen=True)
 class Need:
-    """`right` None: any right at all. A `database` of "" is none: the statement will be refused for that."""
+    """`right` None: any right at all. A `database` of "" is none: the statement will be refused for
+    that.
+    """
 
     right: Right | None
     kind: Literal["all", "database", "table", "stream", "view"] = "all"
@@ -72,14 +74,19 @@ def _read(query: exp.Query, asked: Asked) -> Needs:
     """READ on every table of a query; `information_schema` shows everybody what is theirs."""
     tables = [t for t in query.find_all(exp.Table) if t.db.lower() != SCHEMA]
     windows = any(s.args.get("open_windows") for s in query.find_all(exp.Select))
-    return tuple(dict.fromkeys(_read_one(t.db or asked.database or "", t.name, asked, windows) for t in tables))
+    return tuple(
+        dict.fromkeys(
+            _read_one(t.db or asked.database or "", t.name, asked, windows) for t in tables
+        )
+    )
 
 
 def _read_one(database: str, name: str, asked: Asked, windows: bool) -> Need:
     """READ on a table; on the result table of the stream whose open windows a query asks for."""
     stream = asked.catalog.stream(database, name) if windows else None
     if stream is not None:
-        database, name = stream.plan.target.database, stream.plan.target.table
+        database = stream.plan.target.database
+        name = stream.plan.target.table
     return Need("READ", "table", database, name)
 
 
@@ -159,7 +166,10 @@ def _(s: st.AlterDatabase, asked: Asked) -> Needs:
 @needs.register(st.CreateTable)
 def _(s: st.CreateStable | st.CreateTable, asked: Asked) -> Needs:
     sources = (c.origin[0] for c in s.columns if c.origin is not None)
-    return (_home("CREATE", s.table, asked), *(_table("READ", n, asked) for n in dict.fromkeys(sources)))
+    return (
+        _home("CREATE", s.table, asked),
+        *(_table("READ", n, asked) for n in dict.fromkeys(sources)),
+    )
 
 
 @needs.register
@@ -171,7 +181,13 @@ def _(s: st.CreateStreamTable, asked: Asked) -> Needs:
 def _(s: st.CreateChildren, asked: Asked) -> Needs:
     found = []
     for child in s.children:
-        found.append(_table("WRITE", st.Name(child.stable.name, child.stable.database or child.table.database), asked))
+        found.append(
+            _table(
+                "WRITE",
+                st.Name(child.stable.name, child.stable.database or child.table.database),
+                asked,
+            )
+        )
         found += [_table("READ", origin[0], asked) for _, origin in child.origins]
     return tuple(dict.fromkeys(found))
 
@@ -208,7 +224,9 @@ def _(s: st.CreateFunction, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.CreateStream, asked: Asked) -> Needs:
-    """The stream itself runs with the mesh's own rights: what its maker may read and write is asked here, once."""
+    """The stream itself runs with the mesh's own rights: what its maker may read and write is asked
+    here, once.
+    """
     home = s.stream.database or asked.database or ""
     found = [Need("CREATE", "database", home), *_read(s.query, asked), *_into(s.target, asked)]
     if s.or_replace and asked.catalog.stream(home, s.stream.name) is not None:
@@ -219,10 +237,12 @@ def _(s: st.CreateStream, asked: Asked) -> Needs:
 def _into(target: st.Name, asked: Asked) -> Needs:
     """WRITE where the result goes, or CREATE where that is still to be made.
 
-    CREATE comes first for a target that the user may not know of: who lacks it gets the answer for what does not exist.
+    CREATE comes first for a target that the user may not know of: who lacks it gets the answer for
+    what does not exist.
     """
     home = target.database or asked.database or ""
-    create, write = Need("CREATE", "database", home), Need("WRITE", "table", home, target.name)
+    create = Need("CREATE", "database", home)
+    write = Need("WRITE", "table", home, target.name)
     known = asked.catalog.table(home, target.name) or asked.catalog.external(home, target.name)
     if known is None:
         return (create,)
@@ -231,7 +251,15 @@ def _into(target: st.Name, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.CreateView, asked: Asked) -> Needs:
-    return tuple(dict.fromkeys((_home("CREATE", s.view, asked), *_read(s.query, asked), *_into(s.target or s.view, asked))))
+    return tuple(
+        dict.fromkeys(
+            (
+                _home("CREATE", s.view, asked),
+                *_read(s.query, asked),
+                *_into(s.target or s.view, asked),
+            )
+        )
+    )
 
 
 @needs.register
@@ -241,7 +269,9 @@ def _(s: st.SteerView, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.CreateExternalStream, asked: Asked) -> Needs:
-    """Files of this machine are for those who may do everything: the other side of a stream is sent what is in them."""
+    """Files of this machine are for those who may do everything: the other side of a stream is sent
+    what is in them.
+    """
     if any(key in ("password_file", "ca_file", "ssl_ca_cert_file") for key, _ in s.settings):
         return ADMIN
     return (_home("CREATE", s.stream, asked),)
@@ -252,7 +282,10 @@ def _(s: st.CreateExternalStream, asked: Asked) -> Needs:
 @needs.register(st.FlushStream)
 @needs.register(st.RecalculateStream)
 @needs.register(st.AlterStream)
-def _(s: st.PauseStream | st.ResumeStream | st.FlushStream | st.RecalculateStream | st.AlterStream, asked: Asked) -> Needs:
+def _(
+    s: st.PauseStream | st.ResumeStream | st.FlushStream | st.RecalculateStream | st.AlterStream,
+    asked: Asked,
+) -> Needs:
     return (_stream("ALTER", s.stream, asked),)
 
 

@@ -1,8 +1,9 @@
 """Rows as clients send them, checked against their table and made into one frame.
 
-Owns the rules a row must keep (known columns, types, sizes, time in range) and the words in which a breach is told: always with
-the row's index and the column. All checks run on whole columns; only after one failed does a loop look for the row to blame.
-Refuses to guess types: text is never read as a number.
+Owns the rules a row must keep (known columns, types, sizes, time in range) and the words in which a
+breach is told: always with the row's index and the column. All checks run on whole columns; only
+after one failed does a loop look for the row to blame. Refuses to guess types: text is never read
+as a number.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from penstock.types import ColumnType, to_ticks
 from penstock.windows.kernel import MERGE, UPSERT
 
 MAX_ROW_BYTES = 64 * 1024
-TBNAME, OP = "tbname", "_op"
+TBNAME = "tbname"
+OP = "_op"
 #: what values that do not fit a column's type make of it
 _UNFIT = (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError)
 
@@ -42,10 +44,17 @@ class RowError(SchemaError):
 
     code = "E_ROW"
 
-    def __init__(self, message: str, *, row: int = -1, column: str = "", detail: str = "", hint: str = "") -> None:
-        where = ", ".join(x for x in (f"row {row}" if row >= 0 else "", f'column "{column}"' if column else "") if x)
+    def __init__(
+        self, message: str, *, row: int = -1, column: str = "", detail: str = "", hint: str = ""
+    ) -> None:
+        where = ", ".join(
+            x
+            for x in (f"row {row}" if row >= 0 else "", f'column "{column}"' if column else "")
+            if x
+        )
         super().__init__(f"{where}: {message}" if where else message, detail=detail, hint=hint)
-        self.row, self.column = row, column
+        self.row = row
+        self.column = column
 
     def to_dict(self) -> dict[str, Any]:
         more = {"row": self.row if self.row >= 0 else None, "column": self.column or None}
@@ -87,7 +96,9 @@ class Layout:
 
     @property
     def stamped(self) -> bool:
-        """A stream without a time column: its first two columns, time and number, come by themselves."""
+        """A stream without a time column: its first two columns, time and number, come by
+        themselves.
+        """
         return self.time == names.EVENT_TIME and self.key_column == names.EVENT_NUMBER
 
     def find(self, name: str) -> Column | None:
@@ -96,7 +107,9 @@ class Layout:
         return next((c for c in self.fields if c.name.lower() == low), None)
 
 
-def from_objects(layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: str | None = None, tz: tzinfo = UTC) -> pl.DataFrame:
+def from_objects(
+    layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: str | None = None, tz: tzinfo = UTC
+) -> pl.DataFrame:
     """Rows given as JSON objects. Raises RowError."""
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -114,16 +127,22 @@ def from_objects(layout: Layout, rows: Sequence[Mapping[str, Any]], *, child: st
 
 
 def _partial(layout: Layout, keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Rows without a key for every column: what they leave out (which is not the same as null) keeps its stored value."""
+    """Rows without a key for every column: what they leave out (which is not the same as null)
+    keeps its stored value.
+    """
     wanted = {c.name.lower() for c in layout.columns}
     columns = [k for k in keys if k.lower() in wanted]
     return [sum(k in row for k in columns) < len(wanted) for row in rows]
 
 
 def from_columns(
-    layout: Layout, given: Mapping[str, Sequence[Any]], *,
-    child: str | None = None, tz: tzinfo = UTC, partial: Sequence[bool] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    layout: Layout,
+    given: Mapping[str, Sequence[Any]],
+    *,
+    child: str | None = None,
+    tz: tzinfo = UTC,
+    partial: Sequence[bool] | None = None,
+) -> pl.DataFrame:
     """Rows given as columns of Python values."""
     height = len(next(iter(given.values())))
     ready: dict[str, pl.Series] = {}
@@ -160,9 +179,19 @@ def _target(layout: Layout, key: str, ready: Mapping[str, Any]) -> Column | None
         return None
     found = layout.find(key)
     if found is None:
-        close = difflib.get_close_matches(key.lower(), [c.name.lower() for c in layout.fields] + [TBNAME], n=1)
-        hint = f'did you mean "{close[0]}"?' if close else f"columns are {', '.join(c.name for c in layout.fields)}"
-        raise RowError(f'{layout.database}.{layout.table} has no column "{key[:192]}"', column=key[:192], hint=hint)
+        close = difflib.get_close_matches(
+            key.lower(), [c.name.lower() for c in layout.fields] + [TBNAME], n=1
+        )
+        hint = (
+            f'did you mean "{close[0]}"?'
+            if close
+            else f"columns are {', '.join(c.name for c in layout.fields)}"
+        )
+        raise RowError(
+            f'{layout.database}.{layout.table} has no column "{key[:192]}"',
+            column=key[:192],
+            hint=hint,
+        )
     if found.name in ready:
         raise RowError("is given twice", column=found.name)
     return found
@@ -177,22 +206,40 @@ def _typed(layout: Layout, target: Column, values: Sequence[Any], tz: tzinfo) ->
                 return pl.Series(target.name, values, dtype=pl.Int64, strict=True)
         return _each(target, values, pl.Int64(), lambda v: times.one(v, layout.precision, tz))
     if kind.kind == "DECIMAL":
-        return _each(target, values, kind.polars(), lambda v: python_values.decimal(v, kind.precision, kind.scale))
+        return _each(
+            target,
+            values,
+            kind.polars(),
+            lambda v: python_values.decimal(v, kind.precision, kind.scale),
+        )
     if kind.kind == "VARBINARY":
         return _each(target, values, kind.polars(), _binary)
     if kind.kind == "JSON":
-        return _each(target, values, kind.polars(), lambda v: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")))
+        return _each(
+            target,
+            values,
+            kind.polars(),
+            lambda v: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")),
+        )
     return _column(target.name, values, kind.polars(), lambda v: _scalar(v, kind), str(kind))
 
 
-def _column(name: str, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any], kind: str = "text") -> pl.Series:
+def _column(
+    name: str,
+    values: Sequence[Any],
+    dtype: pl.DataType,
+    convert: Callable[[Any], Any],
+    kind: str = "text",
+) -> pl.Series:
     try:
         return pl.Series(name, values, dtype=dtype, strict=True)
     except _UNFIT:
         return _each(Column(name, ColumnType(kind)), values, dtype, convert)
 
 
-def _each(target: Column, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any]) -> pl.Series:
+def _each(
+    target: Column, values: Sequence[Any], dtype: pl.DataType, convert: Callable[[Any], Any]
+) -> pl.Series:
     """Value by value: the way for odd values, and the one that finds the row to blame."""
     made: list[Any] = []
     for i, value in enumerate(values):
@@ -200,7 +247,9 @@ def _each(target: Column, values: Sequence[Any], dtype: pl.DataType, convert: Ca
             made.append(None if value is None else convert(value))
             pl.Series(values=made[-1:], dtype=dtype, strict=True)
         except (*_UNFIT, InvalidOperation, RecursionError) as wrong:
-            raise RowError(f"{_short(value)} is not {target.type.kind}", row=i, column=target.name) from wrong
+            raise RowError(
+                f"{_short(value)} is not {target.type.kind}", row=i, column=target.name
+            ) from wrong
     return pl.Series(target.name, made, dtype=dtype, strict=True)
 
 
@@ -224,7 +273,8 @@ def _cast(series: pl.Series, dtype: pl.DataType, name: str, kind: str) -> pl.Ser
         series = series.cast(pl.String)
     if series.dtype == dtype or series.dtype == pl.Null:
         return series.cast(dtype).alias(name)
-    number, whole = series.dtype.is_numeric() or series.dtype == pl.Boolean, dtype.is_integer()
+    number = series.dtype.is_numeric() or series.dtype == pl.Boolean
+    whole = dtype.is_integer()
     if number and dtype.is_numeric():
         cast = series.cast(dtype, strict=False)
         bad = cast.is_null() & series.is_not_null()
@@ -247,14 +297,22 @@ def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:
     return _cast(series, pl.Int64(), name, "TIMESTAMP")
 
 
-def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str | None, partial: Sequence[bool] | None) -> pl.DataFrame:
+def _finish(
+    layout: Layout,
+    ready: dict[str, pl.Series],
+    height: int,
+    child: str | None,
+    partial: Sequence[bool] | None,
+) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
     if layout.stamped and names.EVENT_NUMBER not in ready:
         _stamp(layout, ready, height)
     if layout.time not in ready:
         raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
     if layout.plain or child is not None:
-        ready[TBNAME] = pl.Series(TBNAME, [child or layout.table], dtype=pl.String).new_from_index(0, height)
+        ready[TBNAME] = pl.Series(TBNAME, [child or layout.table], dtype=pl.String).new_from_index(
+            0, height
+        )
     elif TBNAME not in ready:
         hint = 'rows of a supertable name their child table: {"tbname": "d1", …}'
         raise RowError("is missing", row=0, column=TBNAME, hint=hint)
@@ -266,7 +324,9 @@ def _finish(layout: Layout, ready: dict[str, pl.Series], height: int, child: str
     columns = [ready[TBNAME].alias(TBNAME), op]
     for field in layout.fields:
         columns.append(
-            ready[field.name] if field.name in ready else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
+            ready[field.name]
+            if field.name in ready
+            else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
         )
     return pl.DataFrame(columns)
 
@@ -275,7 +335,8 @@ class _Numbers:
     """Numbers that only grow, near the nanoseconds of now: what tells rows of one moment apart."""
 
     def __init__(self) -> None:
-        self._lock, self._next = threading.Lock(), 0
+        self._lock = threading.Lock()
+        self._next = 0
 
     def take(self, count: int) -> int:
         """The first of *count* numbers that nobody else gets."""
@@ -289,29 +350,55 @@ _numbers = _Numbers()
 
 
 def _stamp(layout: Layout, ready: dict[str, pl.Series], height: int) -> None:
-    """Time and number of rows that come without: a stream made by CREATE STREAM name (columns) without a time column."""
+    """Time and number of rows that come without: a stream made by CREATE STREAM name (columns)
+    without a time column.
+    """
     first = _numbers.take(height)
-    ready[names.EVENT_NUMBER] = pl.int_range(first, first + height, eager=True, dtype=pl.Int64).alias(names.EVENT_NUMBER)
+    ready[names.EVENT_NUMBER] = pl.int_range(
+        first, first + height, eager=True, dtype=pl.Int64
+    ).alias(names.EVENT_NUMBER)
     if layout.time not in ready:
         now = first * TICKS_PER_SECOND[layout.precision] // 10**9
         ready[layout.time] = pl.repeat(now, height, dtype=pl.Int64, eager=True).alias(layout.time)
 
 
 def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
-    """Check sizes, names and times of a whole frame; *now* in ticks. Raises RowError with the index of the first bad row."""
+    """Check sizes, names and times of a whole frame; *now* in ticks. Raises RowError with the index
+    of the first bad row.
+    """
     low, high = times.LIMITS[layout.precision]
     high = min(now + layout.max_ahead, high)
-    time, names_ = frame[layout.time], frame[TBNAME]
+    time = frame[layout.time]
+    names_ = frame[TBNAME]
     lengths = names_.str.len_bytes()
     if time.null_count() or _above(time.max(), high) or _above(low, time.min()):
         _blame(layout.time, time, time.is_null(), "is null")
-        _blame(layout.time, time, (time < low) | (time > times.LIMITS[layout.precision][1]), "is out of range")
+        _blame(
+            layout.time,
+            time,
+            (time < low) | (time > times.LIMITS[layout.precision][1]),
+            "is out of range",
+        )
         _blame(layout.time, time, time > high, "is more than MAX_AHEAD in the future")
-    if names_.null_count() or _above(1, lengths.min()) or _above(lengths.max(), names.MAX_NAME_BYTES):
+    if (
+        names_.null_count()
+        or _above(1, lengths.min())
+        or _above(lengths.max(), names.MAX_NAME_BYTES)
+    ):
         _blame(TBNAME, names_, names_.is_null() | (lengths == 0), "is empty")
-        _blame(TBNAME, names_, lengths > names.MAX_NAME_BYTES, f"is longer than {names.MAX_NAME_BYTES} bytes")
+        _blame(
+            TBNAME,
+            names_,
+            lengths > names.MAX_NAME_BYTES,
+            f"is longer than {names.MAX_NAME_BYTES} bytes",
+        )
     if layout.key_column and frame[layout.key_column].null_count():
-        _blame(layout.key_column, frame[layout.key_column], frame[layout.key_column].is_null(), "is null, but part of the key")
+        _blame(
+            layout.key_column,
+            frame[layout.key_column],
+            frame[layout.key_column].is_null(),
+            "is null, but part of the key",
+        )
     _check_values(layout, frame)
     sizes = []
     for field in layout.fields:
@@ -323,11 +410,23 @@ def check(layout: Layout, frame: pl.DataFrame, now: int) -> None:
         length = column.bin.size() if field.type.kind == "VARBINARY" else column.str.len_bytes()
         counted = column.str.len_chars() if field.type.kind == "NCHAR" else length
         if _above(counted.max(), field.type.bytes()):
-            _blame(field.name, column, counted > field.type.bytes(), f"is longer than {field.type.bytes()}")
+            _blame(
+                field.name,
+                column,
+                counted > field.type.bytes(),
+                f"is longer than {field.type.bytes()}",
+            )
         sizes.append(length)
     if sum(int(str(size.max() or 0)) for size in sizes) > MAX_ROW_BYTES - 8 * len(layout.fields):
-        total = pl.select(pl.sum_horizontal([size.cast(pl.Int64).fill_null(0) for size in sizes])).to_series()
-        _blame("", total, total + 8 * len(layout.fields) > MAX_ROW_BYTES, f"is larger than {MAX_ROW_BYTES} bytes")
+        total = pl.select(
+            pl.sum_horizontal([size.cast(pl.Int64).fill_null(0) for size in sizes])
+        ).to_series()
+        _blame(
+            "",
+            total,
+            total + 8 * len(layout.fields) > MAX_ROW_BYTES,
+            f"is larger than {MAX_ROW_BYTES} bytes",
+        )
 
 
 def _check_values(layout: Layout, frame: pl.DataFrame) -> None:
@@ -339,7 +438,9 @@ def _check_values(layout: Layout, frame: pl.DataFrame) -> None:
             if _above(column.max(), high) or _above(low, column.min()):
                 _blame(field.name, column, (column < low) | (column > high), "is out of range")
         elif field.type.kind in ("FLOAT", "DOUBLE") and column.is_infinite().any():
-            _blame(field.name, column, column.is_infinite(), "is infinite or too large for its column")
+            _blame(
+                field.name, column, column.is_infinite(), "is infinite or too large for its column"
+            )
 
 
 def _above(value: Any, limit: Any) -> bool:
@@ -351,7 +452,9 @@ def _blame(column: str, values: pl.Series, bad: pl.Series, words: str) -> None:
     """Raise RowError for the first bad row, if there is one."""
     if bad.any():
         row = int(bad.arg_true()[0])
-        raise RowError(f"{_short(values[row])} {words}" if column else words, row=row, column=column)
+        raise RowError(
+            f"{_short(values[row])} {words}" if column else words, row=row, column=column
+        )
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,5 @@
-"""SELECT: sent to the store over Arrow Flight, after what this gateway has acked; and errors brought back as they were.
+"""SELECT: sent to the store over Arrow Flight, after what this gateway has acked; and errors
+brought back as they were.
 
 Owns the Flight client. Refuses results larger than the settings allow.
 """
@@ -16,7 +17,13 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import tls
-from penstock.errors import OverloadError, PenstockError, RemoteError, SqlSemanticError, SqlSyntaxError
+from penstock.errors import (
+    OverloadError,
+    PenstockError,
+    RemoteError,
+    SqlSemanticError,
+    SqlSyntaxError,
+)
 from penstock.limits import Turns
 
 #: queries at a time of all users; a thread each, which waits for the store
@@ -44,13 +51,22 @@ class Store:
         """
         self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
-        self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=timeout)
-        self._max_rows, self._max_bytes = max_rows, max_bytes
+        self._options = flight.FlightCallOptions(
+            headers=[(b"authorization", header)], timeout=timeout
+        )
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="select")
         self._turns = turns
 
     async def selected(
-        self, user: str, sql: str, database: str | None, timezone: str, revision: int, after: Mapping[tuple[str, int], int]
+        self,
+        user: str,
+        sql: str,
+        database: str | None,
+        timezone: str,
+        revision: int,
+        after: Mapping[tuple[str, int], int],
     ) -> pa.Table:
         """Do what `select` does in a thread, when it is *user*'s turn.
 
@@ -59,9 +75,18 @@ class Store:
         """
         async with self._turns.turn(user):
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self.select, sql, database, timezone, revision, after)
+            return await loop.run_in_executor(
+                self._threads, self.select, sql, database, timezone, revision, after
+            )
 
-    def select(self, sql: str, database: str | None, timezone: str, revision: int, after: Mapping[tuple[str, int], int]) -> pa.Table:
+    def select(
+        self,
+        sql: str,
+        database: str | None,
+        timezone: str,
+        revision: int,
+        after: Mapping[tuple[str, int], int],
+    ) -> pa.Table:
         """The rows of one query.
 
         Args:
@@ -73,10 +98,20 @@ class Store:
             RemoteError: the store is not there.
         """
         places = {f"{t}:{p}": o for (t, p), o in after.items()}
-        ticket = json.dumps({"sql": sql, "database": database or "", "timezone": timezone, "revision": revision, "after": places})
+        ticket = json.dumps(
+            {
+                "sql": sql,
+                "database": database or "",
+                "timezone": timezone,
+                "revision": revision,
+                "after": places,
+            }
+        )
         try:
             reader = self._client.do_get(flight.Ticket(ticket.encode()), self._options)
-            batches, count, size = [], 0, 0
+            batches = []
+            count = 0
+            size = 0
             while True:
                 try:
                     chunk = reader.read_chunk().data
@@ -87,9 +122,15 @@ class Store:
                 size += chunk.nbytes
                 if count > self._max_rows or size > self._max_bytes:
                     reader.cancel()
-                    bound = f"{self._max_rows} rows" if count > self._max_rows else f"{self._max_bytes} bytes"
+                    bound = (
+                        f"{self._max_rows} rows"
+                        if count > self._max_rows
+                        else f"{self._max_bytes} bytes"
+                    )
                     hint = "add LIMIT, name fewer columns, or `penstock export`"
-                    raise OverloadError(f"the result has more than {bound}", code="E_TOO_LARGE", hint=hint)
+                    raise OverloadError(
+                        f"the result has more than {bound}", code="E_TOO_LARGE", hint=hint
+                    )
             return aware(pa.Table.from_batches(batches, reader.schema))
         except pa.ArrowException as error:
             raise error_of(error) from None
@@ -102,7 +143,11 @@ class Store:
 def aware(table: pa.Table) -> pa.Table:
     """Times are UTC; DuckDB leaves that out."""
     fields = [
-        field.with_type(pa.timestamp(field.type.unit, "UTC")) if pa.types.is_timestamp(field.type) and field.type.tz is None else field
+        (
+            field.with_type(pa.timestamp(field.type.unit, "UTC"))
+            if pa.types.is_timestamp(field.type) and field.type.tz is None
+            else field
+        )
         for field in table.schema
     ]
     return table.cast(pa.schema(fields, table.schema.metadata))
@@ -111,7 +156,9 @@ def aware(table: pa.Table) -> pa.Table:
 def error_of(error: pa.ArrowException) -> PenstockError:
     text = str(error)
     try:
-        body, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # gRPC adds its own words behind
+        body, _ = json.JSONDecoder().raw_decode(
+            text, text.index("{")
+        )  # gRPC adds its own words behind
     except ValueError:
         body = None
     if not isinstance(body, dict) or "message" not in body:
@@ -119,13 +166,21 @@ def error_of(error: pa.ArrowException) -> PenstockError:
             return RemoteError(
                 "the query takes too long",
                 code="E_TIMEOUT",
-                hint="narrow it by time or add LIMIT, or raise PENSTOCK_GATEWAY_QUERY_TIMEOUT; a store far behind Kafka makes queries wait",
+                hint=(
+                    "narrow it by time or add LIMIT, or raise PENSTOCK_GATEWAY_QUERY_TIMEOUT; a"
+                    " store far behind Kafka makes queries wait"
+                ),
             )
         return RemoteError(
-            "the store cannot be reached", code="E_STORE_DOWN", detail=str(error)[:200], hint="`penstock status` shows its state"
+            "the store cannot be reached",
+            code="E_STORE_DOWN",
+            detail=str(error)[:200],
+            hint="`penstock status` shows its state",
         )
-    code, message = str(body.get("code", "E_REMOTE")), str(body["message"])
-    detail, hint = str(body.get("detail", "")), str(body.get("hint", ""))
+    code = str(body.get("code", "E_REMOTE"))
+    message = str(body["message"])
+    detail = str(body.get("detail", ""))
+    hint = str(body.get("hint", ""))
     if code == "E_OVERLOAD":
         return OverloadError(message, detail=detail, hint=hint)
     if code in ("E_INTERNAL", "E_REQUEST", "E_AUTH"):

@@ -1,7 +1,9 @@
-"""Tokens and sessions: POST and DELETE /v1/tokens, and GET /login, the link that `penstock up` prints.
+"""Tokens and sessions: POST and DELETE /v1/tokens, and GET /login, the link that `penstock up`
+prints.
 
-Owns turning a password into a token, and a link that is good once into a session of the console. A token makes no token that outlives it.
-Refuses a link that was opened before: Redis remembers its id for as long as it could be opened.
+Owns turning a password into a token, and a link that is good once into a session of the console. A
+token makes no token that outlives it. Refuses a link that was opened before: Redis remembers its id
+for as long as it could be opened.
 """
 
 from __future__ import annotations
@@ -29,7 +31,15 @@ from penstock.tokens import LOGIN_S, SESSION_S
 class Sessions:
     """The handlers."""
 
-    def __init__(self, login: Login, cookies: CookieSessions, executor: Executor, client: redis.Redis, *, secure: bool) -> None:
+    def __init__(
+        self,
+        login: Login,
+        cookies: CookieSessions,
+        executor: Executor,
+        client: redis.Redis,
+        *,
+        secure: bool,
+    ) -> None:
         """
         Args:
             secure: cookies are for https only.
@@ -55,14 +65,27 @@ class Sessions:
         asked: Any = parse_json(data) if data.strip() else {}
         seconds = asked.get("seconds") if isinstance(asked, dict) else False
         if isinstance(seconds, bool) or not isinstance(seconds, int | None):
-            raise SchemaError('the body is {"seconds": n}', code="E_BODY", hint="or empty, for a token of a day")
-        token = self._login.token(user_of(request), seconds=seconds, until=door.ends(request), where=request.remote or "")
-        return http.json_response({"token": token, "user": user_of(request), "expires": self._login.tokens.read(token).expires})
+            raise SchemaError(
+                'the body is {"seconds": n}', code="E_BODY", hint="or empty, for a token of a day"
+            )
+        token = self._login.token(
+            user_of(request), seconds=seconds, until=door.ends(request), where=request.remote or ""
+        )
+        return http.json_response(
+            {
+                "token": token,
+                "user": user_of(request),
+                "expires": self._login.tokens.read(token).expires,
+            }
+        )
 
     async def _revoke(self, request: web.Request) -> web.Response:
         """All tokens of the caller."""
         user = user_of(request)
-        await self._executor.run(f"REVOKE TOKENS FROM {quote_name(user)}", Session(user=user, remote=request.remote or ""))
+        await self._executor.run(
+            f"REVOKE TOKENS FROM {quote_name(user)}",
+            Session(user=user, remote=request.remote or ""),
+        )
         return http.json_response({})
 
     async def _enter(self, request: web.Request) -> web.StreamResponse:
@@ -70,14 +93,32 @@ class Sessions:
             claims = self._login.tokens.read(request.query.get("token", ""), "login")
             user = self._login.still(claims.user, claims.mark)
             if not await asyncio.to_thread(self._first, claims.id):
-                raise AuthError("this link was opened before", hint="`penstock login` prints another")
+                raise AuthError(
+                    "this link was opened before", hint="`penstock login` prints another"
+                )
             cookie = await asyncio.to_thread(self._cookies.begin, user)
         except PenstockError as error:
-            audit.write("login refused", user="", remote=request.remote or "", by="link", reason=error.message)
+            audit.write(
+                "login refused",
+                user="",
+                remote=request.remote or "",
+                by="link",
+                reason=error.message,
+            )
             return http.error_response(error)
         audit.write("login", user=user, remote=request.remote or "", by="link", token=claims.id)
-        answer = web.HTTPSeeOther("/", headers={"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
-        answer.set_cookie(COOKIE, cookie, max_age=SESSION_S, httponly=True, samesite="Strict", secure=self._secure, path="/")
+        answer = web.HTTPSeeOther(
+            "/", headers={"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+        )
+        answer.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=SESSION_S,
+            httponly=True,
+            samesite="Strict",
+            secure=self._secure,
+            path="/",
+        )
         return answer
 
     async def _leave(self, request: web.Request) -> web.Response:

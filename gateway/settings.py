@@ -15,10 +15,12 @@ from penstock.settings import Port, Settings
 def partitions_here() -> int:
     """One for each core of this machine, two to four.
 
-    Each is a process that works on it, most of whose cost is the same however much there is to do: of more than there are cores each has
-    less to do at a time, and waits for its turn.
+    Each is a process that works on it, most of whose cost is the same however much there is to do:
+    of more than there are cores each has less to do at a time, and waits for its turn.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(max(cores, 2), 4)
 
 
@@ -26,7 +28,10 @@ class GatewaySettings(Settings):
     """The way in. Everything binds to loopback unless `host` says otherwise."""
 
     room: ClassVar[str] = "gateway"
-    reference_names: ClassVar[Mapping[str, str]] = {**Settings.reference_names, "notify_allow": "PENSTOCK_NOTIFIER_NOTIFY_ALLOW"}
+    reference_names: ClassVar[Mapping[str, str]] = {
+        **Settings.reference_names,
+        "notify_allow": "PENSTOCK_NOTIFIER_NOTIFY_ALLOW",
+    }
 
     port: Port = 7700
 
@@ -39,9 +44,11 @@ class GatewaySettings(Settings):
     ack_timeout: float = Field(10.0, gt=0)
     #: frames of one WebSocket connection that may be unacknowledged
     window: int = Field(64, ge=1, le=4096)
-    #: seconds that a SELECT may take, with what it waits for: the store to have what this gateway acked
+    #: seconds that a SELECT may take, with what it waits for: the store to have what this gateway
+    #: acked
     query_timeout: float = Field(300.0, gt=0)
-    #: SELECTs of one user that run at once, and that wait for their turn behind them; 0 at once: as many as come
+    #: SELECTs of one user that run at once, and that wait for their turn behind them; 0 at once: as
+    #: many as come
     max_queries_per_user: int = Field(8, ge=0)
     max_waiting_queries: int = Field(64, ge=0)
     #: statement results larger than this many rows are cut off with an error
@@ -60,11 +67,13 @@ class GatewaySettings(Settings):
     max_open_per_address: int = Field(2_000, ge=0)
     #: pages that may open WebSockets and call us from a browser, besides our own
     allowed_origins: tuple[str, ...] = ()
-    #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its own
+    #: take CREATE FUNCTION: code of clients that the stream jobs run, confined to processes of its
+    #: own
     allow_functions: bool = False
     #: the notifier's list of hosts that NOTIFY may connect to, to refuse others at CREATE STREAM
     notify_allow: tuple[str, ...] = ()
-    #: where other gateways reach this one; empty: host and port, or this machine's name and port where `host` is every address
+    #: where other gateways reach this one; empty: host and port, or this machine's name and port
+    #: where `host` is every address
     advertised_url: str = ""
 
     @property

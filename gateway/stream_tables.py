@@ -1,8 +1,10 @@
-"""Stream tables of raft groups, as far as the gateway has to do with them: it defines them and passes rows on to their leaders.
+"""Stream tables of raft groups, as far as the gateway has to do with them: it defines them and
+passes rows on to their leaders.
 
-Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables they may see. Rows that come in over SQL,
-HTTP, WebSocket or line protocol are checked here like those of any table, and written by one producer per table, so a change of the leader
-loses and doubles nothing. Refused: dropping a table that somebody subscribes to.
+Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables
+they may see. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked here like
+those of any table, and written by one producer per table, so a change of the leader loses and
+doubles nothing. Refused: dropping a table that somebody subscribes to.
 """
 
 from __future__ import annotations
@@ -48,14 +50,33 @@ class StreamTables:
     """`write` from the event loop; the rest from the DDL thread or others."""
 
     def __init__(
-        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], clock: Clock, loop: asyncio.AbstractEventLoop, *,
-        access: Access, user: str, password: str, timeout: float, context: ssl.SSLContext,
-    ) -> None:  # fmt: skip
+        self,
+        groups: Groups,
+        client: redis.Redis,
+        catalog: Callable[[], Catalog],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        access: Access,
+        user: str,
+        password: str,
+        timeout: float,
+        context: ssl.SSLContext,
+    ) -> None:
         self._access = access
-        self.groups, self._catalog, self._clock, self._loop, self._timeout = groups, catalog, clock, loop, timeout
+        self.groups = groups
+        self._catalog = catalog
+        self._clock = clock
+        self._loop = loop
+        self._timeout = timeout
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._nodes = Nodes(lambda: self._described(self._registry.urls), f"Basic {basic}", among_nodes=True, context=context)
+        self._nodes = Nodes(
+            lambda: self._described(self._registry.urls),
+            f"Basic {basic}",
+            among_nodes=True,
+            context=context,
+        )
         self._appenders: dict[int, Appender] = {}
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(4, "stream-tables")
@@ -74,8 +95,12 @@ class StreamTables:
         """The group with this id or alias. Raises CatalogError."""
         if not self.groups.groups:
             missing = GROUPS if not self.groups.groups else "streamingHAMode"
-            raise CatalogError("high availability of stream tables is not enabled", code="E_HA_OFF",
-                               detail=f"streamingHAMode=raft and {missing} are not set", hint=_ENABLE)  # fmt: skip
+            raise CatalogError(
+                "high availability of stream tables is not enabled",
+                code="E_HA_OFF",
+                detail=f"streamingHAMode=raft and {missing} are not set",
+                hint=_ENABLE,
+            )
         return self.groups.find(wanted)
 
     def _alive(self, nodes: Sequence[str]) -> dict[str, Presence]:
@@ -86,11 +111,20 @@ class StreamTables:
         alive = self._alive(group.members)
         if len(alive) < group.majority:
             there = ", ".join(alive) or "none"
-            raise RemoteError(f"group {group.id} has no quorum", code="E_NO_QUORUM", hint="start the missing nodes",
-                              detail=f"of its {len(group.members)} members {there} is there, {group.majority} are needed")  # fmt: skip
+            raise RemoteError(
+                f"group {group.id} has no quorum",
+                code="E_NO_QUORUM",
+                hint="start the missing nodes",
+                detail=(
+                    f"of its {len(group.members)} members {there} is there, {group.majority} are"
+                    " needed"
+                ),
+            )
 
     def wait_served(self, table: Table) -> None:
-        """Return when every living member has the new table and one leads it. Raises BusError (`E_NOT_LIVE`)."""
+        """Return when every living member has the new table and one leads it. Raises BusError
+        (`E_NOT_LIVE`).
+        """
         assert table.replicated is not None
         group = self.groups.find(table.replicated.group)
         end = self._clock.monotonic() + self._timeout
@@ -100,15 +134,25 @@ class StreamTables:
             if everywhere and self._led(table, group, alive):
                 return
             if self._clock.monotonic() > end:
-                raise BusError(f"table {table.name} is made, but its group does not serve it yet", code="E_NOT_LIVE", retryable=True,
-                               detail=f"waited {self._timeout:g} s", hint="`penstock status` shows the nodes")  # fmt: skip
+                raise BusError(
+                    f"table {table.name} is made, but its group does not serve it yet",
+                    code="E_NOT_LIVE",
+                    retryable=True,
+                    detail=f"waited {self._timeout:g} s",
+                    hint="`penstock status` shows the nodes",
+                )
             self._never.wait(_LOOK_SECONDS)
 
     def wait_gone(self, tables: Sequence[Table]) -> None:
-        """Return when no living node has dropped tables any more; a node that takes its time is not waited for long."""
+        """Return when no living node has dropped tables any more; a node that takes its time is not
+        waited for long.
+        """
         ids = {t.id for t in tables}
         end = self._clock.monotonic() + _GONE_SECONDS
-        while any(ids & set(p.tables) for p in self._alive(self.groups.nodes).values()) and self._clock.monotonic() < end:
+        while (
+            any(ids & set(p.tables) for p in self._alive(self.groups.nodes).values())
+            and self._clock.monotonic() < end
+        ):
             self._never.wait(_LOOK_SECONDS)
 
     def _led(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
@@ -119,7 +163,10 @@ class StreamTables:
                 found = self._nodes.ask(presence.url, "/v1/stat", seconds=2.0)
             except PenstockError:
                 continue
-            if any(t["leads"] and t["table"] == f"{table.database}.{table.name}" for t in found["pubTables"]):
+            if any(
+                t["leads"] and t["table"] == f"{table.database}.{table.name}"
+                for t in found["pubTables"]
+            ):
                 return True
         return False
 
@@ -135,8 +182,12 @@ class StreamTables:
                 continue
             users = [c["topic"] for c in found["pubConns"] if c["table"] in wanted]
             if users:
-                raise CatalogError(f"cannot drop {', '.join(t.name for t in tables)}: there are subscriptions", code="E_IN_USE",
-                                   detail=", ".join(sorted(users)), hint="unsubscribe them first")  # fmt: skip
+                raise CatalogError(
+                    f"cannot drop {', '.join(t.name for t in tables)}: there are subscriptions",
+                    code="E_IN_USE",
+                    detail=", ".join(sorted(users)),
+                    hint="unsubscribe them first",
+                )
 
     def _described(self, urls: dict[str, str]) -> dict[str, Any]:
         return self._registry.described(self.groups, self._catalog(), urls)
@@ -144,7 +195,11 @@ class StreamTables:
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:
             seen = Visible(self._catalog(), self._access, user_of(request))
-            return http.json_response(await asyncio.to_thread(self._registry.described, self.groups, seen, self._registry.client_urls))
+            return http.json_response(
+                await asyncio.to_thread(
+                    self._registry.described, self.groups, seen, self._registry.client_urls
+                )
+            )
 
         return [web.get("/v1/groups", door.guard(groups))]
 
@@ -162,7 +217,13 @@ class StreamTables:
                     write.done.set_exception(error)
             except vital.FAULTS as bug:
                 if not write.done.done():
-                    write.done.set_exception(BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__))
+                    write.done.set_exception(
+                        BusError(
+                            "the rows could not be written",
+                            code="E_INTERNAL",
+                            detail=type(bug).__name__,
+                        )
+                    )
 
         task = self._loop.create_task(run())
         self._running.add(task)
@@ -184,7 +245,12 @@ class StreamTables:
         with self._lock:
             found = self._appenders.get(table.id)
             if found is None:
-                found = Appender(self._nodes, f"{table.database}.{table.name}", table.replicated.group, patience=self._timeout)
+                found = Appender(
+                    self._nodes,
+                    f"{table.database}.{table.name}",
+                    table.replicated.group,
+                    patience=self._timeout,
+                )
                 self._appenders[table.id] = found
             return found
 
@@ -192,7 +258,13 @@ class StreamTables:
         """A write under an idempotency key is the only one of a producer named by it."""
         assert table.replicated is not None
         name = f"{table.database}.{table.name}"
-        appender = Appender(self._nodes, name, table.replicated.group, patience=self._timeout, producer=f"k:{key}"[:128])
+        appender = Appender(
+            self._nodes,
+            name,
+            table.replicated.group,
+            patience=self._timeout,
+            producer=f"k:{key}"[:128],
+        )
         sent = appender.submit(data)
         sent.add_done_callback(lambda _: appender.abandon())
         return sent
@@ -202,22 +274,51 @@ def wanted(group: int, o: StreamTableOptions) -> Replicated:
     """What a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:
-        purge = Purge(o.cache_purge_time_column, o.cache_purge_interval.ticks("ms"), o.cache_retention_time.ticks("ms"))
+        purge = Purge(
+            o.cache_purge_time_column,
+            o.cache_purge_interval.ticks("ms"),
+            o.cache_retention_time.ticks("ms"),
+        )
     return Replicated(
-        group, o.cache_limit, o.cache_limit, o.retention_minutes, o.key_column, o.filter_column, o.timestamp_column, o.pre_cache,
-        cast(KeyRule, o.key_rule), o.time_column, o.status_column, o.async_write, o.compress, o.flush_mode, purge,
-    )  # fmt: skip
+        group,
+        o.cache_limit,
+        o.cache_limit,
+        o.retention_minutes,
+        o.key_column,
+        o.filter_column,
+        o.timestamp_column,
+        o.pre_cache,
+        cast(KeyRule, o.key_rule),
+        o.time_column,
+        o.status_column,
+        o.async_write,
+        o.compress,
+        o.flush_mode,
+        purge,
+    )
 
 
 def options_of(table: Replicated) -> StreamTableOptions:
     """The options that make a table like this one."""
     purge = table.purge
     return StreamTableOptions(
-        table.group, table.asked_limit, table.key_columns, table.retention_minutes, table.pre_cache, table.filter_column,
-        table.timestamp_column, table.key_rule, table.time_columns, table.status_column, table.async_write, table.compress,
-        table.flush_mode, purge.column if purge else None, Duration(purge.every_ms, "a") if purge else None,
+        table.group,
+        table.asked_limit,
+        table.key_columns,
+        table.retention_minutes,
+        table.pre_cache,
+        table.filter_column,
+        table.timestamp_column,
+        table.key_rule,
+        table.time_columns,
+        table.status_column,
+        table.async_write,
+        table.compress,
+        table.flush_mode,
+        purge.column if purge else None,
+        Duration(purge.every_ms, "a") if purge else None,
         Duration(purge.keep_ms, "a") if purge else None,
-    )  # fmt: skip
+    )
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:

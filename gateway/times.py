@@ -1,7 +1,8 @@
 """Times as clients write them, to ticks of a database and back.
 
-Owns the accepted text forms (ISO 8601 with `T` or a blank, any number of fraction digits up to nine, with or without a zone) and the form
-of TDengine's REST answers. Refuses to round: digits finer than the database's precision are cut, as TDengine does.
+Owns the accepted text forms (ISO 8601 with `T` or a blank, any number of fraction digits up to
+nine, with or without a zone) and the form of TDengine's REST answers. Refuses to round: digits
+finer than the database's precision are cut, as TDengine does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.types import TIME_LIMITS
 
-_FORM = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[T\s]\s*(\d{1,2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}:?(?:\d{2})?)?\s*")
+_FORM = re.compile(
+    r"\s*(\d{4}-\d{1,2}-\d{1,2})(?:[T\s]\s*(\d{1,2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?)?\s*(Z|z|[+-]\d{2}:?(?:\d{2})?)?\s*"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = {"ms": 3, "us": 6, "ns": 9}
 LIMITS = TIME_LIMITS
@@ -30,7 +33,11 @@ def zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as unknown:
-        raise SqlSemanticError(f'unknown time zone "{name[:64]}"', code="E_TIMEZONE", hint="use a name like Europe/Berlin") from unknown
+        raise SqlSemanticError(
+            f'unknown time zone "{name[:64]}"',
+            code="E_TIMEZONE",
+            hint="use a name like Europe/Berlin",
+        ) from unknown
 
 
 def parse(text: str, precision: str, tz: tzinfo = UTC) -> int:
@@ -41,7 +48,9 @@ def parse(text: str, precision: str, tz: tzinfo = UTC) -> int:
     day, clock, fraction, offset = match.groups()
     year, month, number = (int(x) for x in day.split("-"))
     hour, minute, second = (*(int(x) for x in (clock or "0:0").split(":")), 0)[:3]
-    moment = datetime(year, month, number, hour, minute, second, tzinfo=_offset(offset) if offset else tz)
+    moment = datetime(
+        year, month, number, hour, minute, second, tzinfo=_offset(offset) if offset else tz
+    )
     seconds = (moment - _EPOCH) // timedelta(seconds=1)
     nanos = int((fraction or "0").ljust(9, "0"))
     per_second = TICKS_PER_SECOND[precision]
@@ -55,7 +64,9 @@ def _offset(text: str) -> tzinfo:
 
 
 def parse_column(values: list[Any], precision: str, tz: tzinfo = UTC) -> pl.Series:
-    """Ticks of a column of integers (ticks already), texts, datetimes and None. Raises ValueError or TypeError at the first bad one."""
+    """Ticks of a column of integers (ticks already), texts, datetimes and None. Raises ValueError
+    or TypeError at the first bad one.
+    """
     return pl.Series(values=[one(v, precision, tz) for v in values], dtype=pl.Int64, strict=True)
 
 
@@ -73,8 +84,14 @@ def one(value: Any, precision: str, tz: tzinfo) -> int | None:
 
 
 def render(ticks: pl.Series, precision: str, tz: str = "UTC") -> pl.Series:
-    """TDengine's REST form, `2024-01-01T00:00:00.000Z`: as many digits as the precision has, `Z` or the offset behind."""
+    """TDengine's REST form, `2024-01-01T00:00:00.000Z`: as many digits as the precision has, `Z` or
+    the offset behind.
+    """
     moments = ticks.cast(pl.Int64).cast(pl.Datetime(precision, "UTC"))  # type: ignore[arg-type]
     if tz.upper() in ("UTC", "Z", ""):
         return moments.dt.strftime(f"%Y-%m-%dT%H:%M:%S%.{_DIGITS[precision]}fZ")
-    return moments.dt.convert_time_zone(tz).dt.strftime(f"%Y-%m-%dT%H:%M:%S%.{_DIGITS[precision]}f%:z").str.replace(r"\+00:00$", "Z")
+    return (
+        moments.dt.convert_time_zone(tz)
+        .dt.strftime(f"%Y-%m-%dT%H:%M:%S%.{_DIGITS[precision]}f%:z")
+        .str.replace(r"\+00:00$", "Z")
+    )

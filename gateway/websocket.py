@@ -1,10 +1,11 @@
 """Rows over WebSocket: /v1/ingest, frames in, one acknowledgement a frame out.
 
-A text frame is `{"seq": 7, "table": "db.t", "rows": […], "key": "…"}`; a binary frame is an Arrow IPC stream whose schema
-metadata holds `penstock.seq`, `penstock.table` and perhaps `penstock.key`. The table may be given once, as `?table=db.t`. The
-answer is `{"ack": 7, "rows": 500}` when Kafka has the rows on all replicas, or `{"nack": 7, "error": {…}}`. First comes
-`{"window": n, "max_frame": bytes}`. Back-pressure: with `n` frames unanswered nothing more is read, so TCP slows the sender down.
-Refuses frames larger than a request may be.
+A text frame is `{"seq": 7, "table": "db.t", "rows": […], "key": "…"}`; a binary frame is an Arrow
+IPC stream whose schema metadata holds `penstock.seq`, `penstock.table` and perhaps `penstock.key`.
+The table may be given once, as `?table=db.t`. The answer is `{"ack": 7, "rows": 500}` when Kafka
+has the rows on all replicas, or `{"nack": 7, "error": {…}}`. First comes `{"window": n,
+"max_frame": bytes}`. Back-pressure: with `n` frames unanswered nothing more is read, so TCP slows
+the sender down. Refuses frames larger than a request may be.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class Socket:
     """The handler of row WebSockets; one instance serves all connections."""
 
     def __init__(self, intake: Intake, window: int, max_frame: int) -> None:
-        self._intake, self._window, self._max_frame = intake, window, max_frame
+        self._intake = intake
+        self._window = window
+        self._max_frame = max_frame
         self._open: set[web.WebSocketResponse] = set()
 
     def routes(self, door: Door) -> list[web.RouteDef]:
@@ -44,14 +47,24 @@ class Socket:
             await socket.close(code=1001, message=b"the gateway stops")
 
     async def _connect(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(max_msg_size=self._max_frame, heartbeat=_PING_S, compress=False)
+        socket = web.WebSocketResponse(
+            max_msg_size=self._max_frame, heartbeat=_PING_S, compress=False
+        )
         await socket.prepare(request)
         self._open.add(socket)
         try:
-            await socket.send_str(json.dumps({"window": self._window, "max_frame": self._max_frame}))
+            await socket.send_str(
+                json.dumps({"window": self._window, "max_frame": self._max_frame})
+            )
             limits = arrow_reader.for_body(self._max_frame)
             await _Connection(
-                socket, self._intake, self._window, request.query.get("table"), user_of(request), request.remote or "", limits
+                socket,
+                self._intake,
+                self._window,
+                request.query.get("table"),
+                user_of(request),
+                request.remote or "",
+                limits,
             ).serve()
         finally:
             self._open.discard(socket)
@@ -62,11 +75,21 @@ class _Connection:
     """One client: reads frames while the window has room, sends answers as they come."""
 
     def __init__(
-        self, socket: web.WebSocketResponse, intake: Intake, window: int, table: str | None, user: str, remote: str, limits: Limits
+        self,
+        socket: web.WebSocketResponse,
+        intake: Intake,
+        window: int,
+        table: str | None,
+        user: str,
+        remote: str,
+        limits: Limits,
     ) -> None:
-        self._socket, self._intake, self._table = socket, intake, table
+        self._socket = socket
+        self._intake = intake
+        self._table = table
         self._limits = limits
-        self._user, self._remote = user, remote
+        self._user = user
+        self._remote = remote
         self._audited: set[str] = set()
         self._room = asyncio.Semaphore(window)
         self._window = window
@@ -112,15 +135,26 @@ class _Connection:
             if rows is None:
                 assert isinstance(data, bytes)
                 rows = await from_arrow(data, self._limits)
-            digest = hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest() if key else ""
+            digest = (
+                hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
+                if key
+                else ""
+            )
             size = weight(rows, len(data))
-            future = await self._intake.submit_to(layout, rows, size=size, child=child, key=key, digest=digest)
+            future = await self._intake.submit_to(
+                layout, rows, size=size, child=child, key=key, digest=digest
+            )
         except PenstockError as error:
             self._refuse(seq, error)
             return
         except Exception:
             _log.exception("a frame found a bug")
-            self._refuse(seq, BusError("this is a bug in the gateway; its log has the details", code="E_INTERNAL"))
+            self._refuse(
+                seq,
+                BusError(
+                    "this is a bug in the gateway; its log has the details", code="E_INTERNAL"
+                ),
+            )
             return
         future.add_done_callback(lambda done: self._answer(seq, done))
 
@@ -129,10 +163,17 @@ class _Connection:
         if error is None:
             self._answers.put_nowait(json.dumps({"ack": seq, "rows": done.result().rows}))
         else:
-            self._refuse(seq, error if isinstance(error, PenstockError) else BusError("the write was given up", code="E_INTERNAL"))
+            self._refuse(
+                seq,
+                error
+                if isinstance(error, PenstockError)
+                else BusError("the write was given up", code="E_INTERNAL"),
+            )
 
     def _refuse(self, seq: Any, error: PenstockError) -> None:
-        if isinstance(error, AuthError) and error.message not in self._audited:  # once, not for each of its frames
+        if (
+            isinstance(error, AuthError) and error.message not in self._audited
+        ):  # once, not for each of its frames
             self._audited.add(error.message)
             audit.refused(self._user, self._remote, error)
         self._answers.put_nowait(json.dumps({"nack": seq, "error": error.to_dict()}))
@@ -147,7 +188,9 @@ def from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
 
 
 def from_binary(data: bytes) -> tuple[Any, str | None, None, str | None]:
-    """What a binary frame says of itself; its rows are read once it is known that they may be written."""
+    """What a binary frame says of itself; its rows are read once it is known that they may be
+    written.
+    """
     metadata = arrow_reader.metadata(data)
     seq = metadata.get("penstock.seq")
     return (

@@ -1,7 +1,7 @@
 """Penstock: windowed stream computing in SQL over Kafka.
 
-The public Python client is here: `penstock.connect(url, user=…, password=…)`. It is loaded on first use, so that the rooms, which
-share this package, do not pay for it.
+The public Python client is here: `penstock.connect(url, user=…, password=…)`. It is loaded on first
+use, so that the rooms, which share this package, do not pay for it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,28 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 __all__ = [
-    "Connection", "Message", "PenstockError", "Result", "StreamDefinition", "StreamTable", "Subscription", "TableDefinition",
-    "TableSubscription", "Update", "Writer", "changelogStreamTable", "changelog_stream_table", "connect", "keyedStreamTable",
-    "keyed_stream_table", "latestKeyedStreamTable", "latest_keyed_stream_table", "streamTable", "stream_table", "table",
-]  # fmt: skip
+    "Connection",
+    "Message",
+    "PenstockError",
+    "Result",
+    "StreamDefinition",
+    "StreamTable",
+    "Subscription",
+    "TableDefinition",
+    "TableSubscription",
+    "Update",
+    "Writer",
+    "changelogStreamTable",
+    "changelog_stream_table",
+    "connect",
+    "keyedStreamTable",
+    "keyed_stream_table",
+    "latestKeyedStreamTable",
+    "latest_keyed_stream_table",
+    "streamTable",
+    "stream_table",
+    "table",
+]
 
 _HOME = {
     "Connection": "penstock.client.connection",
@@ -48,11 +66,20 @@ _HOME = {
     "Writer": "penstock.client.writer",
     "connect": "penstock.client.connection",
     **dict.fromkeys(
-        ("StreamDefinition", "changelogStreamTable", "changelog_stream_table", "keyedStreamTable", "keyed_stream_table",
-         "latestKeyedStreamTable", "latest_keyed_stream_table", "streamTable", "stream_table"),
+        (
+            "StreamDefinition",
+            "changelogStreamTable",
+            "changelog_stream_table",
+            "keyedStreamTable",
+            "keyed_stream_table",
+            "latestKeyedStreamTable",
+            "latest_keyed_stream_table",
+            "streamTable",
+            "stream_table",
+        ),
         "penstock.client.stream_definitions",
     ),
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:

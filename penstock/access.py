@@ -1,8 +1,10 @@
 """Who may do what: the one question every door asks before it touches a database, table or stream.
 
-`Access(catalog, root).require(user, "READ", table)` returns or raises E_FORBIDDEN. A right on a database holds for all that is in it, one
-on everything (None) for all databases; READ on a stream includes the rows of its result table. Rights of a user are one set, made once and
-dropped when any user or role changes, so a check on the hot path is three look-ups in it. Refused here: who somebody is (`penstock.login`).
+`Access(catalog, root).require(user, "READ", table)` returns or raises E_FORBIDDEN. A right on a
+database holds for all that is in it, one on everything (None) for all databases; READ on a stream
+includes the rows of its result table. Rights of a user are one set, made once and dropped when any
+user or role changes, so a check on the hot path is three look-ups in it. Refused here: who somebody
+is (`penstock.login`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Access:
             catalog: what there is now.
             root: the mesh's own user, who may do everything.
         """
-        self._catalog, self.root = catalog, root
+        self._catalog = catalog
+        self.root = root
         self._held: dict[str, frozenset[tuple[Right, int]]] = {}
         self._version = -1
 
@@ -47,13 +50,19 @@ class Access:
         home = self._catalog().database(target.database)
         if home is not None and (right, home.id) in held:
             return True
-        return right == "READ" and isinstance(target, Table) and target.result_of is not None and ("READ", target.result_of) in held
+        return (
+            right == "READ"
+            and isinstance(target, Table)
+            and target.result_of is not None
+            and ("READ", target.result_of) in held
+        )
 
     def require(self, user: str, right: Right, target: Target, asked: str = "") -> None:
         """Raises AuthError (E_FORBIDDEN) that names right and object.
 
         Args:
-            asked: `database.name` as the user gave it. Who may not see the target gets the answer for what does not exist.
+            asked: `database.name` as the user gave it. Who may not see the target gets the answer
+                for what does not exist.
         """
         if self.may(user, right, target):
             return
@@ -61,11 +70,19 @@ class Access:
             raise forbidden(user, right, named(target))
         raise forbidden(user, right, _unseen(asked or f"{target.database}.{target.name}"))
 
-    def require_named(self, user: str, right: Right, database: str, name: str | None = None) -> None:
-        """The same for what does not exist (yet), by the database it would be in: who may not know of it is told nothing about it."""
+    def require_named(
+        self, user: str, right: Right, database: str, name: str | None = None
+    ) -> None:
+        """The same for what does not exist (yet), by the database it would be in: who may not know
+        of it is told nothing about it.
+        """
         home = self._catalog().database(database)
         if not self.may(user, right, home):
-            raise forbidden(user, right, _unseen(f"{database}.{name}") if name is not None else f"database {database}")
+            raise forbidden(
+                user,
+                right,
+                _unseen(f"{database}.{name}") if name is not None else f"database {database}",
+            )
 
     def sees(self, user: str, target: Object) -> bool:
         """Whether *user* has any right on it or, for a database, in it."""
@@ -77,15 +94,23 @@ class Access:
             return True
         if isinstance(target, Database):
             inside = (catalog.by_id(place) for place in seen)
-            return any(isinstance(e, Object) and not isinstance(e, Database) and e.database.lower() == target.name.lower() for e in inside)
+            return any(
+                isinstance(e, Object)
+                and not isinstance(e, Database)
+                and e.database.lower() == target.name.lower()
+                for e in inside
+            )
         home = catalog.database(target.database)
-        return (home is not None and home.id in seen) or (isinstance(target, Table) and target.result_of in seen)
+        return (home is not None and home.id in seen) or (
+            isinstance(target, Table) and target.result_of in seen
+        )
 
     def _rights(self, user: str) -> frozenset[tuple[Right, int]]:
         catalog = self._catalog()
         if catalog.principals != self._version:
             # the number first: what is worked out from here on is of this version or newer
-            self._version, self._held = catalog.principals, {}
+            self._version = catalog.principals
+            self._held = {}
         cache = self._held
         found = cache.get(user)
         if found is None:
@@ -111,7 +136,9 @@ def named(target: Target) -> str:
 
 
 def _unseen(name: str) -> str:
-    """What a user may not know of, in one spelling: that of the catalog would tell that it exists."""
+    """What a user may not know of, in one spelling: that of the catalog would tell that it
+    exists.
+    """
     return name.lower()
 
 
@@ -122,7 +149,9 @@ def forbidden(user: str, right: Right, what: str) -> AuthError:
 
 
 class Visible(Catalog):
-    """The catalog as one user may see it: lists and look-ups by name leave out what that user has no right on."""
+    """The catalog as one user may see it: lists and look-ups by name leave out what that user has
+    no right on.
+    """
 
     def __init__(self, catalog: Catalog, access: Access, user: str) -> None:
         self.__dict__.update(catalog.__dict__)  # the same entries, not a copy of them

@@ -1,7 +1,9 @@
-"""Read Arrow IPC streams that others have sent: every offset, length and index is checked before anybody uses the rows.
+"""Read Arrow IPC streams that others have sent: every offset, length and index is checked before
+anybody uses the rows.
 
-The only way for such bytes into a process. What the messages declare is added up before anything is inflated, so a small body
-that would become a large table is refused at the cost of its headers. Whatever is wrong with a stream is one SchemaError.
+The only way for such bytes into a process. What the messages declare is added up before anything is
+inflated, so a small body that would become a large table is refused at the cost of its headers.
+Whatever is wrong with a stream is one SchemaError.
 """
 
 from __future__ import annotations
@@ -18,12 +20,23 @@ from penstock.errors import SchemaError
 
 #: bodies larger than this are decoded off the event loop
 INLINE_BYTES = 64 * 1024
-_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_SCHEMA = 1
+_DICTIONARY = 2
+_BATCH = 3
 _PLAIN_LENGTH = -1
 #: of batches, from which on strings are looked at together
 _MANY_ROWS = 2_000
 _NOT_ASCII = 0x80
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, OverflowError, MemoryError, struct.error)
+_UNREADABLE = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +44,8 @@ class Limits:
     """What a stream may hold.
 
     Args:
-        size: bytes of all buffers once they are inflated, and of all texts once dictionaries are resolved.
+        size: bytes of all buffers once they are inflated, and of all texts once dictionaries are
+            resolved.
         rows: rows of the stream, and values of any array in it.
         columns: columns of its schema.
         depth: levels of nested types; 0 for flat columns only.
@@ -50,14 +64,18 @@ DEFAULT = Limits()
 
 
 def for_body(largest: int) -> Limits:
-    """Return limits for bodies of at most *largest* bytes: inflated they may be four times as large."""
+    """Return limits for bodies of at most *largest* bytes: inflated they may be four times as
+    large.
+    """
     return Limits(size=max(DEFAULT.size, 4 * largest))
 
 
 def refuse(detail: object, hint: str = "") -> SchemaError:
     """Make the error for a stream that is not taken."""
     text = str(detail).encode(errors="replace").decode()
-    return SchemaError("the body is not an Arrow IPC stream", code="E_BODY", detail=text[:200], hint=hint)
+    return SchemaError(
+        "the body is not an Arrow IPC stream", code="E_BODY", detail=text[:200], hint=hint
+    )
 
 
 def metadata(data: bytes | memoryview | pa.Buffer) -> dict[str, str]:
@@ -85,7 +103,7 @@ def read(data: bytes | memoryview | pa.Buffer, limits: Limits = DEFAULT) -> pa.T
     return table
 
 
-# -------------------------------------------------------------------------------------------------- before anything is inflated
+# ---------------------------------------------------------------- before anything is inflated
 
 
 class _Table:
@@ -115,7 +133,11 @@ class _Table:
 
     def table(self, field: int) -> _Table | None:
         place = self._at(field)
-        return _Table(self._buffer, place + struct.unpack_from("<I", self._buffer, place)[0]) if place else None
+        return (
+            _Table(self._buffer, place + struct.unpack_from("<I", self._buffer, place)[0])
+            if place
+            else None
+        )
 
     def pairs(self, field: int) -> tuple[int, ...]:
         """A vector of structs of two longs, laid out flat."""
@@ -142,10 +164,14 @@ def _measure(data: bytes | memoryview | pa.Buffer, limits: Limits) -> None:
             raise refuse(f"it has more than {limits.rows} rows", "send it in parts")
         size += _inflated(batch, body)
         if size > limits.size:
-            raise refuse(f"it has more than {limits.size} bytes when it is inflated", "send it in parts")
+            raise refuse(
+                f"it has more than {limits.size} bytes when it is inflated", "send it in parts"
+            )
 
 
-def _batches(data: bytes | memoryview | pa.Buffer, limits: Limits) -> Iterator[tuple[_Table, memoryview, bool]]:
+def _batches(
+    data: bytes | memoryview | pa.Buffer, limits: Limits
+) -> Iterator[tuple[_Table, memoryview, bool]]:
     """Yield each record batch and dictionary with its body, and whether its rows count."""
     for number, message in enumerate(pa.ipc.MessageReader.open_stream(data)):
         if number > limits.messages:
@@ -193,11 +219,13 @@ def _inflated(batch: _Table, body: memoryview) -> int:
     return total
 
 
-# -------------------------------------------------------------------------------------------------- the schema, and the rows
+# ---------------------------------------------------------------- the schema, and the rows
 
 
 def _check_schema(schema: pa.Schema, limits: Limits) -> dict[int, pa.DataType]:
-    """Return the places of columns whose values are not of a fixed width, with their types. Raises SchemaError."""
+    """Return the places of columns whose values are not of a fixed width, with their types. Raises
+    SchemaError.
+    """
     if len(schema) > limits.columns:
         raise refuse(f"it has more than {limits.columns} columns")
     kinds = {i: kind for i, kind in enumerate(schema.types) if not pa.types.is_primitive(kind)}
@@ -210,7 +238,9 @@ def _check_type(kind: pa.DataType, depth: int, inside: bool = False) -> None:
     """Refuse types whose values may share bytes without bound, and deeply nested ones."""
     if isinstance(kind, pa.BaseExtensionType):
         _check_type(kind.storage_type, depth, inside)
-    elif pa.types.is_dictionary(kind) and (pa.types.is_nested(kind.value_type) or _shares(kind.value_type)):
+    elif pa.types.is_dictionary(kind) and (
+        pa.types.is_nested(kind.value_type) or _shares(kind.value_type)
+    ):
         raise refuse(f"a dictionary of {kind.value_type}"[:100])
     elif _repeats(kind) or (inside and _shares(kind)):
         raise refuse(f"type {kind} is not taken"[:100])
@@ -228,7 +258,9 @@ def _repeats(kind: pa.DataType) -> bool:
 
 
 def _check_dictionaries(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
-    """Refuse dictionaries that are looked through again and again: each batch has its own look at them."""
+    """Refuse dictionaries that are looked through again and again: each batch has its own look at
+    them.
+    """
     total = 0
     for column in columns:
         if not pa.types.is_dictionary(column.type):
@@ -236,7 +268,9 @@ def _check_dictionaries(columns: Sequence[pa.ChunkedArray], limits: Limits) -> N
         for chunk in column.chunks:
             total += chunk.dictionary.get_total_buffer_size() + len(chunk.dictionary)
             if total > limits.size:
-                raise refuse("its dictionaries are too large for so many batches", "send fewer batches")
+                raise refuse(
+                    "its dictionaries are too large for so many batches", "send fewer batches"
+                )
 
 
 def _validate(table: pa.Table, texts: Sequence[int]) -> None:
@@ -244,7 +278,8 @@ def _validate(table: pa.Table, texts: Sequence[int]) -> None:
 
     Args:
         table: as it was read.
-        texts: places of columns of strings; Arrow takes their values one by one, which costs most of the time.
+        texts: places of columns of strings; Arrow takes their values one by one, which costs most
+            of the time.
     """
     if not texts or table.num_rows < _MANY_ROWS * table.column(texts[0]).num_chunks:
         table.validate(full=True)
@@ -258,17 +293,23 @@ def _validate(table: pa.Table, texts: Sequence[int]) -> None:
 
 
 def _is_ascii(chunk: pa.Array) -> bool:
-    """Tell whether a chunk of strings is valid and holds ASCII only: then its values need no look one by one."""
+    """Tell whether a chunk of strings is valid and holds ASCII only: then its values need no look
+    one by one.
+    """
     large = pa.types.is_large_string(chunk.type)
     # the same buffers, in which offsets are all that can be wrong
     chunk.view(pa.large_binary() if large else pa.binary()).validate(full=True)
     _, places, values = chunk.buffers()
     ends = np.frombuffer(places, "<i8" if large else "<i4")[chunk.offset :][[0, len(chunk)]]
-    return bool(ends[0] == ends[1] or np.frombuffer(values, np.uint8)[ends[0] : ends[1]].max() < _NOT_ASCII)
+    return bool(
+        ends[0] == ends[1] or np.frombuffer(values, np.uint8)[ends[0] : ends[1]].max() < _NOT_ASCII
+    )
 
 
 def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
-    """Refuse texts that take far more once each row has its own: dictionaries and views share them."""
+    """Refuse texts that take far more once each row has its own: dictionaries and views share
+    them.
+    """
     chunks = [chunk for column in columns for chunk in column.chunks]
     # no text is longer than all bytes together: small dictionaries need no look at each row
     if sum(len(chunk) * chunk.get_total_buffer_size() for chunk in chunks) <= limits.size:
@@ -277,12 +318,17 @@ def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
     for chunk in chunks:
         total += _expanded(chunk)
         if total > limits.size:
-            raise refuse(f"its texts have more than {limits.size} bytes when each row has its own", "send it in parts")
+            raise refuse(
+                f"its texts have more than {limits.size} bytes when each row has its own",
+                "send it in parts",
+            )
 
 
 def _shares(kind: pa.DataType) -> bool:
     named = pa.types
-    return bool(named.is_dictionary(kind) or named.is_string_view(kind) or named.is_binary_view(kind))
+    return bool(
+        named.is_dictionary(kind) or named.is_string_view(kind) or named.is_binary_view(kind)
+    )
 
 
 def _expanded(chunk: pa.Array) -> int:

@@ -1,9 +1,11 @@
-"""The audit trail: logins, tokens, definitions, grants and refusals, one JSON object a line, in a file of its own and in the room's log.
+"""The audit trail: logins, tokens, definitions, grants and refusals, one JSON object a line, in a
+file of its own and in the room's log.
 
-`open_trail` is called once at the start of a room; before that (and where no file is wanted) lines go to the log only. Lines are appended
-by one write each, so that several processes may share a file, and a file that was moved away is made anew. A file that has grown to its
-limit is moved to `….1` by the process that notices, older ones to `….2` and on; the last one goes. Refused: secrets: SQL comes here
-through `penstock.sql.secret.hidden`.
+`open_trail` is called once at the start of a room; before that (and where no file is wanted) lines
+go to the log only. Lines are appended by one write each, so that several processes may share a
+file, and a file that was moved away is made anew. A file that has grown to its limit is moved to
+`….1` by the process that notices, older ones to `….2` and on; the last one goes. Refused: secrets:
+SQL comes here through `penstock.sql.secret.hidden`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ KEPT_FILES = 8
 
 
 class _RotatedFile(WatchedFileHandler):
-    """A file that several processes append to. Readable by its owner only, also when it was made anew."""
+    """A file that several processes append to. Readable by its owner only, also when it was made
+    anew.
+    """
 
     def __init__(self, path: str, max_bytes: int, kept: int) -> None:
         self._max_bytes = max_bytes
@@ -38,12 +42,18 @@ class _RotatedFile(WatchedFileHandler):
         super().__init__(path, encoding="utf-8")
 
     def _open(self) -> TextIOWrapper:
-        file = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        file = os.open(
+            self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600
+        )
         return os.fdopen(file, "a", encoding="utf-8")
 
     def reopenIfNeeded(self) -> None:  # noqa: N802 - the name is logging's
         super().reopenIfNeeded()
-        if self._max_bytes and self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self._max_bytes:
+        if (
+            self._max_bytes
+            and self.stream is not None
+            and os.fstat(self.stream.fileno()).st_size >= self._max_bytes
+        ):
             self._rotate()
             super().reopenIfNeeded()
 
@@ -93,7 +103,11 @@ def open_trail(path: str, room: str, max_bytes: int = MAX_BYTES, kept: int = KEP
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         handler = _RotatedFile(path, max_bytes, kept)
     except OSError as wrong:
-        _log.warning("the audit trail's file cannot be written: its lines are in this log only", path=path, reason=str(wrong.strerror))
+        _log.warning(
+            "the audit trail's file cannot be written: its lines are in this log only",
+            path=path,
+            reason=str(wrong.strerror),
+        )
         return
     handler.setFormatter(log.formatter(room))
     logger.addHandler(handler)

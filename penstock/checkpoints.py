@@ -1,8 +1,11 @@
-"""What a query of the stream jobs needs to go on elsewhere, taken into a vault and put back: Spark's checkpoint and the state files.
+"""What a query of the stream jobs needs to go on elsewhere, taken into a vault and put back:
+Spark's checkpoint and the state files.
 
-The checkpoint is taken first and the state after it, so that no state is older than the offsets Spark believes to be done; each
-topic-partition's chain is whole by itself, and what one is behind another is replayed from Kafka. Files that the jobs prune while they are
-being taken are no fault: the directory is looked at again. Refused: a backup in which a partition that has state has none that is whole.
+The checkpoint is taken first and the state after it, so that no state is older than the offsets
+Spark believes to be done; each topic-partition's chain is whole by itself, and what one is behind
+another is replayed from Kafka. Files that the jobs prune while they are being taken are no fault:
+the directory is looked at again. Refused: a backup in which a partition that has state has none
+that is whole.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True)
 class Place:
-    """Where the stream jobs keep one query: `id` tells its topic from an earlier one of the same name."""
+    """Where the stream jobs keep one query: `id` tells its topic from an earlier one of the same
+    name.
+    """
 
     query: str
     id: int
@@ -58,14 +63,23 @@ def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
     for directory in _listed(fs, root):
         number = directory.rpartition("/")[2]
         if number.isdigit():
-            found += [Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir) for p in _listed(fs, directory)]
+            found += [
+                Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir)
+                for p in _listed(fs, directory)
+            ]
     return found
 
 
 def take(
-    vault: Vault, place: Place, *, time: int, number: int, offsets: dict[str, int] | None = None,
-    seen: Callable[[str], None] = lambda _: None, before_publish: Callable[[], None] = lambda: None,
-) -> Backup | None:  # fmt: skip
+    vault: Vault,
+    place: Place,
+    *,
+    time: int,
+    number: int,
+    offsets: dict[str, int] | None = None,
+    seen: Callable[[str], None] = lambda _: None,
+    before_publish: Callable[[], None] = lambda: None,
+) -> Backup | None:
     """Take a backup of one query and publish it; None when there is nothing to take.
 
     Arguments that need a word:
@@ -109,7 +123,11 @@ def _checkpoint(vault: Vault, place: Place, seen: Callable[[str], None]) -> list
 
 def _partitions(place: Place) -> list[str]:
     fs, root = fsspec.core.url_to_fs(place.state)
-    return [p.rpartition("/")[2] for p in _listed(fs, root) if fs.isdir(p) and _is_of(place, p.rpartition("/")[2])]
+    return [
+        p.rpartition("/")[2]
+        for p in _listed(fs, root)
+        if fs.isdir(p) and _is_of(place, p.rpartition("/")[2])
+    ]
 
 
 def _is_of(place: Place, directory: str) -> bool:
@@ -123,7 +141,10 @@ def _whole_chain(place: Place, partition: str) -> list[tuple[str, bytes]]:
         listed, chain = _chain(f"{place.state}/{partition}")
         if chain or not listed:
             return chain
-    raise StateError(f"{partition} of {place.query} has state files but none that is whole", hint="the next backup tries again")
+    raise StateError(
+        f"{partition} of {place.query} has state files but none that is whole",
+        hint="the next backup tries again",
+    )
 
 
 def _chain(directory: str) -> tuple[list[str], list[tuple[str, bytes]]]:
@@ -150,9 +171,13 @@ def local_positions(place: Place) -> dict[str, int]:
 
 
 def positions_of(backup: Backup) -> dict[str, int]:
-    """Partition directory → next offset of the state in *backup*; nothing where its maker wrote none."""
+    """Partition directory → next offset of the state in *backup*; nothing where its maker wrote
+    none.
+    """
     found = backup.facts.get("positions")
-    if not isinstance(found, dict) or not all(isinstance(position, int) for position in found.values()):
+    if not isinstance(found, dict) or not all(
+        isinstance(position, int) for position in found.values()
+    ):
         return {}
     return found
 
@@ -164,23 +189,34 @@ def newest_verified(vault: Vault, subject: str) -> Backup | None:
         if not wrong:
             return backup
         _log.error(
-            "a backup is damaged or not signed by this mesh, taking the one before", subject=subject, backup=backup.name, faults=wrong[:5]
+            "a backup is damaged or not signed by this mesh, taking the one before",
+            subject=subject,
+            backup=backup.name,
+            faults=wrong[:5],
         )
     return None
 
 
 def restore(
-    vault: Vault, backup: Backup, place: Place, *, partitions: Iterable[str] | None = None, checkpoint: bool = True,
+    vault: Vault,
+    backup: Backup,
+    place: Place,
+    *,
+    partitions: Iterable[str] | None = None,
+    checkpoint: bool = True,
     seen: Callable[[Item], None] = lambda _: None,
-) -> None:  # fmt: skip
-    """Put a backup in place of what is there of these partitions (None: of all), and Spark's checkpoint where *checkpoint* says so.
+) -> None:
+    """Put a backup in place of what is there of these partitions (None: of all), and Spark's
+    checkpoint where *checkpoint* says so.
 
     Raises:
-        StateError: a file is missing or damaged, the backup is not to be trusted, or the place is no directory of this machine.
+        StateError: a file is missing or damaged, the backup is not to be trusted, or the place is
+            no directory of this machine.
     """
     vault.require_trusted(backup)
     wanted = None if partitions is None else set(partitions)
-    state, checkpoints = Path(local_path(place.state)), Path(local_path(place.checkpoint))
+    state = Path(local_path(place.state))
+    checkpoints = Path(local_path(place.checkpoint))
     targets: list[tuple[Item, Path, Path]] = []
     replaced: set[Path] = set()
     for item in backup.items:
@@ -203,7 +239,10 @@ def _partition_of(place: Place, backup: Backup, item: Item) -> str:
     """The directory of a state file, which must be one of this query's."""
     names = item.path.split("/")
     if len(names) != 3 or not _is_of(place, names[1]) or not statefile.is_state(names[2]):
-        raise StateError(f"{item.path} of backup {backup.name} is no state of {place.query}", hint="`penstock snode list` shows others")
+        raise StateError(
+            f"{item.path} of backup {backup.name} is no state of {place.query}",
+            hint="`penstock snode list` shows others",
+        )
     return names[1]
 
 
@@ -215,12 +254,17 @@ def local_path(url: str) -> str:
     """
     path = directory_of(url)
     if path is None:
-        raise StateError(f"{url} is no directory of this machine", hint="state in an object store outlives its node and is not restored")
+        raise StateError(
+            f"{url} is no directory of this machine",
+            hint="state in an object store outlives its node and is not restored",
+        )
     return path
 
 
 def directory_of(url: str) -> str | None:
-    """The path that *url* names on this machine's file systems, shared ones too; None for an object store."""
+    """The path that *url* names on this machine's file systems, shared ones too; None for an object
+    store.
+    """
     fs, path = fsspec.core.url_to_fs(url)
     return str(path) if isinstance(fs, LocalFileSystem) else None
 

@@ -1,7 +1,8 @@
-"""Connections of a port: counted per address and in all, and ended when they do not send what they owe.
+"""Connections of a port: counted per address and in all, and ended when they do not send what they
+owe.
 
-`Connections` holds the counts and deadlines of one port. `GuardedSite` serves an aiohttp application
-and `guarded` a WebSocket server behind them. Event loop only.
+`Connections` holds the counts and deadlines of one port. `GuardedSite` serves an aiohttp
+application and `guarded` a WebSocket server behind them. Event loop only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from penstock.settings import Settings
 
 _SWEEP_SECONDS = 1.0
-_HEAD = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: "
+_HEAD = (
+    "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type:"
+    " application/json\r\nContent-Length: "
+)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # answers to requests that cannot be parsed pass no application, and would name Python's version
 web_response.SERVER_SOFTWARE = "penstock"  # type: ignore[attr-defined]
@@ -46,7 +50,9 @@ class Connections:
         raise_file_limit()
 
     def enter(self, transport: asyncio.BaseTransport) -> str | None:
-        """Count a new connection; return the address it is counted under. When there are too many, refuse it and return None."""
+        """Count a new connection; return the address it is counted under. When there are too many,
+        refuse it and return None.
+        """
         peer = transport.get_extra_info("peername")
         address = network_of(str(peer[0])) if peer else ""
         if self._most and self._count >= self._most:
@@ -196,7 +202,9 @@ class GuardedSite(web.BaseSite):
 
     __slots__ = ("_connections", "_settings")
 
-    def __init__(self, runner: web.AppRunner, settings: Settings, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, runner: web.AppRunner, settings: Settings, context: ssl.SSLContext | None
+    ) -> None:
         super().__init__(runner, ssl_context=context, backlog=1024)
         self._settings = settings
         self._connections = Connections(settings)

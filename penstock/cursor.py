@@ -1,4 +1,6 @@
-"""Where a reader of one topic stands, as a token that a client can keep. Pure: no Kafka, no sockets."""
+"""Where a reader of one topic stands, as a token that a client can keep. Pure: no Kafka, no
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,24 @@ class Cursor:
             if not all(0 <= p < 1 << 31 and abs(o) < 1 << 63 for p, o in offsets.items()):
                 raise ValueError("no partition or no offset")
             return cls(offsets, {k: (int(v[0]), int(v[1])) for k, v in raw["p"].items()})
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
-            raise TokenError("this is no resume token", hint="send the token of the last message, or from: latest") from None
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+            zlib.error,
+        ):
+            raise TokenError(
+                "this is no resume token",
+                hint="send the token of the last message, or from: latest",
+            ) from None
 
     def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
-        """Whether this position of *producer* was had; ordinals count in each partition by itself."""
+        """Whether this position of *producer* was had; ordinals count in each partition by
+        itself.
+        """
         producer = f"{partition}/{producer}"
         last = self.producers.get(producer)
         if last is not None and (offset, ordinal) <= last:

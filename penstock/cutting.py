@@ -1,8 +1,9 @@
 """Which rows go into which record, and what stands in a record beside its rows.
 
-Rows come laid out for the wire, in stretches: those of a stretch leave together, in as few records as may be, cut at ends of client writes
-where that can be. The same rows and limit are always cut the same way, so that who repeats something repeats the same records. Refused
-(`SchemaError`): a row that is larger than a record may be. Knowing what rows mean is `codec`'s.
+Rows come laid out for the wire, in stretches: those of a stretch leave together, in as few records
+as may be, cut at ends of client writes where that can be. The same rows and limit are always cut
+the same way, so that who repeats something repeats the same records. Refused (`SchemaError`): a row
+that is larger than a record may be. Knowing what rows mean is `codec`'s.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from penstock.errors import SchemaError
 
 MAX_RECORD_BYTES = 900_000
 #: the frame, as fields in front of the record's own
-MAGIC, ID = "penstock_magic", "penstock_id"
+MAGIC = "penstock_magic"
+ID = "penstock_id"
 META = ("producer", "from_offset", "offset", "ordinal", "last", "trace")
 #: bytes that a record has beside its rows and the texts of its head, at most
 _BESIDE = 96
@@ -48,17 +50,29 @@ class Head:
 
 
 def cut_into_records(
-    rows: pa.StructArray, fixed: int, texts: Sequence[pa.Array], ends: _Ints, heads: Sequence[Head],
-    writes: Sequence[int] | _Ints | None, max_bytes: int,
-) -> tuple[pa.RecordBatch, list[int]]:  # fmt: skip
-    """The records of each stretch ends[i]..ends[i+1] of *rows*, under heads[i], and the stretch that each is of.
+    rows: pa.StructArray,
+    fixed: int,
+    texts: Sequence[pa.Array],
+    ends: _Ints,
+    heads: Sequence[Head],
+    writes: Sequence[int] | _Ints | None,
+    max_bytes: int,
+) -> tuple[pa.RecordBatch, list[int]]:
+    """The records of each stretch ends[i]..ends[i+1] of *rows*, under heads[i], and the stretch
+    that each is of.
 
-    *fixed*, *texts*: most bytes of a row without its texts, and those. *writes*: row counts of the client writes; None: each record is one.
+    *fixed*, *texts*: most bytes of a row without its texts, and those. *writes*: row counts of the
+    client writes; None: each record is one.
     """
     write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
     if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != len(rows)):
         raise SchemaError("writes does not add up to the number of rows")
-    small = fixed * len(rows) + sum(t.get_total_buffer_size() for t in texts) + max(h.size for h in heads) <= max_bytes
+    small = (
+        fixed * len(rows)
+        + sum(t.get_total_buffer_size() for t in texts)
+        + max(h.size for h in heads)
+        <= max_bytes
+    )
     sizes = None if small else _row_sizes(fixed, texts)
     cuts: list[int] = []
     owner: list[int] = []
@@ -67,7 +81,11 @@ def cut_into_records(
     for i, (low, high) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
         if low == high:
             continue
-        pieces = [low] if sizes is None else _cut(sizes, low, high, write_ends, max_bytes - heads[i].size)
+        pieces = (
+            [low]
+            if sizes is None
+            else _cut(sizes, low, high, write_ends, max_bytes - heads[i].size)
+        )
         cuts += pieces
         owner += [i] * len(pieces)
         ordinals += range(heads[i].ordinal, heads[i].ordinal + len(pieces))
@@ -109,7 +127,9 @@ def _texts(texts: tuple[str | None, ...]) -> pa.Array:
 
 
 def _row_sizes(fixed: int, texts: Sequence[pa.Array]) -> _Ints:
-    """Upper bound of each row's bytes; the same for the same rows, so that a repeat splits where the first one did."""
+    """Upper bound of each row's bytes; the same for the same rows, so that a repeat splits where
+    the first one did.
+    """
     size: _Ints = np.full(len(texts[0]) if texts else 0, fixed, dtype=np.int64)
     for text in texts:
         size = size + pc.binary_length(text).fill_null(0).to_numpy(zero_copy_only=False)
@@ -119,11 +139,16 @@ def _row_sizes(fixed: int, texts: Sequence[pa.Array]) -> _Ints:
 def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
     """Where records start in rows low..high so that each holds at most *room* bytes."""
     sums = np.cumsum(size[low:high])
-    starts, used = [low], 0
+    starts = [low]
+    used = 0
     while sums[-1] - used > room:
         end = low + int(np.searchsorted(sums, used + room, side="right"))
         if end == starts[-1]:
-            raise SchemaError("a row is larger than a record may be", code="E_ROW_TOO_LARGE", detail=f"at most {room} bytes")
+            raise SchemaError(
+                "a row is larger than a record may be",
+                code="E_ROW_TOO_LARGE",
+                detail=f"at most {room} bytes",
+            )
         if write_ends is not None:
             before = int(np.searchsorted(write_ends, end, side="right")) - 1
             if before >= 0 and write_ends[before] > starts[-1]:
@@ -140,4 +165,6 @@ def _writes_array(bounds: npt.NDArray[np.int32], write_ends: _Ints | None) -> pa
     ends = np.unique(np.concatenate([write_ends, bounds[1:]]))
     ends = ends[ends > 0]
     offsets = np.searchsorted(ends, bounds, side="right").astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.diff(np.concatenate([[0], ends])).astype(np.int64)))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(np.diff(np.concatenate([[0], ends])).astype(np.int64))
+    )

@@ -1,10 +1,11 @@
-"""Backup and restore of a whole embedded mesh: catalog, segments, offsets, state, everything but logs, scratch, secrets and what
-a snode keeps.
+"""Backup and restore of a whole embedded mesh: catalog, segments, offsets, state, everything but
+logs, scratch, secrets and what a snode keeps.
 
-While the mesh runs, all of its files are copied once; then every process of it is stopped for the moment in which what has changed since
-is copied again. So the backup is the mesh as it would be if all of it had been killed at that moment, from which it is known to come back.
-Kafka's index files are left out: a broker makes them anew. Refused: a mesh whose Kafka or whose state lies elsewhere, a data directory that
-is not empty.
+While the mesh runs, all of its files are copied once; then every process of it is stopped for the
+moment in which what has changed since is copied again. So the backup is the mesh as it would be if
+all of it had been killed at that moment, from which it is known to come back. Kafka's index files
+are left out: a broker makes them anew. Refused: a mesh whose Kafka or whose state lies elsewhere, a
+data directory that is not empty.
 """
 
 from __future__ import annotations
@@ -63,10 +64,14 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
 def _belongs(relative: str) -> bool:
     """Tell whether a backup holds the file *relative*: secrets, for one, are in none."""
     aside = relative.partition("/")[0] in _ASIDE
-    return not aside and not relative.endswith((*_INDEXES, *_LEFT_OUT)) and relative not in _MADE_ANEW
+    return (
+        not aside and not relative.endswith((*_INDEXES, *_LEFT_OUT)) and relative not in _MADE_ANEW
+    )
 
 
-def backup(layout: Layout, vault: Vault, now: int, seen: Callable[[str, int, int], None] = lambda *_: None) -> Done:
+def backup(
+    layout: Layout, vault: Vault, now: int, seen: Callable[[str, int, int], None] = lambda *_: None
+) -> Done:
     """Make a backup of the mesh in *layout*, whether it runs or not.
 
     Args:
@@ -81,7 +86,10 @@ def backup(layout: Layout, vault: Vault, now: int, seen: Callable[[str, int, int
     """
     if not (layout.kafka / "log").is_dir():
         raise ConfigError(
-            f"no Kafka of a mesh in {layout.root}", hint="a cluster of your own is backed up with its own tools, the jobs' state by a snode"
+            f"no Kafka of a mesh in {layout.root}",
+            hint=(
+                "a cluster of your own is backed up with its own tools, the jobs' state by a snode"
+            ),
         )
     known: dict[str, tuple[tuple[int, int], list[Item]]] = {}
     _copy(layout.root, vault, known, seen)
@@ -90,7 +98,9 @@ def backup(layout: Layout, vault: Vault, now: int, seen: Callable[[str, int, int
         paused = time.monotonic() - began
     earlier = vault.backups(SUBJECT)
     items = tuple(item for _, parts in known.values() for item in parts)
-    made = Backup(SUBJECT, now, earlier[0].number + 1 if earlier else 1, items, {"files": len(known)})
+    made = Backup(
+        SUBJECT, now, earlier[0].number + 1 if earlier else 1, items, {"files": len(known)}
+    )
     vault.publish(made)
     return Done(made, paused)
 
@@ -112,7 +122,10 @@ def _copy(
                 known[path] = (facts, vault.put_file(SUBJECT, path, root / path))
             except FileNotFoundError:
                 if again:
-                    raise StateError(f"{path} is gone though nothing runs", hint="does another process work in this directory?") from None
+                    raise StateError(
+                        f"{path} is gone though nothing runs",
+                        hint="does another process work in this directory?",
+                    ) from None
         seen(path, number + 1, len(listed))
 
 
@@ -128,10 +141,14 @@ def _still(layout: Layout) -> Iterator[float]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.suspend()
                     stopped.append(process)
-            missed = {r["pid"] for r in state["rooms"].values() if r["pid"]} - {p.pid for p in stopped}
+            missed = {r["pid"] for r in state["rooms"].values() if r["pid"]} - {
+                p.pid for p in stopped
+            }
             if any(psutil.pid_exists(pid) for pid in missed):
                 raise StateError(
-                    "a process of the mesh cannot be stopped for the backup", detail=str(sorted(missed)), hint="run it as the same user"
+                    "a process of the mesh cannot be stopped for the backup",
+                    detail=str(sorted(missed)),
+                    hint="run it as the same user",
                 )
         yield began
     finally:
@@ -140,19 +157,28 @@ def _still(layout: Layout) -> Iterator[float]:
                 process.resume()
 
 
-def restore(layout: Layout, vault: Vault, made: Backup, seen: Callable[[Item], None] = lambda _: None) -> None:
+def restore(
+    layout: Layout, vault: Vault, made: Backup, seen: Callable[[Item], None] = lambda _: None
+) -> None:
     """Put a backup into the empty directory of *layout*.
 
     Raises:
         ConfigError: the directory is not empty.
-        StateError: the backup is damaged, not signed by the vault's key, or has files that no backup has; nothing was written then.
+        StateError: the backup is damaged, not signed by the vault's key, or has files that no
+            backup has; nothing was written then.
     """
     vault.require_trusted(made)
     foreign = [item.path for item in made.items if not _belongs(item.path)]
     if foreign:
-        raise StateError(f"backup {made.name} has files that belong into no backup", detail=", ".join(foreign[:5]), hint="use another one")
+        raise StateError(
+            f"backup {made.name} has files that belong into no backup",
+            detail=", ".join(foreign[:5]),
+            hint="use another one",
+        )
     if layout.root.exists() and any(layout.root.iterdir()):
-        raise ConfigError(f"{layout.root} is not empty", hint="restore into a new directory: --data-dir")
+        raise ConfigError(
+            f"{layout.root} is not empty", hint="restore into a new directory: --data-dir"
+        )
     for item in made.items:
         vault.extract(made, item, layout.root / item.path, layout.root)
         seen(item)

@@ -1,6 +1,7 @@
 """What is wrong with a mesh and what to do about it: pure decisions, facts in, findings out.
 
-Owns the judgements only; `penstock/cli/doctor.py` gathers the facts. Refused: mending anything by itself.
+Owns the judgements only; `penstock/cli/doctor.py` gathers the facts. Refused: mending anything by
+itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any, Literal
 
 Grade = Literal["ok", "look", "bad"]
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_LITTLE_BYTES, _LITTLE_SHARE = 2 << 30, 0.05
+_LITTLE_BYTES = 2 << 30
+_LITTLE_SHARE = 0.05
 _FILES = 4096
 
 
@@ -28,7 +30,13 @@ class Finding:
 def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
     """What the supervisor says of each room (`penstock.mesh.supervisor.read_state`)."""
     if state is None:
-        return [Finding("bad", "no mesh runs in this data directory", "penstock up; or name another with --data-dir")]
+        return [
+            Finding(
+                "bad",
+                "no mesh runs in this data directory",
+                "penstock up; or name another with --data-dir",
+            )
+        ]
     found = []
     for name, room in state["rooms"].items():
         if room["state"] == "failed":
@@ -36,14 +44,27 @@ def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
                 Finding(
                     "bad",
                     f"{name} is configured wrongly",
-                    f"penstock logs {name} says which setting; mend it, then penstock restart {name}",
+                    f"penstock logs {name} says which setting; mend it, then penstock restart"
+                    f" {name}",
                 )
             )
         elif room["state"] != "ready":
-            found.append(Finding("bad", f"{name} is {room['state']}: {room['why'] or 'no answer yet'}", f"penstock logs {name}"))
+            found.append(
+                Finding(
+                    "bad",
+                    f"{name} is {room['state']}: {room['why'] or 'no answer yet'}",
+                    f"penstock logs {name}",
+                )
+            )
         elif room["restarts"]:
             times = "once" if room["restarts"] == 1 else f"{room['restarts']} times"
-            found.append(Finding("look", f"{name} died and was started again {times}", f"penstock logs {name} -n 200 shows how it ended"))
+            found.append(
+                Finding(
+                    "look",
+                    f"{name} died and was started again {times}",
+                    f"penstock logs {name} -n 200 shows how it ended",
+                )
+            )
         else:
             found.append(Finding("ok", f"{name} is ready"))
     return found
@@ -53,7 +74,12 @@ def secrets(modes: Mapping[str, int]) -> list[Finding]:
     """Modes of the directory of secrets and its files, by path."""
     open_ = [path for path, mode in modes.items() if stat.S_IMODE(mode) & 0o077]
     if open_:
-        return [Finding("bad", f"others may read {path}", f"chmod go-rwx {path}, and change that password") for path in sorted(open_)]
+        return [
+            Finding(
+                "bad", f"others may read {path}", f"chmod go-rwx {path}, and change that password"
+            )
+            for path in sorted(open_)
+        ]
     return [Finding("ok", "secrets are for their owner only")] if modes else []
 
 
@@ -61,20 +87,39 @@ def disk(path: str, free: int, total: int) -> list[Finding]:
     """Space where the data directory is."""
     words = f"{free / (1 << 30):.1f} GiB of {total / (1 << 30):.0f} are free for {path}"
     if free < _LITTLE_BYTES / 4:
-        return [Finding("bad", words, "make room now: Kafka and the store stop when the disk is full. KEEP of a database deletes old rows")]
+        return [
+            Finding(
+                "bad",
+                words,
+                "make room now: Kafka and the store stop when the disk is full. KEEP of a database"
+                " deletes old rows",
+            )
+        ]
     if free < _LITTLE_BYTES or free < total * _LITTLE_SHARE:
-        return [Finding("look", words, "make room, or set KEEP on databases whose old rows nobody needs")]
+        return [
+            Finding(
+                "look", words, "make room, or set KEEP on databases whose old rows nobody needs"
+            )
+        ]
     return [Finding("ok", words)]
 
 
 def open_files(limit: int) -> list[Finding]:
     """How many files a process may have open."""
     if 0 <= limit < _FILES:
-        return [Finding("look", f"a process may open {limit} files", f"ulimit -n {_FILES} or more: every segment and connection is one")]
+        return [
+            Finding(
+                "look",
+                f"a process may open {limit} files",
+                f"ulimit -n {_FILES} or more: every segment and connection is one",
+            )
+        ]
     return [Finding("ok", "enough files may be open")]
 
 
-def exposure(hosts: Iterable[str], *, tls: bool, password: str, broker_asks: bool, embedded_broker: bool) -> list[Finding]:
+def exposure(
+    hosts: Iterable[str], *, tls: bool, password: str, broker_asks: bool, embedded_broker: bool
+) -> list[Finding]:
     """What others on the network could reach. *hosts*: addresses that rooms bind."""
     outside = sorted({h for h in hosts if h not in _LOOPBACK})
     found = []
@@ -83,7 +128,10 @@ def exposure(hosts: Iterable[str], *, tls: bool, password: str, broker_asks: boo
         if not tls:
             found.append(
                 Finding(
-                    "bad", f"rooms listen on {where} without TLS: passwords and rows cross the network in the clear", "docs/security.md#tls"
+                    "bad",
+                    f"rooms listen on {where} without TLS: passwords and rows cross the network in"
+                    " the clear",
+                    "docs/security.md#tls",
                 )
             )
         if len(password) < 12:
@@ -98,7 +146,11 @@ def exposure(hosts: Iterable[str], *, tls: bool, password: str, broker_asks: boo
         found.append(Finding("ok", "rooms listen on this machine only"))
     if embedded_broker or not broker_asks:
         found.append(
-            Finding("look", "Kafka asks nobody who they are: whoever reaches its port has every table", "docs/security.md#kafka-and-redis")
+            Finding(
+                "look",
+                "Kafka asks nobody who they are: whoever reaches its port has every table",
+                "docs/security.md#kafka-and-redis",
+            )
         )
     return found
 
@@ -112,13 +164,26 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
                 Finding(
                     "bad",
                     f"stream {name} stopped: {message}",
-                    f"drop it and create it again when the cause is gone: SHOW CREATE STREAM {name}",
+                    "drop it and create it again when the cause is gone: SHOW CREATE STREAM"
+                    f" {name}",
                 )
             )
         elif status == "paused":
-            found.append(Finding("look", f"stream {name} is paused{': ' + message if message else ''}", f"RESUME STREAM {name}"))
+            found.append(
+                Finding(
+                    "look",
+                    f"stream {name} is paused{': ' + message if message else ''}",
+                    f"RESUME STREAM {name}",
+                )
+            )
         elif status == "throttled":
-            found.append(Finding("look", f"stream {name} is {message}", f"raise its quota: ALTER STREAM {name} MAX_RESULTS …"))
+            found.append(
+                Finding(
+                    "look",
+                    f"stream {name} is {message}",
+                    f"raise its quota: ALTER STREAM {name} MAX_RESULTS …",
+                )
+            )
         elif status == "init":
             found.append(
                 Finding(
@@ -128,7 +193,13 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
                 )
             )
         elif message:
-            found.append(Finding("look", f"stream {name}: {message}", "start the target, or replace the stream by one with another"))
+            found.append(
+                Finding(
+                    "look",
+                    f"stream {name}: {message}",
+                    "start the target, or replace the stream by one with another",
+                )
+            )
     return found or [Finding("ok", f"{len(rows)} streams run" if rows else "there are no streams")]
 
 
@@ -138,7 +209,9 @@ def views(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
     for name, status, message in rows:
         resume = f"SYSTEM RESUME MATERIALIZED VIEW {name}"
         if status == "stopped":
-            found.append(Finding("bad", f"view {name} stopped: {message}", f"mend its target, then {resume}"))
+            found.append(
+                Finding("bad", f"view {name} stopped: {message}", f"mend its target, then {resume}")
+            )
         elif status == "paused":
             found.append(Finding("look", f"view {name} is paused", resume))
         elif status in ("error", "retrying"):
@@ -150,7 +223,13 @@ def views(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
 def dead_letters(count: int) -> list[Finding]:
     """How many records and rows could not be used in the last week."""
     if count:
-        return [Finding("look", f"{count} dead letters", "docs/publishing.md#when-something-is-wrong reads them: each says why")]
+        return [
+            Finding(
+                "look",
+                f"{count} dead letters",
+                "docs/publishing.md#when-something-is-wrong reads them: each says why",
+            )
+        ]
     return [Finding("ok", "no dead letters")]
 
 

@@ -14,8 +14,9 @@ PenstockError(code, message, detail, hint)
 ├── OverloadError        quota or queue full: try again later
 └── RemoteError          another process or deployment refused or timed out
 
-`code` is stable and documented in docs/errors.md; `message` is one short line, `detail` says what was found, `hint` what to do.
-Library exceptions never leave the file that calls the library. No message ever holds a secret.
+`code` is stable and documented in docs/errors.md; `message` is one short line, `detail` says what
+was found, `hint` what to do. Library exceptions never leave the file that calls the library. No
+message ever holds a secret.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class PenstockError(Exception):
 
     code = "E_INTERNAL"
 
-    def __init__(self, message: str, *, code: str | None = None, detail: str = "", hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, code: str | None = None, detail: str = "", hint: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code or type(self).code
         self.message = message
@@ -45,7 +48,16 @@ class PenstockError(Exception):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form for HTTP and WebSocket answers."""
-        return {k: v for k, v in {"code": self.code, "message": self.message, "detail": self.detail, "hint": self.hint}.items() if v}
+        return {
+            k: v
+            for k, v in {
+                "code": self.code,
+                "message": self.message,
+                "detail": self.detail,
+                "hint": self.hint,
+            }.items()
+            if v
+        }
 
 
 class ConfigError(PenstockError):
@@ -58,11 +70,20 @@ class SqlError(PenstockError):
     code = "E_SQL"
 
     def __init__(
-        self, message: str, *, code: str | None = None, detail: str = "", hint: str = "",
-        line: int = 0, column: int = 0, snippet: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
+        line: int = 0,
+        column: int = 0,
+        snippet: str = "",
+    ) -> None:
         super().__init__(message, code=code, detail=detail, hint=hint)
-        self.line, self.column, self.snippet = line, column, snippet
+        self.line = line
+        self.column = column
+        self.snippet = snippet
 
     def __str__(self) -> str:
         where = f" (line {self.line}, column {self.column})" if self.line else ""
@@ -97,20 +118,37 @@ class BusError(PenstockError):
     code = "E_BUS"
 
     def __init__(
-        self, message: str, *, code: str | None = None, detail: str = "", hint: str = "",
-        topic: str = "", partition: int = -1, offset: int = -1, retryable: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
+        topic: str = "",
+        partition: int = -1,
+        offset: int = -1,
+        retryable: bool = False,
+    ) -> None:
         where = f"{topic}[{partition}]@{offset}" if topic else ""
-        super().__init__(message, code=code, detail=" ".join(x for x in (where, detail) if x), hint=hint)
-        self.topic, self.partition, self.offset, self.retryable = topic, partition, offset, retryable
+        super().__init__(
+            message, code=code, detail=" ".join(x for x in (where, detail) if x), hint=hint
+        )
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.retryable = retryable
 
 
 class LeaseLost(PenstockError):
     code = "E_LEASE_LOST"
 
     def __init__(self, name: str, epoch: int) -> None:
-        super().__init__(f'lease "{name}" of epoch {epoch} is lost', hint="another process leads now; stop writing")
-        self.name, self.epoch = name, epoch
+        super().__init__(
+            f'lease "{name}" of epoch {epoch} is lost',
+            hint="another process leads now; stop writing",
+        )
+        self.name = name
+        self.epoch = epoch
 
 
 class StateError(PenstockError):

@@ -1,8 +1,10 @@
-"""Named places where a process can be told to die, so that a race in a test is certain instead of likely.
+"""Named places where a process can be told to die, so that a race in a test is certain instead of
+likely.
 
-`PENSTOCK_SPARK_FAILPOINTS=after_produce:exit:3,mid_state_file:exit:1` = exit without a word the third time *after_produce* is
-reached, and so on. A place counts over all processes that share the counter directory: who takes the place of a dead one doesn't die again.
-`value:exit:TEXT` dies each time at a record that holds TEXT: a record that kills.
+`PENSTOCK_SPARK_FAILPOINTS=after_produce:exit:3,mid_state_file:exit:1` = exit without a word the
+third time *after_produce* is reached, and so on. A place counts over all processes that share the
+counter directory: who takes the place of a dead one doesn't die again. `value:exit:TEXT` dies each
+time at a record that holds TEXT: a record that kills.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from pathlib import Path
 
 from penstock.errors import ConfigError
 
-PLACES = ("after_produce", "mid_state_file", "after_state", "before_commit", "mid_replay", "mid_settle", "before_publish")
+PLACES = (
+    "after_produce",
+    "mid_state_file",
+    "after_state",
+    "before_commit",
+    "mid_replay",
+    "mid_settle",
+    "before_publish",
+)
 EXIT_STATUS = 71
 
 
@@ -31,7 +41,10 @@ class Failpoints:
                 self._deadly = count.encode()
                 continue
             if place not in PLACES or action != "exit" or not (count or "1").isdigit():
-                raise ConfigError(f'failpoint "{item}" is not PLACE:exit:COUNT', hint=f"places: {', '.join(PLACES)}")
+                raise ConfigError(
+                    f'failpoint "{item}" is not PLACE:exit:COUNT',
+                    hint=f"places: {', '.join(PLACES)}",
+                )
             self._at[place] = int(count or "1")
 
     def __bool__(self) -> bool:
@@ -49,7 +62,9 @@ class Failpoints:
             os._exit(EXIT_STATUS)
 
     def _count(self, place: str) -> int:
-        """How often *place* was reached, in all processes: the size of a file that each visit makes one byte longer."""
+        """How often *place* was reached, in all processes: the size of a file that each visit makes
+        one byte longer.
+        """
         self._directory.mkdir(parents=True, exist_ok=True)
         with open(self._directory / f"failpoint-{place}", "ab") as counter:
             counter.write(b".")

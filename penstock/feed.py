@@ -1,7 +1,8 @@
 """What has lately come in on one topic, read once and shared by all who listen.
 
-A `Feed` keeps the newest slices of every partition in memory, up to a bound. Listeners pull from their own position, so nothing queues
-up for a slow one: when it has fallen behind the bound it reads from Kafka itself (`History`) until it is near the end again.
+A `Feed` keeps the newest slices of every partition in memory, up to a bound. Listeners pull from
+their own position, so nothing queues up for a slow one: when it has fallen behind the bound it
+reads from Kafka itself (`History`) until it is near the end again.
 """
 
 from __future__ import annotations
@@ -96,11 +97,20 @@ def slices_of(batch: Batch) -> list[Slice]:
 
 
 def _part(batch: Batch, a: int, b: int) -> Batch:
-    return Batch(batch.topic, batch.partition, batch.offsets[a:b], batch.timestamps[a:b], batch.keys[a:b], batch.values[a:b])
+    return Batch(
+        batch.topic,
+        batch.partition,
+        batch.offsets[a:b],
+        batch.timestamps[a:b],
+        batch.keys[a:b],
+        batch.values[a:b],
+    )
 
 
 def _understood(catalog: CatalogReader, batches: list[Batch]) -> list[Slice]:
-    """The batches in slices, and the catalog at least as new as they are: who listens skips what is of no table that it knows."""
+    """The batches in slices, and the catalog at least as new as they are: who listens skips what is
+    of no table that it knows.
+    """
     pieces = [piece for batch in batches for piece in slices_of(batch)]
     catalog.know({schema_id for piece in pieces for schema_id in np.unique(piece.ids).tolist()})
     return pieces
@@ -142,10 +152,21 @@ class _Ring:
 class Feed(threading.Thread):
     """Reads one topic from its end on, in a thread, for the listeners of one event loop."""
 
-    def __init__(self, bootstrap: str, catalog: CatalogReader, topic: str, loop: asyncio.AbstractEventLoop, *, memory: int) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        catalog: CatalogReader,
+        topic: str,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        memory: int,
+    ) -> None:
         super().__init__(name=f"feed-{topic}", daemon=True)
-        self.catalog, self.topic = catalog, topic
-        self._servers, self._loop, self._memory = bootstrap, loop, memory
+        self.catalog = catalog
+        self.topic = topic
+        self._servers = bootstrap
+        self._loop = loop
+        self._memory = memory
         self._halt = threading.Event()
         self._lock = threading.Lock()
         self._arrived = asyncio.Event()
@@ -162,13 +183,19 @@ class Feed(threading.Thread):
     def run(self) -> None:
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
-            with Reader(self._servers, start, client_id="feed", max_wait_ms=20, queue_bytes=_HISTORY_BYTES) as reader:
+            with Reader(
+                self._servers, start, client_id="feed", max_wait_ms=20, queue_bytes=_HISTORY_BYTES
+            ) as reader:
                 while not self._halt.is_set():
                     batches = reader.read(5_000, 0.2)
                     if batches:
                         pieces = _understood(self.catalog, batches)
                         with self._lock:
-                            aged = [old for piece in pieces for old in self._rings[piece.partition].add(piece, self._bound)]
+                            aged = [
+                                old
+                                for piece in pieces
+                                for old in self._rings[piece.partition].add(piece, self._bound)
+                            ]
                         for old in aged:
                             old.forget()
                         self.wake()
@@ -211,24 +238,36 @@ class Feed(threading.Thread):
         return {p: offset for (_, p), offset in self._admin.end_offsets(self.partitions).items()}
 
     def since(self, partition: int, offset: int) -> list[Slice] | None:
-        """Slices with records at or above *offset*; None when that is further back than memory goes."""
+        """Slices with records at or above *offset*; None when that is further back than memory
+        goes.
+        """
         with self._lock:
             return self._rings[partition].since(offset)
 
 
 class History:
-    """A listener's own reader while it is too far behind for the feed. Reads in a thread of a small pool of their own."""
+    """A listener's own reader while it is too far behind for the feed. Reads in a thread of a small
+    pool of their own.
+    """
 
     _threads = ThreadPoolExecutor(16, "history")
 
-    def __init__(self, bootstrap: str, catalog: CatalogReader, topic: str, partition: int, offset: int) -> None:
+    def __init__(
+        self, bootstrap: str, catalog: CatalogReader, topic: str, partition: int, offset: int
+    ) -> None:
         self._catalog = catalog
-        self._reader = Reader(bootstrap, {(topic, partition): offset}, client_id="feed-history", queue_bytes=_HISTORY_BYTES)
+        self._reader = Reader(
+            bootstrap,
+            {(topic, partition): offset},
+            client_id="feed-history",
+            queue_bytes=_HISTORY_BYTES,
+        )
         self._lock = threading.Lock()
         self._closed = False
 
     async def read(self) -> list[Slice]:
-        """The next slices, waiting at most a second. When it is cancelled the reader is of no use any more.
+        """The next slices, waiting at most a second. When it is cancelled the reader is of no use
+        any more.
 
         Raises:
             BusError: `E_OFFSET_GONE` when the records were deleted.
@@ -251,10 +290,13 @@ class History:
 
 
 class Listening:
-    """One listener's way through a feed: from memory where that goes back far enough, else from Kafka until it is near the end again."""
+    """One listener's way through a feed: from memory where that goes back far enough, else from
+    Kafka until it is near the end again.
+    """
 
     def __init__(self, bootstrap: str, feed: Feed) -> None:
-        self.feed, self._bootstrap = feed, bootstrap
+        self.feed = feed
+        self._bootstrap = bootstrap
         self._histories: dict[int, History] = {}
         feed.listeners += 1
 
@@ -269,15 +311,19 @@ class Listening:
             raise BusError("the topic can't be read any more", detail=self.feed.error)
         return arrived
 
-    async def since(self, partition: int, offset: int, last: int | None = None) -> tuple[list[Slice], bool]:
-        """Slices with records at or above *offset*, and whether those are all there are. *last*: where the partition has ended; what
-        comes behind that counts for nobody.
+    async def since(
+        self, partition: int, offset: int, last: int | None = None
+    ) -> tuple[list[Slice], bool]:
+        """Slices with records at or above *offset*, and whether those are all there are. *last*:
+        where the partition has ended; what comes behind that counts for nobody.
         """
         pieces = self.feed.since(partition, offset)
         near = pieces is not None
         if pieces is None:
             if partition not in self._histories:
-                self._histories[partition] = History(self._bootstrap, self.feed.catalog, self.feed.topic, partition, offset)
+                self._histories[partition] = History(
+                    self._bootstrap, self.feed.catalog, self.feed.topic, partition, offset
+                )
             pieces = await self._histories[partition].read()
         elif partition in self._histories:
             self._histories.pop(partition).close()
@@ -298,7 +344,9 @@ class Feeds:
     """The feeds of one event loop, one a topic."""
 
     def __init__(self, bootstrap: str, catalog: CatalogReader, *, memory: int) -> None:
-        self._bootstrap, self._catalog, self._memory = bootstrap, catalog, memory
+        self._bootstrap = bootstrap
+        self._catalog = catalog
+        self._memory = memory
         self._feeds: dict[str, Feed] = {}
         self._lock = asyncio.Lock()
 
@@ -308,7 +356,10 @@ class Feeds:
             feed = self._feeds.get(topic)
             if feed is None or feed.error is not None or feed.stopped:
                 loop = asyncio.get_running_loop()
-                feed = await loop.run_in_executor(None, lambda: Feed(self._bootstrap, self._catalog, topic, loop, memory=self._memory))
+                feed = await loop.run_in_executor(
+                    None,
+                    lambda: Feed(self._bootstrap, self._catalog, topic, loop, memory=self._memory),
+                )
                 feed.start()
                 self._feeds[topic] = feed
             return feed
@@ -332,7 +383,9 @@ class Feeds:
 
 
 async def worked(take: Callable[[Slice], T], piece: Slice) -> T:
-    """What *take* makes of a slice; a large one is worked on in a thread, so that nobody else of the event loop waits for it."""
+    """What *take* makes of a slice; a large one is worked on in a thread, so that nobody else of
+    the event loop waits for it.
+    """
     if piece.size < SMALL:
         return take(piece)
     return await asyncio.get_running_loop().run_in_executor(None, take, piece)

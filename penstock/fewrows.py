@@ -1,8 +1,11 @@
-"""A few rows at a time, between Avro and Python values: where a query engine's and Arrow's fixed costs would be most of the work.
+"""A few rows at a time, between Avro and Python values: where a query engine's and Arrow's fixed
+costs would be most of the work.
 
-The stream jobs get most records one by one, within a millisecond of each other. Owns a short cut, never a judgement: whatever is not
-plainly what this program's own encoder would have written (other bytes for the same values, a value out of its column's range, a column of
-another type) comes back as None, and `TableCodec` does it the long way, which says what is wrong. Refuses VARBINARY and DECIMAL.
+The stream jobs get most records one by one, within a millisecond of each other. Owns a short cut,
+never a judgement: whatever is not plainly what this program's own encoder would have written (other
+bytes for the same values, a value out of its column's range, a column of another type) comes back
+as None, and `TableCodec` does it the long way, which says what is wrong. Refuses VARBINARY and
+DECIMAL.
 """
 
 from __future__ import annotations
@@ -21,16 +24,25 @@ from penstock.readable import all_readable
 from penstock.sql.plan import Column
 
 #: above these the long way is the shorter one
-MAX_RECORDS, MAX_BYTES, MAX_ROWS = 8, 2048, 8
+MAX_RECORDS = 8
+MAX_BYTES = 2048
+MAX_ROWS = 8
 #: rows of a frame, whose values fit already, that are encoded here
 MAX_FRAME = 64
-#: texts of rows that are encoded here are bounded by this many characters, so that no record can be too large
+#: texts of rows that are encoded here are bounded by this many characters, so that no record can be
+#: too large
 _MAX_TEXT = 16_384
 #: one line a record
 RECORDS = {
-    "_record": pl.UInt32(), "rows": pl.UInt32(), "producer": pl.String(), "from_offset": pl.Int64(), "offset": pl.Int64(),
-    "ordinal": pl.Int64(), "last": pl.Boolean(), "trace": pl.String(),
-}  # fmt: skip
+    "_record": pl.UInt32(),
+    "rows": pl.UInt32(),
+    "producer": pl.String(),
+    "from_offset": pl.Int64(),
+    "offset": pl.Int64(),
+    "ordinal": pl.Int64(),
+    "last": pl.Boolean(),
+    "trace": pl.String(),
+}
 _HEAD = {"_record": pl.UInt32, "_write": pl.UInt32, "_op": pl.Int8, "tbname": pl.String}
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
@@ -46,7 +58,11 @@ class Read:
     def stamps(self) -> list[tuple[int, str, int, int]]:
         """(index, producer, offset, ordinal) of each record that has a producer."""
         found = enumerate(self.records)
-        return [(i, r["producer"], r["offset"], r["ordinal"]) for i, r in found if r["producer"] is not None]
+        return [
+            (i, r["producer"], r["offset"], r["ordinal"])
+            for i, r in found
+            if r["producer"] is not None
+        ]
 
     @property
     def traced(self) -> bool:
@@ -56,7 +72,12 @@ class Read:
     def frame(self) -> pl.DataFrame:
         """The records as `Decoded.records` has them."""
         counted = [{**r, "_record": i, "rows": len(r["rows"])} for i, r in enumerate(self.records)]
-        return pl.DataFrame([pl.Series(name, [r[name] for r in counted], dtype=dtype) for name, dtype in RECORDS.items()])
+        return pl.DataFrame(
+            [
+                pl.Series(name, [r[name] for r in counted], dtype=dtype)
+                for name, dtype in RECORDS.items()
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -72,32 +93,51 @@ class _Field:
         """Whether all *values* are within the column's type."""
         kind = self.column.type
         if kind.integer:
-            bits, unsigned = _BITS[kind.kind.removesuffix(" UNSIGNED")], kind.kind.endswith("UNSIGNED")
-            low, high = (0, (1 << bits) - 1) if unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+            bits = _BITS[kind.kind.removesuffix(" UNSIGNED")]
+            unsigned = kind.kind.endswith("UNSIGNED")
+            low, high = (
+                (0, (1 << bits) - 1) if unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+            )
             return all(v is None or low <= v <= high for v in values)
         if kind.sized:
             if kind.kind == "NCHAR":
                 return all(v is None or len(v) <= kind.length for v in values)
-            return all(v is None or len(v) <= kind.length and (v.isascii() or len(v.encode()) <= kind.length) for v in values)
+            return all(
+                v is None
+                or len(v) <= kind.length
+                and (v.isascii() or len(v.encode()) <= kind.length)
+                for v in values
+            )
         return all_readable(values, kind, self.limits)
 
 
 class FewRows:
-    """Records of one version of a table. *sources*: the newest columns, each with its name on the wire."""
+    """Records of one version of a table. *sources*: the newest columns, each with its name on the
+    wire.
+    """
 
     def __init__(
-        self, reference: Any, frame: bytes, sources: Sequence[tuple[Column, str | None]], written: Sequence[tuple[str, str, pl.DataType]],
+        self,
+        reference: Any,
+        frame: bytes,
+        sources: Sequence[tuple[Column, str | None]],
+        written: Sequence[tuple[str, str, pl.DataType]],
         limits: tuple[int, int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """
         Arguments that need a word:
             reference: fastavro's parsed schema of a record without its frame.
             limits: first and last time in ticks.
-            written: name on the wire, name in a frame and type of what a row holds; table's name, time and op come first.
+            written: name on the wire, name in a frame and type of what a row holds; table's name,
+                time and op come first.
         """
-        self._reference, self._frame = reference, frame
+        self._reference = reference
+        self._frame = frame
         self._fields = [_Field(c, wire, limits) for c, wire in sources]
-        self._layout: dict[str, Any] = {**_HEAD, **{c.name: c.type.polars().base_type() for c, _ in sources}}
+        self._layout: dict[str, Any] = {
+            **_HEAD,
+            **{c.name: c.type.polars().base_type() for c, _ in sources},
+        }
         self._written = [(wire, name.lower(), dtype) for wire, name, dtype in written]
 
     # ---------------------------------------------------------------- decode
@@ -135,7 +175,8 @@ class FewRows:
         rows: list[dict[str, Any]] = []
         step = 0
         for i, record in enumerate(records):
-            mine, counts = record["rows"], record["writes"] or [len(record["rows"])]
+            mine = record["rows"]
+            counts = record["writes"] or [len(record["rows"])]
             if sum(counts) != len(mine) or min(counts) < 0:
                 return None
             rows += mine
@@ -143,12 +184,17 @@ class FewRows:
             for count in counts:
                 writes += [step] * count
                 step += 1
-        tables, ops = [r["tbname"] for r in rows], [r["op"] for r in rows]
-        if any(not 0 <= op <= 2 for op in ops) or any(not t or len(t.encode()) > MAX_NAME_BYTES for t in tables):
+        tables = [r["tbname"] for r in rows]
+        ops = [r["op"] for r in rows]
+        if any(not 0 <= op <= 2 for op in ops) or any(
+            not t or len(t.encode()) > MAX_NAME_BYTES for t in tables
+        ):
             return None
         columns = {"_record": owners, "_write": writes, "_op": ops, "tbname": tables}
         for field in self._fields:
-            found: list[Any] = [None] * len(rows) if field.wire is None else [r[field.wire] for r in rows]
+            found: list[Any] = (
+                [None] * len(rows) if field.wire is None else [r[field.wire] for r in rows]
+            )
             if field.column.type.kind == "BIGINT UNSIGNED":
                 found = [None if v is None else v & 0xFFFF_FFFF_FFFF_FFFF for v in found]
             if not field.fits(found):

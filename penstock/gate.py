@@ -1,7 +1,9 @@
-"""Writers of rows stop for a moment while the partitions of a database change: what is under way, and who has stopped.
+"""Writers of rows stop for a moment while the partitions of a database change: what is under way,
+and who has stopped.
 
-A `Gate` counts writes on their way to each topic and lets none through while the catalog says that the topic is halted; `Halts` says in
-Redis once nothing is under way any more. What a halted writer does with what it gets, hold or refuse, is its own affair.
+A `Gate` counts writes on their way to each topic and lets none through while the catalog says that
+the topic is halted; `Halts` says in Redis once nothing is under way any more. What a halted writer
+does with what it gets, hold or refuse, is its own affair.
 """
 
 from __future__ import annotations
@@ -50,12 +52,20 @@ class Gate:
 
 
 class Halts(threading.Thread):
-    """Tells Redis that this writer has stopped, as often as somebody might have forgotten it; runs until `stop`."""
+    """Tells Redis that this writer has stopped, as often as somebody might have forgotten it; runs
+    until `stop`.
+    """
 
-    def __init__(self, catalog: CatalogReader, gate: Gate, client: redis.Redis, writer: str) -> None:
+    def __init__(
+        self, catalog: CatalogReader, gate: Gate, client: redis.Redis, writer: str
+    ) -> None:
         super().__init__(name="halts", daemon=True)
-        self._catalog, self._gate, self._redis, self._writer = catalog, gate, client, writer
-        self._wake, self._halt = threading.Event(), threading.Event()
+        self._catalog = catalog
+        self._gate = gate
+        self._redis = client
+        self._writer = writer
+        self._wake = threading.Event()
+        self._halt = threading.Event()
         catalog.listen(self._hear)
 
     def _hear(self, _: list[Changed]) -> None:
@@ -67,12 +77,20 @@ class Halts(threading.Thread):
             self._wake.wait(_EVERY_SECONDS)
             self._wake.clear()
             for database in self._catalog.catalog.databases():
-                if database.move is None or not database.move.halted or not self._gate.wait_quiet(database.topic, _LONGEST_SECONDS):
+                if (
+                    database.move is None
+                    or not database.move.halted
+                    or not self._gate.wait_quiet(database.topic, _LONGEST_SECONDS)
+                ):
                     continue
                 try:
                     moves.say(self._redis, moves.key(database), f"writer:{self._writer}", 1)
                 except redis.RedisError as down:
-                    _log.warning("cannot say that writing has stopped", database=database.name, reason=str(down))
+                    _log.warning(
+                        "cannot say that writing has stopped",
+                        database=database.name,
+                        reason=str(down),
+                    )
 
     def stop(self) -> None:
         self._halt.set()

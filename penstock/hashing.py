@@ -17,7 +17,8 @@ from penstock.errors import OverloadError
 from penstock.wrong_logins import network_of
 
 #: attempts that may wait, in all and from one address
-_WAITING, _PER_ADDRESS = 32, 8
+_WAITING = 32
+_PER_ADDRESS = 8
 _NICENESS = 10
 
 
@@ -27,13 +28,16 @@ class HashQueue:
     def __init__(self, waiting: int = _WAITING, per_address: int = _PER_ADDRESS) -> None:
         self._waiting = waiting
         self._per_address = per_address
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="passwords", initializer=_yield_to_others)
+        self._pool = ThreadPoolExecutor(
+            1, thread_name_prefix="passwords", initializer=_yield_to_others
+        )
         self._by_key: dict[bytes, Future[str]] = {}
         self._by_address: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def submit(self, key: bytes, address: str, check: Callable[[], str]) -> Future[str]:
-        """Return the outcome of *check*; of the one that waits already under the same *key*, if any.
+        """Return the outcome of *check*; of the one that waits already under the same *key*, if
+        any.
 
         Raises:
             OverloadError: the queue is full.
@@ -44,7 +48,9 @@ class HashQueue:
             if waiting is not None:
                 return waiting
             if len(self._by_key) >= self._waiting or self._by_address[where] >= self._per_address:
-                raise OverloadError("too many logins wait to be checked", hint="try again in a second")
+                raise OverloadError(
+                    "too many logins wait to be checked", hint="try again in a second"
+                )
             future = self._pool.submit(check)
             self._by_key[key] = future
             self._by_address[where] += 1

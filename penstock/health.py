@@ -1,9 +1,10 @@
 """Health of a room over HTTP, from a thread of its own: /healthz, /readyz, /metrics.
 
-/healthz answers 200 while the process lives and what must move in it moves; /readyz answers 200 when every named condition holds and
-otherwise 503; /metrics is Prometheus text. Names and reasons are told on loopback only, and names in metrics (of topics, streams, views) to
-who sends the key of metrics; others read the numbers under pseudonyms. Refused here: deciding anything; rooms report conditions, the
-supervisor and people read them.
+/healthz answers 200 while the process lives and what must move in it moves; /readyz answers 200
+when every named condition holds and otherwise 503; /metrics is Prometheus text. Names and reasons
+are told on loopback only, and names in metrics (of topics, streams, views) to who sends the key of
+metrics; others read the numbers under pseudonyms. Refused here: deciding anything; rooms report
+conditions, the supervisor and people read them.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from penstock.errors import ConfigError
 
-#: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on; states of streams hold counts by them
+#: bounds of histograms of seconds, from an acknowledgement to what somebody gives up on; states of
+#: streams hold counts by them
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 #: how often the server looks whether it is to end
 _CLOSING_S = 0.1
 #: what is watched and does not move for so long makes the room unready; for so long, dead
-_LATE_S, _STUCK_S = 2.0, 10.0
+_LATE_S = 2.0
+_STUCK_S = 10.0
 #: connections at a time; beyond, the oldest one is closed, so that who asks now is answered
 _CONNECTIONS = 64
 #: seconds that a caller may take to send its request
@@ -55,17 +58,29 @@ class Condition:
 
 
 class Health:
-    """Conditions and metrics of one room, served on *port* (0: any free one, see `.port`) until `close`."""
+    """Conditions and metrics of one room, served on *port* (0: any free one, see `.port`) until
+    `close`.
+    """
 
     def __init__(
-        self, room: str, port: int = 0, *, host: str = "127.0.0.1", wait_for: tuple[str, ...] = ("start",), metrics_key: str | None = None
-    ) -> None:  # fmt: skip
-        """*metrics_key*: who sends it (`Authorization: Bearer …`) reads names in the metrics; None: nobody does."""
+        self,
+        room: str,
+        port: int = 0,
+        *,
+        host: str = "127.0.0.1",
+        wait_for: tuple[str, ...] = ("start",),
+        metrics_key: str | None = None,
+    ) -> None:
+        """*metrics_key*: who sends it (`Authorization: Bearer …`) reads names in the metrics; None:
+        nobody does.
+        """
         self.room = room
         self.metrics_key = metrics_key
         self.registry = CollectorRegistry()
         #: the same metrics, with pseudonyms that stay as long as the key
-        self.veiled = _Veiled(self.registry, metrics_key.encode() if metrics_key else secrets.token_bytes())
+        self.veiled = _Veiled(
+            self.registry, metrics_key.encode() if metrics_key else secrets.token_bytes()
+        )
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -81,7 +96,9 @@ class Health:
                 hint=f"set PENSTOCK_{room.upper()}_HEALTH_PORT to a free port, or 0 for any",
             ) from wrong
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(_CLOSING_S,), name="health", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_CLOSING_S,), name="health", daemon=True
+        )
         self._thread.start()
 
     def ready(self, name: str, ready: bool = True, why: str = "") -> None:
@@ -99,17 +116,26 @@ class Health:
             self._watched[name] = (late, vital)
 
     def stuck(self, seconds: float = _LATE_S) -> dict[str, str]:
-        """Return what is vital and has not moved for *seconds*, with what there is to say about it."""
+        """Return what is vital and has not moved for *seconds*, with what there is to say about
+        it.
+        """
         with self._lock:
             watched = dict(self._watched)
-        return {name: _stands(late()) for name, (late, vital) in watched.items() if vital and late() > seconds}
+        return {
+            name: _stands(late())
+            for name, (late, vital) in watched.items()
+            if vital and late() > seconds
+        }
 
     def conditions(self) -> dict[str, Condition]:
         with self._lock:
-            found, watched = dict(self._conditions), dict(self._watched)
+            found = dict(self._conditions)
+            watched = dict(self._watched)
         for name, (late, _) in watched.items():
             seconds = late()
-            found[name] = Condition(False, _stands(seconds)) if seconds > _LATE_S else Condition(True)
+            found[name] = (
+                Condition(False, _stands(seconds)) if seconds > _LATE_S else Condition(True)
+            )
         return found
 
     def is_ready(self) -> bool:
@@ -120,7 +146,13 @@ class Health:
         conditions = self.conditions()
         waiting = {name: c.why for name, c in conditions.items() if not c.ready}
         stuck = sorted(self.stuck())
-        return {"room": self.room, "ready": not waiting, "waiting": waiting, "conditions": sorted(conditions), "stuck": stuck}
+        return {
+            "room": self.room,
+            "ready": not waiting,
+            "waiting": waiting,
+            "conditions": sorted(conditions),
+            "stuck": stuck,
+        }
 
     def close(self) -> None:
         self._server.shutdown()
@@ -130,7 +162,12 @@ class Health:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
@@ -142,7 +179,8 @@ class _Veiled(Collector):
     """Metrics of *registry* with pseudonyms in place of names."""
 
     def __init__(self, registry: CollectorRegistry, key: bytes) -> None:
-        self._registry, self._key = registry, hashlib.blake2b(key, person=b"penstock-metrics").digest()
+        self._registry = registry
+        self._key = hashlib.blake2b(key, person=b"penstock-metrics").digest()
         self._lock = threading.Lock()
         self._made: tuple[float, bytes] | None = None
 
@@ -160,14 +198,19 @@ class _Veiled(Collector):
             yield shown
 
     def _labels(self, named: dict[str, str]) -> dict[str, str]:
-        return {label: value if label in _PLAIN else self._pseudonym(value) for label, value in named.items()}
+        return {
+            label: value if label in _PLAIN else self._pseudonym(value)
+            for label, value in named.items()
+        }
 
     def _pseudonym(self, name: str) -> str:
         return "~" + hashlib.blake2b(name.encode(), key=self._key, digest_size=6).hexdigest()
 
 
 class _Server(ThreadingHTTPServer):
-    """Closes the oldest connection when there are too many: one that is asked now must be answered."""
+    """Closes the oldest connection when there are too many: one that is asked now must be
+    answered.
+    """
 
     daemon_threads = True
 
@@ -214,13 +257,16 @@ def _handler(health: Health) -> type[BaseHTTPRequestHandler]:
                 self._answer(404, "text/plain; charset=utf-8", b"/healthz /readyz /metrics\n")
 
         def _tell_metrics(self) -> None:
-            key, given = health.metrics_key, self.headers.get("Authorization")
+            key = health.metrics_key
+            given = self.headers.get("Authorization")
             if key is None or given is None:
                 self._answer(200, CONTENT_TYPE_LATEST, health.veiled.text())
             elif hmac.compare_digest(given.encode(errors="replace"), f"Bearer {key}".encode()):
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(health.registry))
             else:
-                self._answer(401, "text/plain; charset=utf-8", b"E_AUTH: this is not the key of metrics\n")
+                self._answer(
+                    401, "text/plain; charset=utf-8", b"E_AUTH: this is not the key of metrics\n"
+                )
 
         def _tell(self, good: bool, word: dict[str, Any], details: dict[str, Any]) -> None:
             here = ipaddress.ip_address(self.client_address[0].partition("%")[0])

@@ -1,8 +1,9 @@
 """Leadership: one holder at a time by a key in Redis, and an epoch that only grows.
 
-A lease alone stops nobody who sleeps through its end; what a leader writes must carry its epoch, and readers drop lower ones.
-The epoch is one more than the highest of Redis's counter and `seen`, the last epoch the caller found in what was written, so a
-Redis that restarts empty cannot hand out an old one. Refused: renewing or releasing a lease that somebody else holds by now.
+A lease alone stops nobody who sleeps through its end; what a leader writes must carry its epoch,
+and readers drop lower ones. The epoch is one more than the highest of Redis's counter and `seen`,
+the last epoch the caller found in what was written, so a Redis that restarts empty cannot hand out
+an old one. Refused: renewing or releasing a lease that somebody else holds by now.
 """
 
 from __future__ import annotations
@@ -27,17 +28,23 @@ return epoch
 """
 _RENEW = """
 local held = redis.call('get', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then return redis.call('pexpire', KEYS[1], ARGV[2]) end
+if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then
+    return redis.call('pexpire', KEYS[1], ARGV[2])
+end
 return 0
 """
 _RELEASE = """
 local held = redis.call('get', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then return redis.call('del', KEYS[1]) end
+if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then
+    return redis.call('del', KEYS[1])
+end
 return 0
 """
 _REVOKE = """
 local held = redis.call('get', KEYS[1])
-if held and string.match(held, '^[^|]*|(%d+)|') == ARGV[1] then return redis.call('del', KEYS[1]) end
+if held and string.match(held, '^[^|]*|(%d+)|') == ARGV[1] then
+    return redis.call('del', KEYS[1])
+end
 return 0
 """
 
@@ -51,17 +58,32 @@ class Holder:
 
 
 class Lease:
-    """One process's hold on a named lease. `renew` must be called well within `ttl`; `keep` does it on a thread."""
+    """One process's hold on a named lease. `renew` must be called well within `ttl`; `keep` does it
+    on a thread.
+    """
 
-    def __init__(self, client: redis.Redis, name: str, *, ttl: float = 5.0, address: str = "", clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str,
+        *,
+        ttl: float = 5.0,
+        address: str = "",
+        clock: Clock | None = None,
+    ) -> None:
         """
         Arguments that need a word:
             ttl: seconds without renewal after which others may take over.
             address: told to whoever asks `holder`.
         """
-        self.name, self.ttl, self.epoch = name, ttl, 0
-        self._redis, self._address, self._clock = client, address, clock or SystemClock()
-        self._key, self._counter = names.lease(name), names.lease(name) + ":epoch"
+        self.name = name
+        self.ttl = ttl
+        self.epoch = 0
+        self._redis = client
+        self._address = address
+        self._clock = clock or SystemClock()
+        self._key = names.lease(name)
+        self._counter = names.lease(name) + ":epoch"
         self._token = secrets.token_hex(8)
         self._until = 0.0
         self._stop = threading.Event()
@@ -69,7 +91,9 @@ class Lease:
 
     @property
     def token(self) -> str:
-        """What tells this hold from everybody else's in Redis; it stays the same for the life of this object."""
+        """What tells this hold from everybody else's in Redis; it stays the same for the life of
+        this object.
+        """
         return self._token
 
     @property
@@ -80,9 +104,16 @@ class Lease:
     def acquire(self, seen: int = 0) -> bool:
         """Try to become the holder; `epoch` is then greater than *seen* and every earlier one."""
         asked = self._clock.monotonic()
-        epoch = int(self._call(_ACQUIRE, [self._key, self._counter], [self._token, int(self.ttl * 1000), seen, self._address]))
+        epoch = int(
+            self._call(
+                _ACQUIRE,
+                [self._key, self._counter],
+                [self._token, int(self.ttl * 1000), seen, self._address],
+            )
+        )
         if epoch:
-            self.epoch, self._until = epoch, asked + self.ttl
+            self.epoch = epoch
+            self._until = asked + self.ttl
         return bool(epoch)
 
     def renew(self) -> None:
@@ -93,7 +124,9 @@ class Lease:
             RemoteError: Redis does not answer; the lease is still held until its time is over.
         """
         asked = self._clock.monotonic()
-        if not self.epoch or not int(self._call(_RENEW, [self._key], [self._token, int(self.ttl * 1000)])):
+        if not self.epoch or not int(
+            self._call(_RENEW, [self._key], [self._token, int(self.ttl * 1000)])
+        ):
             raise self._lost()
         self._until = asked + self.ttl
 
@@ -119,15 +152,21 @@ class Lease:
             raise _unreachable(error) from None
         if found is None:
             return None
-        _, epoch, address = (found.decode() if isinstance(found, bytes) else str(found)).split("|", 2)
+        _, epoch, address = (found.decode() if isinstance(found, bytes) else str(found)).split(
+            "|", 2
+        )
         return Holder(int(epoch), address)
 
     def revoke(self, holder: Holder) -> bool:
-        """Take the lease from a holder that is known to be dead; False when it is somebody else's by now."""
+        """Take the lease from a holder that is known to be dead; False when it is somebody else's
+        by now.
+        """
         return bool(self._call(_REVOKE, [self._key], [holder.epoch]))
 
     def keep(self, on_lost: Callable[[LeaseLost], None]) -> None:
-        """Renew on a thread three times per `ttl` until released; *on_lost* is called once, from that thread."""
+        """Renew on a thread three times per `ttl` until released; *on_lost* is called once, from
+        that thread.
+        """
 
         @vital.run
         def renew() -> None:
@@ -148,7 +187,8 @@ class Lease:
 
     def _lost(self) -> LeaseLost:
         lost = LeaseLost(self.name, self.epoch)
-        self.epoch, self._until = 0, 0.0
+        self.epoch = 0
+        self._until = 0.0
         return lost
 
     def _call(self, script: str, keys: list[str], arguments: list[str | int]) -> int:

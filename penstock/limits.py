@@ -1,7 +1,9 @@
-"""How much one caller may ask of a door: requests a second, and how many at once. Pure decisions; the clock is passed in.
+"""How much one caller may ask of a door: requests a second, and how many at once. Pure decisions;
+the clock is passed in.
 
-What is over a limit is refused at once with E_OVERLOAD (429); only `Turns` has a queue, a short one. A caller that is slowed down
-elsewhere (by a window of unanswered frames, by a full queue to Kafka) never comes here. Zero means no limit.
+What is over a limit is refused at once with E_OVERLOAD (429); only `Turns` has a queue, a short
+one. A caller that is slowed down elsewhere (by a window of unanswered frames, by a full queue to
+Kafka) never comes here. Zero means no limit.
 """
 
 from __future__ import annotations
@@ -19,24 +21,31 @@ _MOST = 10_000
 
 
 class Rate:
-    """A bucket of tokens for each caller: filled at `per_second`, as large as two seconds' worth. One thread."""
+    """A bucket of tokens for each caller: filled at `per_second`, as large as two seconds' worth.
+    One thread.
+    """
 
     def __init__(self, per_second: float, clock: Clock) -> None:
-        self._rate, self._clock = per_second, clock
+        self._rate = per_second
+        self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def spend(self, who: str) -> None:
         """Count one request of *who*. Raises OverloadError."""
         if not self._rate:
             return
-        now, most = self._clock.monotonic(), max(2 * self._rate, 1.0)
+        now = self._clock.monotonic()
+        most = max(2 * self._rate, 1.0)
         left, at = self._buckets.pop(who, (most, now))
         left = min(left + (now - at) * self._rate, most)
         self._buckets[who] = (left - 1 if left >= 1 else left, now)
         if len(self._buckets) > _MOST:
             self._buckets.popitem(last=False)
         if left < 1:
-            raise OverloadError(f"more than {self._rate:g} requests a second", hint="send more rows in fewer requests")
+            raise OverloadError(
+                f"more than {self._rate:g} requests a second",
+                hint="send more rows in fewer requests",
+            )
 
 
 class Turns:
@@ -72,7 +81,10 @@ class Turns:
             return
         queue = self._queues.setdefault(who, deque())
         if len(queue) >= self._waiting:
-            raise OverloadError(f"{self._at_once} queries of {who} run and {len(queue)} wait", hint="send fewer at a time, or try again")
+            raise OverloadError(
+                f"{self._at_once} queries of {who} run and {len(queue)} wait",
+                hint="send fewer at a time, or try again",
+            )
         turn = asyncio.get_running_loop().create_future()
         queue.append(turn)
         try:
@@ -109,7 +121,9 @@ class Open:
         """One more. Raises OverloadError."""
         count = self._counts.get(who, 0)
         if self._most and count >= self._most:
-            raise OverloadError(f"{count} requests and connections are open from this address", hint="close some")
+            raise OverloadError(
+                f"{count} requests and connections are open from this address", hint="close some"
+            )
         self._counts[who] = count + 1
 
     def count(self, who: str) -> int:

@@ -1,8 +1,9 @@
-"""Logs: one JSON object a line on standard error, from structlog and from the standard library alike.
+"""Logs: one JSON object a line on standard error, from structlog and from the standard library
+alike.
 
-ERROR: something is lost, wrong or down. WARNING: unexpected, but recovered. INFO: a state changed. What happens per record is DEBUG,
-unless its writer wants to follow it (`penstock.traces`).
-Refused here: files and rotation, which belong to whoever started the process.
+ERROR: something is lost, wrong or down. WARNING: unexpected, but recovered. INFO: a state changed.
+What happens per record is DEBUG, unless its writer wants to follow it (`penstock.traces`). Refused
+here: files and rotation, which belong to whoever started the process.
 """
 
 from __future__ import annotations
@@ -23,14 +24,32 @@ _SHARED: list[Any] = [
     structlog.processors.format_exc_info,
 ]
 #: libraries that say at INFO what belongs to DEBUG
-_TALKATIVE = ("aiokafka", "faust", "mode", "py4j", "urllib3", "httpx", "httpcore", "websockets", "aiohttp.access", "asyncio", "fsspec")
+_TALKATIVE = (
+    "aiokafka",
+    "faust",
+    "mode",
+    "py4j",
+    "urllib3",
+    "httpx",
+    "httpcore",
+    "websockets",
+    "aiohttp.access",
+    "asyncio",
+    "fsspec",
+)
 
 
 def configure(room: str, level: str = "INFO") -> None:
-    """Send every log line of this process to standard error as JSON, with *room* in it. Calling it again replaces the set-up."""
+    """Send every log line of this process to standard error as JSON, with *room* in it. Calling it
+    again replaces the set-up.
+    """
     structlog.contextvars.clear_contextvars()
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
@@ -42,14 +61,18 @@ def configure(room: str, level: str = "INFO") -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level) if level != "DEBUG" else logging.INFO)
+        logging.getLogger(name).setLevel(
+            max(logging.WARNING, root.level) if level != "DEBUG" else logging.INFO
+        )
     logging.captureWarnings(True)
 
 
 def formatter(room: str) -> logging.Formatter:
     """Makes lines as this process logs them, for a handler of its own."""
 
-    def add_room(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def add_room(
+        _logger: Any, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         # a processor and not a context variable: threads start with empty contexts
         event.setdefault("room", room)
         return event

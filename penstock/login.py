@@ -1,10 +1,12 @@
-"""Who somebody is: `Authorization` headers checked against the mesh's own user, the catalog's users, and tokens.
+"""Who somebody is: `Authorization` headers checked against the mesh's own user, the catalog's
+users, and tokens.
 
-A password check costs tens of milliseconds by design; so a header that was accepted is remembered as a keyed digest, together with the
-password it was checked against, and forgotten when that changes. `known` never blocks; `admit` is for event loops, `check` for threads.
-The mesh's own services (root's password), tokens and what was accepted before are recognised at once: neither others' wrong logins
-nor the queue of hashes holds them up. Refused: keeping or logging a password. Every login, accepted or not, is audited; what somebody
-may do is `penstock.access`'s.
+A password check costs tens of milliseconds by design; so a header that was accepted is remembered
+as a keyed digest, together with the password it was checked against, and forgotten when that
+changes. `known` never blocks; `admit` is for event loops, `check` for threads. The mesh's own
+services (root's password), tokens and what was accepted before are recognised at once: neither
+others' wrong logins nor the queue of hashes holds them up. Refused: keeping or logging a password.
+Every login, accepted or not, is audited; what somebody may do is `penstock.access`'s.
 """
 
 from __future__ import annotations
@@ -68,11 +70,16 @@ class Login:
             key: the mesh's signing key; without one tokens made here are good here only.
             learn: told user and password once they were right; must neither block nor raise.
         """
-        self._catalog, self.root, self._clock = catalog, root, clock
+        self._catalog = catalog
+        self.root = root
+        self._clock = clock
         self._nobody = hashed_setting(secrets.token_urlsafe())
         self._password = password.encode()
         if key is None:
-            _log.warning("there is no signing key: tokens made here are good here only", hint="set PENSTOCK_TOKEN_KEY_FILE")
+            _log.warning(
+                "there is no signing key: tokens made here are good here only",
+                hint="set PENSTOCK_TOKEN_KEY_FILE",
+            )
         self.tokens = Tokens(key or secrets.token_urlsafe(_KEY_BYTES), clock)
         self._root_mark = self.tokens.root_mark(password)
         self._secret = secrets.token_bytes(32)
@@ -85,7 +92,9 @@ class Login:
     # ---------------------------------------------------------------- headers
 
     def known(self, header: str | None) -> str | None:
-        """The user of a header that was accepted before and still would be; None: ask `check`. Never blocks."""
+        """The user of a header that was accepted before and still would be; None: ask `check`.
+        Never blocks.
+        """
         if not header:
             return None
         digest = self._digest(header)
@@ -101,7 +110,8 @@ class Login:
         return found.user
 
     def check(self, header: str | None, *, where: str = "") -> str:
-        """The user an `Authorization` header stands for. Blocks for tens of milliseconds at a new password.
+        """The user an `Authorization` header stands for. Blocks for tens of milliseconds at a new
+        password.
 
         Raises:
             AuthError: there is none, or it is wrong.
@@ -116,7 +126,9 @@ class Login:
 
     def _attempt(self, header: str | None, where: str) -> str | Future[str]:
         if not header:
-            raise AuthError("no auth info", hint="send basic auth, or a token as Authorization: Bearer …")
+            raise AuthError(
+                "no auth info", hint="send basic auth, or a token as Authorization: Bearer …"
+            )
         header = header.strip()
         found = self.known(header)
         if found is not None:
@@ -125,13 +137,17 @@ class Login:
         if is_token(header):
             return self._by_token(header, value, where)
         if scheme == "taosd":
-            raise AuthError("unknown or expired token", hint="GET /rest/login/<user>/<password> gives a new one")
+            raise AuthError(
+                "unknown or expired token", hint="GET /rest/login/<user>/<password> gives a new one"
+            )
         if scheme == "basic":
             name, password = _basic(value)
         elif scheme in _TOKEN_SCHEMES:  # InfluxDB 2 clients: the token may be user:password
             name, password = _pair(value)
         else:
-            raise AuthError("invalid auth type", hint="Basic, or Bearer with a token of POST /v1/tokens")
+            raise AuthError(
+                "invalid auth type", hint="Basic, or Bearer with a token of POST /v1/tokens"
+            )
         return self._by_password(name, password, where, header)
 
     def _by_token(self, header: str, token: str, where: str) -> str:
@@ -163,7 +179,10 @@ class Login:
         user = self._user(name)
         gone = name != self.root and (user is None or not user.enabled)
         if gone or not hmac.compare_digest(self._mark(user), mark):
-            raise AuthError("the token was given to a user who is gone or has another password now", hint="log in again")
+            raise AuthError(
+                "the token was given to a user who is gone or has another password now",
+                hint="log in again",
+            )
         return name
 
     def mark(self, name: str) -> str:
@@ -173,13 +192,17 @@ class Login:
     # ---------------------------------------------------------------- passwords
 
     def login(self, name: str, password: str, *, where: str = "") -> str:
-        """Check a password; the user's name as it was created. Blocks. Raises AuthError, OverloadError."""
+        """Check a password; the user's name as it was created. Blocks. Raises AuthError,
+        OverloadError.
+        """
         found = self._by_password(name, password, where, _basic_header(name, password))
         return found if isinstance(found, str) else found.result()
 
     async def log_in(self, name: str, password: str, *, where: str = "") -> str:
         """Do what `login` does without blocking the event loop or its worker threads."""
-        return await _outcome(self._by_password(name, password, where, _basic_header(name, password)))
+        return await _outcome(
+            self._by_password(name, password, where, _basic_header(name, password))
+        )
 
     def _by_password(self, name: str, password: str, where: str, header: str) -> str | Future[str]:
         plain = _basic_header(name, password)
@@ -213,12 +236,15 @@ class Login:
 
     # ---------------------------------------------------------------- tokens
 
-    def token(self, user: str, *, seconds: int | None = None, until: int | None = None, where: str = "") -> str:
+    def token(
+        self, user: str, *, seconds: int | None = None, until: int | None = None, where: str = ""
+    ) -> str:
         """A token for somebody who is logged in.
 
         Args:
             seconds: how long it lives; a day when nothing is said, or as long as *until* lets it.
-            until: seconds since 1970; when what its owner came with, itself a token or a session, ends.
+            until: seconds since 1970; when what its owner came with, itself a token or a session,
+                ends.
 
         Raises:
             AuthError: the user is gone, or the token would live too long.
@@ -229,7 +255,11 @@ class Login:
             raise AuthError("a token lives for 1 second to 366 days", code="E_BAD_OPTION")
         if wanted > left:
             hint = "ask for fewer seconds, or send the password"
-            raise AuthError(f"a token makes no token that outlives it: it ends in {left} s", code="E_FORBIDDEN", hint=hint)
+            raise AuthError(
+                f"a token makes no token that outlives it: it ends in {left} s",
+                code="E_FORBIDDEN",
+                hint=hint,
+            )
         held = self._user(user)
         if user != self.root and held is None:
             raise AuthError("authentication failure", hint="check user name and password")
@@ -242,7 +272,8 @@ class Login:
         return None if name == self.root else self._catalog().user(name)
 
     def _digest(self, header: str) -> bytes:
-        # keyed blake2 rather than OpenSSL's HMAC, which lets go of the interpreter's lock and has to queue for it again on every request
+        # keyed blake2 rather than OpenSSL's HMAC, which lets go of the interpreter's lock and has
+        # to queue for it again on every request
         return hashlib.blake2b(header.encode(), key=self._secret).digest()
 
     def _remember(self, header: str, what: _Remembered) -> None:
@@ -279,7 +310,9 @@ def _basic_header(user: str, password: str) -> str:
 
 def _basic(value: str) -> tuple[str, str]:
     try:
-        text = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()  # some clients leave the padding out
+        text = base64.b64decode(
+            value + "=" * (-len(value) % 4), validate=True
+        ).decode()  # some clients leave the padding out
     except (binascii.Error, UnicodeDecodeError) as wrong:
         raise AuthError("invalid basic auth") from wrong
     return _pair(text)
@@ -288,7 +321,10 @@ def _basic(value: str) -> tuple[str, str]:
 def _pair(text: str) -> tuple[str, str]:
     user, colon, password = text.partition(":")
     if not colon or not user or not password:
-        raise AuthError("invalid basic auth", hint="user and password, separated by a colon, neither of them empty")
+        raise AuthError(
+            "invalid basic auth",
+            hint="user and password, separated by a colon, neither of them empty",
+        )
     return user, password
 
 

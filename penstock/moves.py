@@ -1,4 +1,6 @@
-"""What rooms tell each other in Redis while a database gets more partitions: one hash a move, a field for each part that is done."""
+"""What rooms tell each other in Redis while a database gets more partitions: one hash a move, a
+field for each part that is done.
+"""
 
 from __future__ import annotations
 

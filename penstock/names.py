@@ -11,13 +11,15 @@ EVENTS = "penstock.events"
 EXCHANGE = "penstock.exchange"
 EPOCHS = "penstock.epochs"
 DEAD_LETTER = "penstock.deadletter"
-#: Faust's id of the notifier, and the topic of its delivery cursors, named by Faust's own rule (id, table, "changelog")
+#: Faust's id of the notifier, and the topic of its delivery cursors, named by Faust's own rule (id,
+#: table, "changelog")
 NOTIFIER = "penstock.notifier"
 NOTIFIER_CURSORS = f"{NOTIFIER}-cursors-changelog"
 #: built-in topics and how many partitions each gets when the mesh is first started
 BUILT_IN_TOPICS = {CATALOG: 1, EVENTS: 4, EXCHANGE: 4, EPOCHS: 1, DEAD_LETTER: 1}
 
-#: the mesh itself among Kafka's users, who may do everything there; no user of the catalog has this name
+#: the mesh itself among Kafka's users, who may do everything there; no user of the catalog has this
+#: name
 KAFKA_USER = "penstock"
 
 CONTROL_SCHEMA_ID = 1
@@ -30,7 +32,9 @@ _GENERATION = "-g"
 
 
 def ingest_topic(database: str, own: str | None = None, generation: int = 1) -> str:
-    """Topic that carries the rows of *database*; *own* is a table WITH (topic='own'), *generation* grows when PARTITIONS does."""
+    """Topic that carries the rows of *database*; *own* is a table WITH (topic='own'), *generation*
+    grows when PARTITIONS does.
+    """
     name = f"{_INGEST}{database.lower()}"
     if own:
         return f"{name}.{own.lower()}"
@@ -38,7 +42,9 @@ def ingest_topic(database: str, own: str | None = None, generation: int = 1) -> 
 
 
 def ingest_topics(database: str) -> tuple[str, tuple[str, ...]]:
-    """Return the first topic of *database*, and what all its others begin with: those of later generations and of single tables."""
+    """Return the first topic of *database*, and what all its others begin with: those of later
+    generations and of single tables.
+    """
     name = ingest_topic(database)
     return name, (f"{name}.", f"{name}{_GENERATION}")
 
@@ -50,17 +56,25 @@ def generation(topic: str) -> int:
     return int(number) if number and not own else 1
 
 
-#: time and number of the rows of a stream that was created without a time column: given to each row as it comes
-EVENT_TIME, EVENT_NUMBER = "_tp_time", "_tp_sn"
+#: time and number of the rows of a stream that was created without a time column: given to each row
+#: as it comes
+EVENT_TIME = "_tp_time"
+EVENT_NUMBER = "_tp_sn"
 
 
 def mirror(external: str, *, history: bool) -> str:
-    """Table that the rows of an external stream are pumped into so that streams can read it; *history*: from the very first row."""
+    """Table that the rows of an external stream are pumped into so that streams can read it;
+    *history*: from the very first row.
+    """
     return f"_{'history' if history else 'mirror'}_{external}"
 
 
-def view_producer(deployment: str, created: int, view_id: int, shard: int, source_id: int, partition: int) -> str:
-    """Producer id of a view's rows: one per partition of its source, another for a source that was made anew."""
+def view_producer(
+    deployment: str, created: int, view_id: int, shard: int, source_id: int, partition: int
+) -> str:
+    """Producer id of a view's rows: one per partition of its source, another for a source that was
+    made anew.
+    """
     return f"f:{deployment}:{created}:{view_id}:{shard}:{source_id}:{partition}"
 
 
@@ -70,7 +84,9 @@ def foreign_producer(table_id: int, partition: int) -> str:
 
 
 def view_status(view_id: int) -> str:
-    """Redis hash: what a materialized view, or the reader of a foreign topic, is doing: state, lag, error."""
+    """Redis hash: what a materialized view, or the reader of a foreign topic, is doing: state, lag,
+    error.
+    """
     return f"penstock:view:{view_id}"
 
 
@@ -93,7 +109,9 @@ def lease(name: str) -> str:
 
 
 def stream_status(stream_id: int) -> str:
-    """Redis hash: field `topic:partition` → offset at which the stream went live there; and progress fields."""
+    """Redis hash: field `topic:partition` → offset at which the stream went live there; and
+    progress fields.
+    """
     return f"penstock:stream:{stream_id}"
 
 
@@ -101,24 +119,31 @@ def stream_status(stream_id: int) -> str:
 STATS = "stats:"
 #: the same, in front of why a stream has stopped in a lane
 FAILED = "failed:"
-#: fields of the same hash that say why a stream is paused for now: a target of NOTIFY is behind, or it is over its quota
+#: fields of the same hash that say why a stream is paused for now: a target of NOTIFY is behind, or
+#: it is over its quota
 HELD = "notifier"
 QUOTA = "quota"
-#: begin of the fields of the same hash in which notifiers say that targets of NOTIFY are down or behind (`targets_field`)
+#: begin of the fields of the same hash in which notifiers say that targets of NOTIFY are down or
+#: behind (`targets_field`)
 TARGETS = "targets-"
 
 
 def targets_field(instance: str) -> str:
-    """Field of `stream_status` of one notifier: JSON with why targets are `down`, the number of events `waiting` and the time `at`."""
+    """Field of `stream_status` of one notifier: JSON with why targets are `down`, the number of
+    events `waiting` and the time `at`.
+    """
     return TARGETS + instance.replace(":", "-")
 
 
 def open_windows(request: str) -> str:
-    """Redis hash: field `topic:partition` → Arrow stream (base64) of the windows that are open there, or nothing."""
+    """Redis hash: field `topic:partition` → Arrow stream (base64) of the windows that are open
+    there, or nothing.
+    """
     return f"penstock:open:{request}"
 
 
-#: in front of `topic:partition` in the hash of `stream_status`: how much of its history a stream has filled there, in percent
+#: in front of `topic:partition` in the hash of `stream_status`: how much of its history a stream
+#: has filled there, in percent
 FILLING = "history:"
 
 
@@ -142,7 +167,9 @@ def children(table_id: int) -> str:
 
 
 def query_heartbeat(topic: str) -> str:
-    """Redis key that lives while a query reads *topic*; set by spark_jobs, asked by CREATE DATABASE."""
+    """Redis key that lives while a query reads *topic*; set by spark_jobs, asked by CREATE
+    DATABASE.
+    """
     return f"penstock:query:{topic}"
 
 
@@ -167,7 +194,9 @@ def nodes() -> str:
 
 
 def standby() -> str:
-    """Redis key that lives while somebody waits to take over the stream jobs; its value is that node."""
+    """Redis key that lives while somebody waits to take over the stream jobs; its value is that
+    node.
+    """
     return "penstock:standby"
 
 
@@ -177,7 +206,9 @@ def snode_report(node: int) -> str:
 
 
 def move(database_id: int, generation: int) -> str:
-    """Redis hash: who has done their part of a database's move to a topic of this generation: `writer:name`, `scan:partition`, …"""
+    """Redis hash: who has done their part of a database's move to a topic of this generation:
+    `writer:name`, `scan:partition`, …
+    """
     return f"penstock:move:{database_id}:{generation}"
 
 
@@ -187,12 +218,16 @@ def safe_mode() -> str:
 
 
 def dropped_in_safe_mode() -> str:
-    """Redis set: ids of streams that were dropped while nothing ran, so that they are not run up to their `stream_off`."""
+    """Redis set: ids of streams that were dropped while nothing ran, so that they are not run up to
+    their `stream_off`.
+    """
     return "penstock:safe:dropped"
 
 
 def dropped_topics() -> str:
-    """Redis set: topics of databases and tables that were dropped. Not all of them: it may be lost."""
+    """Redis set: topics of databases and tables that were dropped. Not all of them: it may be
+    lost.
+    """
     return "penstock:dropped"
 
 
@@ -202,7 +237,9 @@ def store_followed() -> str:
 
 
 def node_heartbeat(alias: str) -> str:
-    """Redis key that lives while the node *alias* of stream tables does: where it is, which tables it has, what it leads, as JSON."""
+    """Redis key that lives while the node *alias* of stream tables does: where it is, which tables
+    it has, what it leads, as JSON.
+    """
     return f"penstock:node:{alias}"
 
 
@@ -247,11 +284,16 @@ def state_directory(root: str, query: str, topic: str, partition: int) -> str:
 
 def segment_directory(root: str, table_id: int, partition: int, generation: int = 1) -> str:
     table = PurePosixPath(root) / f"table={table_id}"
-    return str((table if generation == 1 else table / f"generation={generation}") / f"partition={partition}")
+    return str(
+        (table if generation == 1 else table / f"generation={generation}")
+        / f"partition={partition}"
+    )
 
 
 def group_id(stable: str, values: Sequence[object]) -> int:
-    """63-bit id of a stream's partition: a hash of its values; 0 without PARTITION BY. Opaque, but stable for ever."""
+    """63-bit id of a stream's partition: a hash of its values; 0 without PARTITION BY. Opaque, but
+    stable for ever.
+    """
     if not values:
         return 0
     text = "\x1f".join("\x00" if v is None else f"{type(v).__name__}:{v}" for v in values)
@@ -260,22 +302,30 @@ def group_id(stable: str, values: Sequence[object]) -> int:
 
 
 def automatic_child(stable: str, group: int) -> str:
-    """`t_` and 32 hex digits (TDengine's rule: MD5 over supertable name and group id), before `partition.beside` chooses the last two."""
+    """`t_` and 32 hex digits (TDengine's rule: MD5 over supertable name and group id), before
+    `partition.beside` chooses the last two.
+    """
     return "t_" + hashlib.md5(f"{stable}\x00{group}".encode(), usedforsecurity=False).hexdigest()
 
 
 def line_child(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
-    """Child table of a point of line protocol: `t_` and 32 hex digits over measurement and sorted tags."""
+    """Child table of a point of line protocol: `t_` and 32 hex digits over measurement and sorted
+    tags.
+    """
     text = ",".join([measurement, *(f"{k}={v}" for k, v in sorted(tags))])
     return "t_" + hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _is_automatic(name: str) -> bool:
-    return len(name) == 34 and name.startswith("t_") and all(c in "0123456789abcdef" for c in name[2:])
+    return (
+        len(name) == 34 and name.startswith("t_") and all(c in "0123456789abcdef" for c in name[2:])
+    )
 
 
 def named_child(name: str, stable: str, group: int) -> str:
-    """SUBTABLE's name made unique: `_<stable>_<group id>` behind it, whole name at most 192 bytes (stream-semantics 7)."""
+    """SUBTABLE's name made unique: `_<stable>_<group id>` behind it, whole name at most 192 bytes
+    (stream-semantics 7).
+    """
     if group == 0 or _is_automatic(name) or name.endswith(str(group)):
         return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
     suffix = f"_{stable}_{group}".replace(".", "_")

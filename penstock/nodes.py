@@ -1,6 +1,8 @@
-"""The nodes of a mesh as Redis knows them: every room says now and then that it is there, and on which node.
+"""The nodes of a mesh as Redis knows them: every room says now and then that it is there, and on
+which node.
 
-A node (DNODE) is a number that whoever starts a room gives it. Refused: deciding what an absence means; leases do that.
+A node (DNODE) is a number that whoever starts a room gives it. Refused: deciding what an absence
+means; leases do that.
 """
 
 from __future__ import annotations
@@ -85,8 +87,19 @@ def read(client: redis.Redis, now: float) -> list[Node]:
             found.setdefault(int(node), []).append((room, about))
     nodes = []
     for number, rooms in sorted(found.items()):
-        online = sorted(room for room, about in rooms if now - float(about["seen"]) < OFFLINE_SECONDS)
+        online = sorted(
+            room for room, about in rooms if now - float(about["seen"]) < OFFLINE_SECONDS
+        )
         newest = max((about for _, about in rooms), key=lambda a: float(a["seen"]))
         started = min(float(about["started"]) for _, about in rooms)
-        nodes.append(Node(number, str(newest["host"]), tuple(online), started, float(newest["seen"]), bool(online)))
+        nodes.append(
+            Node(
+                number,
+                str(newest["host"]),
+                tuple(online),
+                started,
+                float(newest["seen"]),
+                bool(online),
+            )
+        )
     return nodes

@@ -1,7 +1,9 @@
-"""A topic whose partitions begin at given offsets: filled with empty records up to there, which are deleted afterwards.
+"""A topic whose partitions begin at given offsets: filled with empty records up to there, which are
+deleted afterwards.
 
-Kafka gives every new partition the offset 0. A topic that takes the place of another one goes on where that ended, so that every position
-ever told (of segments, state, subscriptions) stays true. Costs a few bytes and microseconds an offset, once.
+Kafka gives every new partition the offset 0. A topic that takes the place of another one goes on
+where that ended, so that every position ever told (of segments, state, subscriptions) stays true.
+Costs a few bytes and microseconds an offset, once.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ _AT_ONCE = 50_000
 
 
 def pad(bootstrap: str, admin: Admin, topic: str, ends: Mapping[int, int]) -> None:
-    """Bring every partition to its end. Going on in the middle is fine; nobody else may write there meanwhile.
+    """Bring every partition to its end. Going on in the middle is fine; nobody else may write there
+    meanwhile.
 
     Raises:
         BusError: Kafka does not take it.

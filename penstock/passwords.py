@@ -1,7 +1,9 @@
-"""Passwords as argon2id hashes: made, and compared in constant time. The only file that calls argon2.
+"""Passwords as argon2id hashes: made, and compared in constant time. The only file that calls
+argon2.
 
-The cost is OWASP's smaller choice (19 MiB, two passes, one lane): some 20 ms a check, and a burst of logins does not take the memory of a
-small machine. Refused: passwords that are too short to be worth a hash.
+The cost is OWASP's smaller choice (19 MiB, two passes, one lane): some 20 ms a check, and a burst
+of logins does not take the memory of a small machine. Refused: passwords that are too short to be
+worth a hash.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 
 from penstock.errors import CatalogError
 
-SHORTEST, LONGEST = 8, 255
+SHORTEST = 8
+LONGEST = 255
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 

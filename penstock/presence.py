@@ -1,6 +1,8 @@
-"""Who is there: a key in Redis for each node that lives, with its address, its tables and what it leads.
+"""Who is there: a key in Redis for each node that lives, with its address, its tables and what it
+leads.
 
-Addresses stay known when Redis is away, so nodes and clients still find each other. Refused: deciding who leads; that is the lease's.
+Addresses stay known when Redis is away, so nodes and clients still find each other. Refused:
+deciding who leads; that is the lease's.
 """
 
 from __future__ import annotations
@@ -34,21 +36,35 @@ class Presence:
 
     def to_json(self) -> str:
         leads = {str(g): e for g, e in self.leads.items()}
-        body = {"node": self.node, "url": self.url, "run": self.run, "tables": list(self.tables), "leads": leads}
+        body = {
+            "node": self.node,
+            "url": self.url,
+            "run": self.run,
+            "tables": list(self.tables),
+            "leads": leads,
+        }
         return json.dumps({**body, "client_url": self.client_url})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Presence:
         body: Any = json.loads(text)
         leads = {int(g): int(e) for g, e in body["leads"].items()}
-        return cls(body["node"], body["url"], body["run"], tuple(body["tables"]), leads, body.get("client_url", ""))
+        return cls(
+            body["node"],
+            body["url"],
+            body["run"],
+            tuple(body["tables"]),
+            leads,
+            body.get("client_url", ""),
+        )
 
 
 class Registry:
     """One per process."""
 
     def __init__(self, client: redis.Redis, ttl: float) -> None:
-        self._redis, self._ttl = client, ttl
+        self._redis = client
+        self._ttl = ttl
         #: the last address of each node, for nodes and gateways
         self.urls: dict[str, str] = {}
         #: … and for clients
@@ -57,7 +73,9 @@ class Registry:
     def beat(self, presence: Presence) -> None:
         """Say that this node lives. Raises RemoteError."""
         try:
-            self._redis.set(names.node_heartbeat(presence.node), presence.to_json(), px=int(self._ttl * 1000))
+            self._redis.set(
+                names.node_heartbeat(presence.node), presence.to_json(), px=int(self._ttl * 1000)
+            )
         except redis.RedisError as down:
             raise _down(down) from None
 
@@ -67,21 +85,34 @@ class Registry:
             found = self._redis.mget([names.node_heartbeat(n) for n in nodes]) if nodes else []
         except redis.RedisError as down:
             raise _down(down) from None
-        alive = {n: Presence.from_json(text) for n, text in zip(nodes, found, strict=True) if text is not None}
+        alive = {
+            n: Presence.from_json(text)
+            for n, text in zip(nodes, found, strict=True)
+            if text is not None
+        }
         self.urls |= {n: p.url for n, p in alive.items()}
         self.client_urls |= {n: p.client_url or p.url for n, p in alive.items()}
         return alive
 
     def described(self, groups: Groups, catalog: Catalog, urls: dict[str, str]) -> dict[str, Any]:
-        """Groups, where nodes are by *urls* (one of ours, which are brought up to date), and which tables the groups keep."""
+        """Groups, where nodes are by *urls* (one of ours, which are brought up to date), and which
+        tables the groups keep.
+        """
         nodes: dict[str, str | None] = dict.fromkeys(groups.nodes)
         try:
             alive: dict[str, Presence] = self.alive(groups.nodes)
         except RemoteError:
             alive = {}
         nodes |= urls
-        tables = {f"{t.database}.{t.name}": t.replicated.group for t in catalog.tables() if t.replicated is not None}
-        known = [{"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners} for g in groups.groups]
+        tables = {
+            f"{t.database}.{t.name}": t.replicated.group
+            for t in catalog.tables()
+            if t.replicated is not None
+        }
+        known = [
+            {"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners}
+            for g in groups.groups
+        ]
         return {"groups": known, "nodes": nodes, "alive": sorted(alive), "tables": tables}
 
     def leave(self, node: str) -> None:

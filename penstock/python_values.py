@@ -1,6 +1,8 @@
-"""Python values as values of columns: what the gateway takes from JSON and the client from lists, by the same rules.
+"""Python values as values of columns: what the gateway takes from JSON and the client from lists,
+by the same rules.
 
-Nothing is rounded away unseen, cut or guessed: each function raises ValueError, or decimal's InvalidOperation, for what does not fit.
+Nothing is rounded away unseen, cut or guessed: each function raises ValueError, or decimal's
+InvalidOperation, for what does not fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Groups of nodes that keep highly available stream tables: what `streamingRaftGroups` and its companions say.
+"""Groups of nodes that keep highly available stream tables: what `streamingRaftGroups` and its
+companions say.
 
-Pure: text in, groups out. The names of the settings are those that users of such tables know; what stands behind them here is a lease and a
-fenced log, not the Raft protocol. Refused: an id below 2, fewer than three nodes, a node or an id twice, a learner that votes.
+Pure: text in, groups out. The names of the settings are those that users of such tables know; what
+stands behind them here is a lease and a fenced log, not the Raft protocol. Refused: an id below 2,
+fewer than three nodes, a node or an id twice, a learner that votes.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from penstock.errors import CatalogError, ConfigError
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 MIN_MEMBERS = 3
 #: what every setting of this file starts with in messages
-GROUPS, LEARNERS, ALIASES = "streamingRaftGroups", "streamingRaftLearners", "streamingRaftGroupAliases"
+GROUPS = "streamingRaftGroups"
+LEARNERS = "streamingRaftLearners"
+ALIASES = "streamingRaftGroupAliases"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class Groups:
         """The group with this id or alias.
 
         Raises:
-            CatalogError: the id cannot be one (`E_RAFT_GROUP`), or there is no such group (`E_NO_GROUP`).
+            CatalogError: the id cannot be one (`E_RAFT_GROUP`), or there is no such group
+                (`E_NO_GROUP`).
         """
         text = str(wanted)
         named = next((g for g in self.groups if g.alias and g.alias == text), None)
@@ -62,10 +67,18 @@ class Groups:
         number = int(text) if re.fullmatch(r"-?\d{1,9}", text) else None
         if isinstance(wanted, bool) or number is None or number <= 1:
             hint = f"groups are {self}" if self.groups else f"set {GROUPS}"
-            raise CatalogError(f"raftGroup must be an integer greater than 1 or an alias, not {wanted!r}", code="E_RAFT_GROUP", hint=hint)
+            raise CatalogError(
+                f"raftGroup must be an integer greater than 1 or an alias, not {wanted!r}",
+                code="E_RAFT_GROUP",
+                hint=hint,
+            )
         found = next((g for g in self.groups if g.id == number), None)
         if found is None:
-            raise CatalogError(f"raftGroup {number} is not configured", code="E_NO_GROUP", hint=f"groups are {self}; see {GROUPS}")
+            raise CatalogError(
+                f"raftGroup {number} is not configured",
+                code="E_NO_GROUP",
+                hint=f"groups are {self}; see {GROUPS}",
+            )
         return found
 
     def __str__(self) -> str:
@@ -73,7 +86,8 @@ class Groups:
 
 
 def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
-    """The groups in *groups* (`11:N1:N2:N3,12:…`), with *learners* (`11:N4,…`) and *aliases* (`name:11,…`).
+    """The groups in *groups* (`11:N1:N2:N3,12:…`), with *learners* (`11:N4,…`) and *aliases*
+    (`name:11,…`).
 
     Raises:
         ConfigError: what is wrong with which part.
@@ -86,7 +100,9 @@ def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
             raise _refuse(GROUPS, f"group {group_id} is there twice")
         _check_nodes(members, part, GROUPS)
         if len(members) < MIN_MEMBERS:
-            raise _refuse(GROUPS, f"{part}: a group has at least {MIN_MEMBERS} nodes, so that one may fail")
+            raise _refuse(
+                GROUPS, f"{part}: a group has at least {MIN_MEMBERS} nodes, so that one may fail"
+            )
         found[group_id] = Group(group_id, tuple(members))
     for part in _parts(learners):
         number, *added = (piece.strip() for piece in part.split(":"))
@@ -97,7 +113,9 @@ def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
         alias, _, number = (piece.strip() for piece in part.partition(":"))
         group = _known(found, number, part, ALIASES)
         if not _ALIAS.match(alias) or any(g.alias == alias for g in found.values()):
-            raise _refuse(ALIASES, f"{part}: {alias!r} cannot be an alias", hint="a name, each once: alias:11")
+            raise _refuse(
+                ALIASES, f"{part}: {alias!r} cannot be an alias", hint="a name, each once: alias:11"
+            )
         found[group.id] = Group(group.id, group.members, group.learners, alias)
     return Groups(tuple(found.values()))
 
@@ -108,7 +126,11 @@ def _parts(text: str) -> list[str]:
 
 def _id(number: str, part: str, setting: str) -> int:
     if not number.isdecimal() or int(number) <= 1:
-        raise _refuse(setting, f"{part}: a group's id is an integer greater than 1", hint="11:NODE1:NODE2:NODE3")
+        raise _refuse(
+            setting,
+            f"{part}: a group's id is an integer greater than 1",
+            hint="11:NODE1:NODE2:NODE3",
+        )
     return int(number)
 
 
@@ -122,7 +144,11 @@ def _known(found: dict[int, Group], number: str, part: str, setting: str) -> Gro
 def _check_nodes(nodes: list[str], part: str, setting: str) -> None:
     wrong = [n for n in nodes if not _ALIAS.match(n)]
     if wrong:
-        raise _refuse(setting, f"{part}: {wrong[0]!r} cannot be a node's alias", hint="letters, digits, _ and -, a letter first")
+        raise _refuse(
+            setting,
+            f"{part}: {wrong[0]!r} cannot be a node's alias",
+            hint="letters, digits, _ and -, a letter first",
+        )
     if len(set(nodes)) < len(nodes):
         raise _refuse(setting, f"{part}: a node is there twice")
 

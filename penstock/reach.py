@@ -1,7 +1,9 @@
-"""Where outbound connections may go: never to the mesh itself, elsewhere as the operator and the maker's rights allow.
+"""Where outbound connections may go: never to the mesh itself, elsewhere as the operator and the
+maker's rights allow.
 
-`Outbound(settings, access).reach(maker)` is what an external stream or a stream with NOTIFY of that maker may connect to. It is asked at
-CREATE and before each connection; the addresses it returns are the ones to dial.
+`Outbound(settings, access).reach(maker)` is what an external stream or a stream with NOTIFY of that
+maker may connect to. It is asked at CREATE and before each connection; the addresses it returns are
+the ones to dial.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ from penstock.targets import NOTIFY_HINT, AllowList, Endpoint, TargetRefused, ow
 
 #: seconds that the ports of the mesh's processes are remembered
 _PORTS_SECONDS = 5.0
-_HINT = "PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may; users with ADMIN may name any other, too"
+_HINT = (
+    "PENSTOCK_EXTERNAL_ALLOW lists hosts and networks that may; users with ADMIN may name any"
+    " other, too"
+)
 _OWN_HINT = "SELECT, streams and subscriptions read the mesh's own tables"
 Place = tuple[str, int]
 
@@ -67,8 +72,10 @@ class Own:
     Attributes:
         places: host and port of its services, its Kafka and its Redis, as the settings name them.
         links: ports of its federation room, if links may go there.
-        mesh: data directory that processes of an embedded mesh carry in their environment; empty: there is no such mesh.
-        identity: what its links say of where they come from, so that its federation room refuses them whatever way they have taken;
+        mesh: data directory that processes of an embedded mesh carry in their environment; empty:
+            there is no such mesh.
+        identity: what its links say of where they come from, so that its federation room refuses
+            them whatever way they have taken;
             empty: they say nothing.
     """
 
@@ -80,7 +87,12 @@ class Own:
     @classmethod
     def of(cls, settings: Settings) -> Own:
         """Collect it from a service's settings."""
-        urls = (settings.gateway_url, settings.notifier_url, settings.store_url, settings.federation_url)
+        urls = (
+            settings.gateway_url,
+            settings.notifier_url,
+            settings.store_url,
+            settings.federation_url,
+        )
         places = [p for url in urls for p in _places(urlsplit(url).netloc)]
         places += _places(settings.kafka_bootstrap)
         places += _places(urlsplit(settings.redis_url).netloc)
@@ -106,7 +118,9 @@ class Own:
             return False
         here = _is_here(address)
         for host, own_port in self.places:
-            if port == own_port and any(found == address or (here and _is_here(found)) for found in _found(host)):
+            if port == own_port and any(
+                found == address or (here and _is_here(found)) for found in _found(host)
+            ):
                 return True
         return bool(here and self.mesh) and port in _listening.ports(self.mesh)
 
@@ -135,16 +149,21 @@ class Reach:
         return not (self.patterns or self.anywhere())
 
     def addresses(self, host: str, port: int) -> list[str]:
-        """Return the addresses of *host*, each of which may be dialled; none when nobody has that name now. Blocks.
+        """Return the addresses of *host*, each of which may be dialled; none when nobody has that
+        name now. Blocks.
 
         Raises:
             CatalogError: `E_EXTERNAL_HOST`: one of them may not be connected to.
         """
-        allowed, anywhere = AllowList(self.patterns), self.anywhere()
+        allowed = AllowList(self.patterns)
+        anywhere = self.anywhere()
         if not (self.patterns or anywhere) or allowed.is_metadata(host):
             raise _refused(host)
         found = _found(host)
-        if not all(allowed.permits(host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere) for a in found):
+        if not all(
+            allowed.permits(host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere)
+            for a in found
+        ):
             raise _refused(host)
         if not found and not allowed.permits_name(host, anywhere=anywhere):
             raise _refused(host)
@@ -153,15 +172,24 @@ class Reach:
         return found
 
     def check_notify(self, target: Endpoint) -> None:
-        """Check a NOTIFY target at CREATE; its name is resolved only when it is connected to. Blocks shortly.
+        """Check a NOTIFY target at CREATE; its name is resolved only when it is connected to.
+        Blocks shortly.
 
         Raises:
             TargetRefused: it will never be connected to.
         """
-        allowed, anywhere = AllowList(self.patterns), self.anywhere()
+        allowed = AllowList(self.patterns)
+        anywhere = self.anywhere()
         numbers = _found(target.host, numeric=True)
-        permitted = [allowed.permits(target.host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere) for a in numbers]
-        named = all(permitted) if permitted else allowed.permits_name(target.host, anywhere=anywhere)
+        permitted = [
+            allowed.permits(
+                target.host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere
+            )
+            for a in numbers
+        ]
+        named = (
+            all(permitted) if permitted else allowed.permits_name(target.host, anywhere=anywhere)
+        )
         if not (self.patterns or anywhere) or (self.patterns and not named):
             raise TargetRefused(f"{target.label} may not be notified", hint=NOTIFY_HINT)
         if any(self.own.holds(address, target.port) for address in numbers):
@@ -171,31 +199,47 @@ class Reach:
 class Outbound:
     """The operator's and the users' part of it, for one service."""
 
-    def __init__(self, settings: Settings, access: Access, patterns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, access: Access, patterns: Sequence[str] | None = None
+    ) -> None:
         """*patterns*: of an allow-list other than `external_allow`."""
         self.own = Own.of(settings)
         self._patterns = tuple(settings.external_allow if patterns is None else patterns)
         self._access = access
 
     def reach(self, maker: str, *, link: bool = False) -> Reach:
-        """Return where things that *maker* has made may connect to; empty: made when nobody's name was kept."""
+        """Return where things that *maker* has made may connect to; empty: made when nobody's name
+        was kept.
+        """
         return Reach(self._patterns, maker, lambda: self.anywhere(maker), self.own, link)
 
     def anywhere(self, maker: str) -> bool:
-        """Tell whether things that *maker* has made may connect to hosts that the operator has not listed."""
+        """Tell whether things that *maker* has made may connect to hosts that the operator has not
+        listed.
+        """
         # when no name was kept, a list held for everybody
         return self._access.may(maker, "ADMIN", None) if maker else not self._patterns
 
 
 def identity_of(settings: Settings) -> str:
-    """What tells links of this mesh from those of others: as secret as a hash; empty: the mesh has no key to make it from."""
+    """What tells links of this mesh from those of others: as secret as a hash; empty: the mesh has
+    no key to make it from.
+    """
     key = settings.signing_key
-    return "" if key is None else hmac.new(key.encode(), b"penstock: from which mesh a link comes", hashlib.sha256).hexdigest()[:32]
+    return (
+        ""
+        if key is None
+        else hmac.new(
+            key.encode(), b"penstock: from which mesh a link comes", hashlib.sha256
+        ).hexdigest()[:32]
+    )
 
 
 def own_host(host: str, detail: str) -> CatalogError:
     """The refusal of a host that is the mesh itself."""
-    return CatalogError(f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=detail, hint=_OWN_HINT)
+    return CatalogError(
+        f"{host} may not be connected to", code="E_EXTERNAL_HOST", detail=detail, hint=_OWN_HINT
+    )
 
 
 def _refused(host: str) -> CatalogError:
@@ -213,10 +257,19 @@ def _places(netloc: str) -> list[Place]:
 
 
 def _found(host: str, *, numeric: bool = False) -> list[str]:
-    """Return the addresses of a name, each once; with *numeric* only of what is an address itself, in any form of it."""
+    """Return the addresses of a name, each once; with *numeric* only of what is an address itself,
+    in any form of it.
+    """
     flags = socket.AI_NUMERICHOST if numeric else 0
     try:
-        return list(dict.fromkeys(str(where[0]) for *_, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)))
+        return list(
+            dict.fromkeys(
+                str(where[0])
+                for *_, where in socket.getaddrinfo(
+                    host, None, type=socket.SOCK_STREAM, flags=flags
+                )
+            )
+        )
     except (OSError, UnicodeError):
         return []
 
@@ -228,5 +281,9 @@ def _is_here(address: str) -> bool:
         parsed = parsed.ipv4_mapped
     if parsed.is_loopback or parsed.is_unspecified:
         return True
-    own = {a.address.partition("%")[0] for addresses in psutil.net_if_addrs().values() for a in addresses}
+    own = {
+        a.address.partition("%")[0]
+        for addresses in psutil.net_if_addrs().values()
+        for a in addresses
+    }
     return str(parsed) in own

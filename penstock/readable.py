@@ -1,4 +1,6 @@
-"""Values that can be written but not read back: times out of their precision's range, infinity. No way in takes them."""
+"""Values that can be written but not read back: times out of their precision's range, infinity. No
+way in takes them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def check(values: pl.Series, column: Column, limits: tuple[int, int]) -> None:
     if column.type.kind == "TIMESTAMP" and in_range(values, limits) is not values:
         raise SchemaError(f'a time in column "{column.name}" is out of range', code="E_ROW")
     if column.type.kind in ("FLOAT", "DOUBLE") and values.is_infinite().any():
-        raise SchemaError(f'a value of column "{column.name}" is infinite or too large for it', code="E_ROW")
+        raise SchemaError(
+            f'a value of column "{column.name}" is infinite or too large for it', code="E_ROW"
+        )
 
 
 def all_readable(values: Sequence[Any], kind: ColumnType, limits: tuple[int, int]) -> bool:

@@ -1,6 +1,8 @@
-"""The built-in records: controls, exchange, events, dead letters, manifests and catalog entries, as bytes and back.
+"""The built-in records: controls, exchange, events, dead letters, manifests and catalog entries, as
+bytes and back.
 
-Every one is framed like a row batch (zero byte, schema id), so a topic may mix them; `schemas.BUILT_IN_IDS` has the ids.
+Every one is framed like a row batch (zero byte, schema id), so a topic may mix them;
+`schemas.BUILT_IN_IDS` has the ids.
 """
 
 from __future__ import annotations
@@ -104,7 +106,16 @@ class DeadLetter:
         came = int(records.timestamps[index])
         if came < 0:  # brokers of others need not note it
             came = time.time_ns() // 10**6
-        return cls(records.topic, records.partition, int(records.offsets[index]), reader, code, reason, came, value=records.values[index])
+        return cls(
+            records.topic,
+            records.partition,
+            int(records.offsets[index]),
+            reader,
+            code,
+            reason,
+            came,
+            value=records.values[index],
+        )
 
 
 @dataclass(frozen=True)
@@ -131,9 +142,13 @@ Record = ControlRecord | ExchangeRecord | EventsRecord | DeadLetter | Manifest |
 _T = TypeVar("_T", ControlRecord, ExchangeRecord, EventsRecord, DeadLetter, Manifest, CatalogRecord)
 
 _NAMES: dict[type[Any], str] = {
-    ControlRecord: "control", ExchangeRecord: "exchange", EventsRecord: "events",
-    DeadLetter: "dead_letter", Manifest: "manifest", CatalogRecord: "catalog_entry",
-}  # fmt: skip
+    ControlRecord: "control",
+    ExchangeRecord: "exchange",
+    EventsRecord: "events",
+    DeadLetter: "dead_letter",
+    Manifest: "manifest",
+    CatalogRecord: "catalog_entry",
+}
 
 
 @cache
@@ -165,7 +180,9 @@ def decode(kind: type[_T], value: bytes | None) -> _T:
     name = _NAMES[kind]
     expected = schemas.BUILT_IN_IDS[name]
     if value is None or len(value) < 5 or value[0] or int.from_bytes(value[1:5], "big") != expected:
-        raise SchemaError(f"not a {name} record", detail=f"frame {value[:5].hex(' ') if value else 'missing'}")
+        raise SchemaError(
+            f"not a {name} record", detail=f"frame {value[:5].hex(' ') if value else 'missing'}"
+        )
     try:
         body: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), _parsed(name), None)
     except Exception as error:

@@ -1,9 +1,10 @@
 """How a room reaches Redis: one server, or whichever the Sentinels say is the master.
 
-`redis://host:port/0` is a server. `redis+sentinel://host:port,host:port/NAME/0` names Sentinels that watch a master called NAME: it
-is asked for anew at every connection, so a failover costs a reconnect. A promoted replica may lack the last second of writes; leases
-bear that, because their epochs are also read from the log. `rediss` in place of `redis` is TLS, to Sentinels as well. Refused: Redis
-Cluster.
+`redis://host:port/0` is a server. `redis+sentinel://host:port,host:port/NAME/0` names Sentinels
+that watch a master called NAME: it is asked for anew at every connection, so a failover costs a
+reconnect. A promoted replica may lack the last second of writes; leases bear that, because their
+epochs are also read from the log. `rediss` in place of `redis` is TLS, to Sentinels as well.
+Refused: Redis Cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from penstock.errors import BusError, ConfigError
 from penstock.settings import Settings
 
 T = TypeVar("T")
-#: fields of a hash that one question is about at most: a hash of every child table would keep Redis from everybody else
+#: fields of a hash that one question is about at most: a hash of every child table would keep Redis
+#: from everybody else
 CHUNK = 2_000
 _SCHEME = "redis+sentinel"
 _TLS_SCHEME = "rediss+sentinel"
@@ -56,11 +58,16 @@ def sentinels(url: str) -> Sentinels | None:
     for host in parts.netloc.rpartition("@")[2].split(","):
         name, _, port = host.partition(":")
         if not name or not (port or "26379").isdigit():
-            raise ConfigError(f"not a Sentinel's address: {host!r}", hint=f"{_SCHEME}://host:port,host:port/NAME/0")
+            raise ConfigError(
+                f"not a Sentinel's address: {host!r}",
+                hint=f"{_SCHEME}://host:port,host:port/NAME/0",
+            )
         hosts.append((name, int(port or 26379)))
     name, _, database = parts.path.strip("/").partition("/")
     if not name or not (database or "0").isdigit():
-        raise ConfigError("which master do the Sentinels watch?", hint=f"{_SCHEME}://host:port,host:port/NAME/0")
+        raise ConfigError(
+            "which master do the Sentinels watch?", hint=f"{_SCHEME}://host:port,host:port/NAME/0"
+        )
     return Sentinels(tuple(hosts), name, int(database or 0), parts.scheme == _TLS_SCHEME)
 
 
@@ -73,7 +80,11 @@ def connect(settings: Settings, **options: Any) -> redis.Redis:
     found = sentinels(settings.redis_url)
     if found is None:
         return redis.Redis.from_url(settings.redis_dsn, **options)
-    asked = _Blocking(list(found.hosts), sentinel_kwargs=_to_sentinel(settings, found), **_to_master(settings, found, options))
+    asked = _Blocking(
+        list(found.hosts),
+        sentinel_kwargs=_to_sentinel(settings, found),
+        **_to_master(settings, found, options),
+    )
     client: redis.Redis = asked.master_for(found.name)
     return client
 
@@ -87,14 +98,24 @@ def connect_async(settings: Settings, **options: Any) -> redis.asyncio.Redis:
     found = sentinels(settings.redis_url)
     if found is None:
         return redis.asyncio.Redis.from_url(settings.redis_dsn, **options)
-    asked = _Async(list(found.hosts), sentinel_kwargs=_to_sentinel(settings, found), **_to_master(settings, found, options))
+    asked = _Async(
+        list(found.hosts),
+        sentinel_kwargs=_to_sentinel(settings, found),
+        **_to_master(settings, found, options),
+    )
     client: redis.asyncio.Redis = asked.master_for(found.name)
     return client
 
 
 def _to_master(settings: Settings, found: Sentinels, options: dict[str, Any]) -> dict[str, Any]:
     who = {"username": settings.redis_user or None, "password": _password(settings)}
-    return {"socket_connect_timeout": 3, **options, "db": found.database, **who, **_tls(settings, found)}
+    return {
+        "socket_connect_timeout": 3,
+        **options,
+        "db": found.database,
+        **who,
+        **_tls(settings, found),
+    }
 
 
 def _to_sentinel(settings: Settings, found: Sentinels) -> dict[str, Any]:
@@ -115,15 +136,21 @@ def _password(settings: Settings) -> str | None:
 
 
 def ask(question: Callable[[], T]) -> T:
-    """What *question* finds in Redis, for somebody who waits for the answer. Raises BusError (`E_REDIS_DOWN`)."""
+    """What *question* finds in Redis, for somebody who waits for the answer. Raises BusError
+    (`E_REDIS_DOWN`).
+    """
     try:
         return question()
     except redis.RedisError as down:
-        raise BusError("Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True) from down
+        raise BusError(
+            "Redis does not answer", code="E_REDIS_DOWN", detail=str(down), retryable=True
+        ) from down
 
 
 def hash_items(client: redis.Redis, key: str) -> Iterator[tuple[Any, Any]]:
-    """Fields and values of a hash of any size, some at a time; a field that changes meanwhile may come twice. Raises redis.RedisError."""
+    """Fields and values of a hash of any size, some at a time; a field that changes meanwhile may
+    come twice. Raises redis.RedisError.
+    """
     return iter(client.hscan_iter(key, count=CHUNK))
 
 

@@ -1,10 +1,12 @@
-"""`RemoteTable`s by builder: tables of this or another deployment, subscribed to or taken as a snapshot.
+"""`RemoteTable`s by builder: tables of this or another deployment, subscribed to or taken as a
+snapshot.
 
-    from penstock import remote_table
-    table = remote_table.in_local_cluster("plant", "by_minute").subscribe(included_columns=["_wstart", "n"])
-    table = remote_table.for_remote_cluster("http://cloud:7700").query_name("plant").table_name("by_minute").blink(True).subscribe()
+    from penstock import remote_table table = remote_table.in_local_cluster("plant",
+    "by_minute").subscribe(included_columns=["_wstart", "n"]) table =
+    remote_table.for_remote_cluster("http://cloud:7700").query_name("plant").table_name("by_minute").blink(True).subscribe()
 
-The deployments are those of `penstock.uri.session`. Nothing goes over the network before `subscribe` or `snapshot`.
+The deployments are those of `penstock.uri.session`. Nothing goes over the network before
+`subscribe` or `snapshot`.
 """
 
 from __future__ import annotations
@@ -31,10 +33,18 @@ from penstock.types import ColumnType
 
 Definition: TypeAlias = "Mapping[str, str | pa.DataType] | pa.Schema | Description | Table"
 _ARROW = {
-    pa.bool_(): "BOOL", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT",
-    pa.uint8(): "TINYINT UNSIGNED", pa.uint16(): "SMALLINT UNSIGNED", pa.uint32(): "INT UNSIGNED", pa.uint64(): "BIGINT UNSIGNED",
-    pa.float32(): "FLOAT", pa.float64(): "DOUBLE",
-}  # fmt: skip
+    pa.bool_(): "BOOL",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "TINYINT UNSIGNED",
+    pa.uint16(): "SMALLINT UNSIGNED",
+    pa.uint32(): "INT UNSIGNED",
+    pa.uint64(): "BIGINT UNSIGNED",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+}
 
 
 @dataclass(frozen=True)
@@ -55,20 +65,28 @@ class RemoteTableBuilder:
         return dataclasses.replace(self, _table=name)
 
     def table_definition(self, definition: Definition) -> RemoteTableBuilder:
-        """What the table looks like: then `subscribe` works while the other side is down. Names to types (`"INT"`, `pa.int32()`), an Arrow
-        schema, or a table's own description.
+        """What the table looks like: then `subscribe` works while the other side is down. Names to
+        types (`"INT"`, `pa.int32()`), an Arrow schema, or a table's own description.
         """
         return dataclasses.replace(self, _definition=definition_of(definition))
 
     def blink(self, value: bool | Literal["require"] = True) -> RemoteTableBuilder:
         """Only the rows of the newest update cycle."""
-        options = dataclasses.replace(self._options, blink=bool(value), blink_required=value == "require")
+        options = dataclasses.replace(
+            self._options, blink=bool(value), blink_required=value == "require"
+        )
         return dataclasses.replace(self, _options=options)
 
     def subscribe(
-        self, included_columns: Sequence[str] | None = None, *, clear_on_disconnect: bool = True,
-        retry_window_ms: int = DEFAULT_RETRY_WINDOW_MS, max_retries: int = 0, filters: str = "", wait_timeout_ms: int | None = None,
-    ) -> RemoteTable:  # fmt: skip
+        self,
+        included_columns: Sequence[str] | None = None,
+        *,
+        clear_on_disconnect: bool = True,
+        retry_window_ms: int = DEFAULT_RETRY_WINDOW_MS,
+        max_retries: int = 0,
+        filters: str = "",
+        wait_timeout_ms: int | None = None,
+    ) -> RemoteTable:
         """A table that follows the one over there.
 
         Args:
@@ -80,17 +98,31 @@ class RemoteTableBuilder:
             wait_timeout_ms: for how long the first rows are waited for.
 
         Raises:
-            RemoteError: query or table name are missing; the other side is not there (and no definition was given).
+            RemoteError: query or table name are missing; the other side is not there (and no
+                definition was given).
         """
         options = dataclasses.replace(
-            self._options, columns=_names(included_columns), on_disconnect="clear" if clear_on_disconnect else "retain",
-            retry_window_ms=retry_window_ms, max_retries=max_retries, where=filters, wait_timeout_ms=wait_timeout_ms,
-        )  # fmt: skip
+            self._options,
+            columns=_names(included_columns),
+            on_disconnect="clear" if clear_on_disconnect else "retain",
+            retry_window_ms=retry_window_ms,
+            max_retries=max_retries,
+            where=filters,
+            wait_timeout_ms=wait_timeout_ms,
+        )
         return RemoteTable(self._target(), options, self._definition).start()
 
-    def snapshot(self, included_columns: Sequence[str] | None = None, *, filters: str = "", wait_timeout_ms: int | None = None) -> pa.Table:
+    def snapshot(
+        self,
+        included_columns: Sequence[str] | None = None,
+        *,
+        filters: str = "",
+        wait_timeout_ms: int | None = None,
+    ) -> pa.Table:
         """The rows of this moment; an error when the other side is not there, definition or not."""
-        options = Options(columns=_names(included_columns), where=filters, wait_timeout_ms=wait_timeout_ms)
+        options = Options(
+            columns=_names(included_columns), where=filters, wait_timeout_ms=wait_timeout_ms
+        )
         return snapshot(self._target(), options)
 
     def _target(self) -> Target:
@@ -99,10 +131,14 @@ class RemoteTableBuilder:
             raise RemoteError(f"which {what}?", code="E_URI", hint=f"builder.{what}_name(…)")
         home = uris.session_for(self._url)
         serial = self._query if isinstance(self._query, int) else None
-        return Target(home.replicas, self._table, None if serial is not None else str(self._query), serial)
+        return Target(
+            home.replicas, self._table, None if serial is not None else str(self._query), serial
+        )
 
 
-def in_local_cluster(query_name: str | int, table_name: str, table_definition: Definition | None = None) -> RemoteTableBuilder:
+def in_local_cluster(
+    query_name: str | int, table_name: str, table_definition: Definition | None = None
+) -> RemoteTableBuilder:
     """A table of the deployment of the default session."""
     builder = RemoteTableBuilder(None, query_name, table_name)
     return builder if table_definition is None else builder.table_definition(table_definition)
@@ -119,9 +155,18 @@ def definition_of(given: Definition) -> Description:
         return given
     if isinstance(given, Table):
         return Description.of(given)
-    items: list[tuple[str, Any]] = list(zip(given.names, given.types, strict=True)) if isinstance(given, pa.Schema) else list(given.items())
-    precision: Precision = next((t.unit for _, t in items if isinstance(t, pa.TimestampType) and t.unit in ("us", "ns")), "ms")
-    return Description(0, "", "", tuple(Column(name, _type(name, kind)) for name, kind in items), (), precision)
+    items: list[tuple[str, Any]] = (
+        list(zip(given.names, given.types, strict=True))
+        if isinstance(given, pa.Schema)
+        else list(given.items())
+    )
+    precision: Precision = next(
+        (t.unit for _, t in items if isinstance(t, pa.TimestampType) and t.unit in ("us", "ns")),
+        "ms",
+    )
+    return Description(
+        0, "", "", tuple(Column(name, _type(name, kind)) for name, kind in items), (), precision
+    )
 
 
 def _type(name: str, kind: str | pa.DataType) -> ColumnType:

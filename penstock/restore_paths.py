@@ -1,7 +1,9 @@
-"""Names in a backup are somebody else's text: which of them may become files, and a way to write them that follows no link.
+"""Names in a backup are somebody else's text: which of them may become files, and a way to write
+them that follows no link.
 
-Pure checks first, before anything is removed or written; then each directory on the way is opened by its own name, so that a symbolic link
-that stands there, or appears meanwhile, is an error and not a way out.
+Pure checks first, before anything is removed or written; then each directory on the way is opened
+by its own name, so that a symbolic link that stands there, or appears meanwhile, is an error and
+not a way out.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from penstock.errors import StateError
 _LONGEST = 255
 #: names that are devices on some system, with any extension
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.[^.]*)?")
-#: backslashes and colons separate directories and drives elsewhere; control characters have no place in a name
+#: backslashes and colons separate directories and drives elsewhere; control characters have no
+#: place in a name
 _FORBIDDEN = re.compile(r"[\\:\x00-\x1f\x7f]")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -43,7 +46,8 @@ def path_fault(path: str) -> str:
 def path_faults(items: Iterable[tuple[str, int]]) -> list[str]:
     """List what is wrong with the paths of a backup: (path, part) of each item, in order.
 
-    Besides each path alone: parts follow each other from 0, no file comes twice, and no file is the directory of another.
+    Besides each path alone: parts follow each other from 0, no file comes twice, and no file is the
+    directory of another.
     """
     found: list[str] = []
     parts: dict[str, int] = {}
@@ -54,40 +58,60 @@ def path_faults(items: Iterable[tuple[str, int]]) -> list[str]:
         elif part != parts.get(path, -1) + 1:
             found.append(f"path {path!r} comes twice, or a part of it is missing")
         parts[path] = part
-    directories = {"/".join(names[:n]) for names in (p.split("/") for p in parts) for n in range(1, len(names))}
+    directories = {
+        "/".join(names[:n]) for names in (p.split("/") for p in parts) for n in range(1, len(names))
+    }
     found += [f"path {path!r} is a file and a directory" for path in parts.keys() & directories]
     return found
 
 
 def open_below(root: Path, target: Path, *, append: bool) -> IO[bytes]:
-    """Open *target* for writing; directories between *root* and it are made. *root* itself may be a link of the operator's.
+    """Open *target* for writing; directories between *root* and it are made. *root* itself may be a
+    link of the operator's.
 
     Raises:
-        StateError: *target* is not below *root*, there is a symbolic link on the way, or it is no plain file.
+        StateError: *target* is not below *root*, there is a symbolic link on the way, or it is no
+            plain file.
     """
     try:
         names = target.relative_to(root).parts
     except ValueError:
-        raise StateError(f"{target} is outside of {root}", hint="the backup is not restored: make another one") from None
+        raise StateError(
+            f"{target} is outside of {root}", hint="the backup is not restored: make another one"
+        ) from None
     if not names or ".." in names:
-        raise StateError(f"{target} is outside of {root}", hint="the backup is not restored: make another one")
+        raise StateError(
+            f"{target} is outside of {root}", hint="the backup is not restored: make another one"
+        )
     root.mkdir(parents=True, exist_ok=True)
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in names[:-1]:
             directory = _step(directory, name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_APPEND if append else 0)
+        flags = (
+            os.O_WRONLY
+            | os.O_CREAT
+            | os.O_NOFOLLOW
+            | os.O_NONBLOCK
+            | os.O_CLOEXEC
+            | (os.O_APPEND if append else 0)
+        )
         file = os.open(names[-1], flags, 0o666, dir_fd=directory)
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             os.close(file)
-            raise StateError(f"{target} is not a plain file of its own", hint="remove it, or restore into a new directory")
+            raise StateError(
+                f"{target} is not a plain file of its own",
+                hint="remove it, or restore into a new directory",
+            )
         if not append:
             os.ftruncate(file, 0)
         return os.fdopen(file, "ab" if append else "wb")
     except OSError as wrong:
         raise StateError(
-            f"{target} cannot be written", detail=str(wrong.strerror), hint="links are not followed: restore into a new directory"
+            f"{target} cannot be written",
+            detail=str(wrong.strerror),
+            hint="links are not followed: restore into a new directory",
         ) from None
     finally:
         os.close(directory)

@@ -1,8 +1,10 @@
-"""A directory behind rsync as a file system of fsspec: `rsync://[user[:password]@]host[:port]/module/path`, or `[user@]host:path` over ssh.
+"""A directory behind rsync as a file system of fsspec:
+`rsync://[user[:password]@]host[:port]/module/path`, or `[user@]host:path` over ssh.
 
-Enough of a file system for backups: whole files are written, read, listed and removed, each by one call of the program `rsync`, which has
-to be on both machines (3.2.4 or later: it makes directories and syncs files). A file appears there under its name when it is whole.
-Refused: changing part of a file, a shell between us and rsync, and places that rsync or ssh would read as options.
+Enough of a file system for backups: whole files are written, read, listed and removed, each by one
+call of the program `rsync`, which has to be on both machines (3.2.4 or later: it makes directories
+and syncs files). A file appears there under its name when it is whole. Refused: changing part of a
+file, a shell between us and rsync, and places that rsync or ssh would read as options.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _SECONDS = 60
 _PARTIAL = (3, 23)
 #: what `env` says
 _NO_PROGRAM = 127
-_LINE = re.compile(r"(?P<kind>[-dl])\S+\s+(?P<size>[\d,.]+) (?P<time>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) (?P<name>.+)")
+_LINE = re.compile(
+    r"(?P<kind>[-dl])\S+\s+(?P<size>[\d,.]+) (?P<time>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) (?P<name>.+)"
+)
 
 
 def opened(place: str) -> tuple[RsyncFileSystem, str] | None:
@@ -46,9 +50,12 @@ def opened(place: str) -> tuple[RsyncFileSystem, str] | None:
         )
     if place.startswith("rsync://"):
         parts = urlsplit(place)
-        user, host = parts.netloc.rpartition("@")[0].partition(":")[0], parts.netloc.rpartition("@")[2]
+        user = parts.netloc.rpartition("@")[0].partition(":")[0]
+        host = parts.netloc.rpartition("@")[2]
         path = f"rsync://{user + '@' if user else ''}{host}{parts.path}"
-        return RsyncFileSystem(password=None if parts.password is None else unquote(parts.password)), path.rstrip("/")
+        return RsyncFileSystem(
+            password=None if parts.password is None else unquote(parts.password)
+        ), path.rstrip("/")
     return (RsyncFileSystem(), place.rstrip("/")) if _REMOTE.match(place) else None
 
 
@@ -78,9 +85,20 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
         found = self._listed(path.rstrip("/") + "/")
         return found if detail else [f["name"] for f in found]
 
-    def find(self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any) -> list[str]:
+    def find(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        detail: bool = False,
+        **_: Any,
+    ) -> list[str]:
         """Files below *path*, at any depth: one call of rsync."""
-        return [f["name"] for f in self._listed(path.rstrip("/") + "/", "--recursive") if f["type"] == "file"]
+        return [
+            f["name"]
+            for f in self._listed(path.rstrip("/") + "/", "--recursive")
+            if f["type"] == "file"
+        ]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         (found,) = self._listed(path)
@@ -90,7 +108,9 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
         when: datetime = self.info(path)["modified"]
         return when
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **_: Any
+    ) -> bytes:
         with tempfile.TemporaryDirectory(prefix="penstock-rsync-") as directory:
             target = Path(directory, "file")
             self._rsync((), path, str(target))
@@ -105,7 +125,14 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
             name = path + entry["name"] if directory else path
             when = datetime.strptime(entry["time"], "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC)
             kind = "directory" if entry["kind"] == "d" else "file"
-            found.append({"name": name, "size": int(re.sub(r"\D", "", entry["size"])), "type": kind, "modified": when})
+            found.append(
+                {
+                    "name": name,
+                    "size": int(re.sub(r"\D", "", entry["size"])),
+                    "type": kind,
+                    "modified": when,
+                }
+            )
         if not directory and not found:
             raise FileNotFoundError(path)
         return found
@@ -125,16 +152,37 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
         directory, _, name = path.rpartition("/")
         only = re.sub(r"([*?\[\\])", r"\\\1", name)
         with tempfile.TemporaryDirectory(prefix="penstock-rsync-") as empty:
-            self._rsync(("--dirs", "--delete", f"--include=/{only}", "--exclude=*"), f"{empty}/", f"{directory}/")
+            self._rsync(
+                ("--dirs", "--delete", f"--include=/{only}", "--exclude=*"),
+                f"{empty}/",
+                f"{directory}/",
+            )
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BytesIO:
         return io.BytesIO(self.cat_file(path)) if mode == "rb" else _Upload(self, path)
 
     def _rsync(self, options: tuple[str, ...], *places: str) -> str:
-        """Run the program; what it said. No place is read as an option. Raises FileNotFoundError, OSError."""
+        """Run the program; what it said. No place is read as an option. Raises FileNotFoundError,
+        OSError.
+        """
         try:
-            command = ["env", "TZ=UTC", "LC_ALL=C", "rsync", *self._options, *options, "--", *places]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * _SECONDS, check=False)
+            command = [
+                "env",
+                "TZ=UTC",
+                "LC_ALL=C",
+                "rsync",
+                *self._options,
+                *options,
+                "--",
+                *places,
+            ]
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=2 * _SECONDS,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"rsync does not come to an end within {2 * _SECONDS} s") from None
         said = done.stderr.decode(errors="replace").strip()
@@ -152,14 +200,20 @@ class _Upload(io.BytesIO):
 
     def __init__(self, fs: RsyncFileSystem, path: str) -> None:
         super().__init__()
-        self._fs, self._path = fs, path
+        self._fs = fs
+        self._path = path
 
     def close(self) -> None:
         if not self.closed:
             self._fs.pipe_file(self._path, self.getvalue())
         super().close()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is not None:
             super().close()
         self.close()

@@ -1,8 +1,10 @@
 """Configuration of a room: the only file that reads the environment.
 
-A room subclasses `Settings`, names itself in `room` and adds its fields. A field is looked up as `PENSTOCK_<ROOM>_<FIELD>`, then as the
-shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`, the path of a file that holds it. All faults of a start come in one ConfigError, which
-never holds a value of a secret. Refused: unknown `PENSTOCK_<ROOM>_…` variables (a typing error must not pass as a default).
+A room subclasses `Settings`, names itself in `room` and adds its fields. A field is looked up as
+`PENSTOCK_<ROOM>_<FIELD>`, then as the shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`, the
+path of a file that holds it. All faults of a start come in one ConfigError, which never holds a
+value of a secret. Refused: unknown `PENSTOCK_<ROOM>_…` variables (a typing error must not pass as a
+default).
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from urllib.parse import quote, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -24,7 +33,8 @@ from penstock.errors import ConfigError
 from penstock.raft import Groups, parse_groups
 
 PREFIX = "PENSTOCK_"
-#: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try again
+#: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try
+#: again
 EXIT_CONFIG = 78
 #: characters of a signing key, at least
 SHORTEST_KEY = 32
@@ -37,7 +47,10 @@ class Settings(BaseSettings):
 
     room: ClassVar[str] = ""
     #: names that TDengine gives to settings of ours: accepted as variables, after our own
-    reference_names: ClassVar[Mapping[str, str]] = {"checkpoint_backup_dir": "checkpointBackupDir", "address": "snodeAddress"}
+    reference_names: ClassVar[Mapping[str, str]] = {
+        "checkpoint_backup_dir": "checkpointBackupDir",
+        "address": "snodeAddress",
+    }
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -50,9 +63,11 @@ class Settings(BaseSettings):
     redis_password: SecretStr | None = None
     #: user of Redis' access lists; empty: its default user
     redis_user: str = ""
-    #: authorities that Redis' certificate may be of (`rediss://`, `rediss+sentinel://`), besides the machine's own
+    #: authorities that Redis' certificate may be of (`rediss://`, `rediss+sentinel://`), besides
+    #: the machine's own
     redis_ca: Path | None = None
-    #: connections that one address (of IPv6: a /64) may have to each port of a service; 0: as many as come
+    #: connections that one address (of IPv6: a /64) may have to each port of a service; 0: as many
+    #: as come
     max_connections_per_address: int = Field(2_000, ge=0)
     #: connections that each port may have in all; 0: as many as come
     max_connections: int = Field(20_000, ge=0)
@@ -64,9 +79,11 @@ class Settings(BaseSettings):
     kafka_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
     kafka_user: str = ""
     kafka_password: SecretStr | None = None
-    #: users of the catalog are Kafka's users, too, with what their grants allow: for a Kafka that has a login and is the mesh's alone
+    #: users of the catalog are Kafka's users, too, with what their grants allow: for a Kafka that
+    #: has a login and is the mesh's alone
     kafka_users: bool = False
-    #: PEM file of the authorities that the brokers' certificates may be of, besides the machine's own
+    #: PEM file of the authorities that the brokers' certificates may be of, besides the machine's
+    #: own
     kafka_ca: Path | None = None
     gateway_url: str = "http://127.0.0.1:7700"
     notifier_url: str = "ws://127.0.0.1:7701"
@@ -77,19 +94,25 @@ class Settings(BaseSettings):
     #: operator state and segments may live in an object store: fsspec URLs are fine
     state_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "state"))
     segments_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "segments"))
-    #: where snodes keep backups and standbys find them: a directory, host:path or rsync://… for rsync, or an fsspec URL of an object store
-    checkpoint_backup_dir: str = Field(default_factory=lambda data: str(data["data_dir"] / "backup"))
-    #: signs the lists of backups, the same on all nodes; without it they are not signed, and none is restored by the jobs
+    #: where snodes keep backups and standbys find them: a directory, host:path or rsync://… for
+    #: rsync, or an fsspec URL of an object store
+    checkpoint_backup_dir: str = Field(
+        default_factory=lambda data: str(data["data_dir"] / "backup")
+    )
+    #: signs the lists of backups, the same on all nodes; without it they are not signed, and none
+    #: is restored by the jobs
     backup_key: SecretStr | None = None
     #: the jobs restore backups that the key did not sign, too: those of an older Penstock, say
     backup_unsigned: bool = False
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
 
-    #: whoever asks for metrics with it reads names of topics, streams and views in them, others pseudonyms
+    #: whoever asks for metrics with it reads names of topics, streams and views in them, others
+    #: pseudonyms
     metrics_key: SecretStr | None = None
 
-    #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks TLS only
+    #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks
+    #: TLS only
     tls_cert: Path | None = None
     tls_key: Path | None = None
     #: PEM file of authorities that other rooms' certificates may be of, besides the machine's own
@@ -98,20 +121,25 @@ class Settings(BaseSettings):
     #: the mesh's own user, who may do everything; others are made by CREATE USER
     user: str = "root"
     password: SecretStr | None = None
-    #: the mesh's signing key: random, 32 characters or more; tokens are good at services that share it
+    #: the mesh's signing key: random, 32 characters or more; tokens are good at services that share
+    #: it
     token_key: SecretStr | None = None
-    #: hosts that external streams may be on (`*.example.com`, addresses, networks); those of users with ADMIN may be on any other, too
+    #: hosts that external streams may be on (`*.example.com`, addresses, networks); those of users
+    #: with ADMIN may be on any other, too
     external_allow: tuple[str, ...] = ()
     #: links may lead to the mesh they come from: to try out with one mesh what takes two
     external_self: bool = False
     #: logins, definitions, grants and refusals; empty: in the room's log only
-    audit_log: str = Field(default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log"))
+    audit_log: str = Field(
+        default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log")
+    )
     #: the file is moved to `….1` when it has grown to this many bytes, and older ones on; 0: never
     audit_log_bytes: int = Field(default=64 << 20, ge=0)
     #: older files of the audit trail that are kept
     audit_log_files: int = Field(default=8, ge=0)
 
-    #: `raft`: stream tables kept by groups of nodes; the names are those of `streamingHAMode` and its companions
+    #: `raft`: stream tables kept by groups of nodes; the names are those of `streamingHAMode` and
+    #: its companions
     streaming_ha_mode: Literal["", "raft"] = ""
     #: `11:NODE1:NODE2:NODE3,12:…`: each group's id (greater than 1) and its members, three or more
     streaming_raft_groups: str = ""
@@ -133,7 +161,10 @@ class Settings(BaseSettings):
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < SHORTEST_KEY:
-            raise ValueError(f"a signing key has {SHORTEST_KEY} random characters or more: openssl rand -base64 48")
+            raise ValueError(
+                f"a signing key has {SHORTEST_KEY} random characters or more: openssl rand"
+                " -base64 48"
+            )
         return value
 
     @field_validator("timezone", mode="after")
@@ -150,7 +181,11 @@ class Settings(BaseSettings):
     def _groups_parse(cls, value: str, info: ValidationInfo) -> str:
         """The last of the three: here they can be read together."""
         try:
-            parse_groups(info.data.get("streaming_raft_groups", ""), info.data.get("streaming_raft_learners", ""), value)
+            parse_groups(
+                info.data.get("streaming_raft_groups", ""),
+                info.data.get("streaming_raft_learners", ""),
+                value,
+            )
         except ConfigError as wrong:
             raise ValueError(wrong.message + (f" ({wrong.hint})" if wrong.hint else "")) from wrong
         return value
@@ -160,14 +195,22 @@ class Settings(BaseSettings):
         """The groups of stream tables; none unless `streaming_ha_mode` says so."""
         if not self.streaming_ha_mode:
             return Groups()
-        return parse_groups(self.streaming_raft_groups, self.streaming_raft_learners, self.streaming_raft_group_aliases)
+        return parse_groups(
+            self.streaming_raft_groups,
+            self.streaming_raft_learners,
+            self.streaming_raft_group_aliases,
+        )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("TLS needs a certificate and its key: PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY")
+            raise ValueError(
+                "TLS needs a certificate and its key: PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY"
+            )
         if self.kafka_security.startswith("SASL") and not (self.kafka_user and self.kafka_password):
-            raise ValueError(f"{self.kafka_security} needs PENSTOCK_KAFKA_USER and PENSTOCK_KAFKA_PASSWORD")
+            raise ValueError(
+                f"{self.kafka_security} needs PENSTOCK_KAFKA_USER and PENSTOCK_KAFKA_PASSWORD"
+            )
         return self
 
     @classmethod
@@ -190,13 +233,22 @@ class Settings(BaseSettings):
         except _UnreadableSecret as wrong:
             faults.append(str(wrong))
         if faults:
-            hint = f"`python -m {cls.__module__.rpartition('.')[0] or 'penstock'} --print-config` shows all settings"
-            raise ConfigError(f"configuration of {cls.room or 'penstock'} is wrong", detail="\n".join(faults), hint=hint)
+            hint = (
+                f"`python -m {cls.__module__.rpartition('.')[0] or 'penstock'} --print-config`"
+                " shows all settings"
+            )
+            raise ConfigError(
+                f"configuration of {cls.room or 'penstock'} is wrong",
+                detail="\n".join(faults),
+                hint=hint,
+            )
         return loaded
 
     @classmethod
     def from_command_line(cls, argv: list[str] | None = None) -> Self:
-        """For `__main__`: load, or print the configuration for `--print-config`, or print all faults and exit with 78."""
+        """For `__main__`: load, or print the configuration for `--print-config`, or print all
+        faults and exit with 78.
+        """
         arguments = sys.argv[1:] if argv is None else argv
         try:
             loaded = cls.load()
@@ -210,22 +262,29 @@ class Settings(BaseSettings):
 
     def printable(self) -> dict[str, Any]:
         """Every setting under its variable's name, secrets masked."""
-        return {_variable(type(self), name): value for name, value in self.model_dump(mode="json").items()}
+        return {
+            _variable(type(self), name): value
+            for name, value in self.model_dump(mode="json").items()
+        }
 
     @property
     def root_password(self) -> str:
-        """The password of `user`: the setting, else what `penstock up` generated in the data directory.
+        """The password of `user`: the setting, else what `penstock up` generated in the data
+        directory.
 
         Raises:
             ConfigError: there is neither.
         """
         if self.password is not None:
             return self.password.get_secret_value()
-        return read_secret(self.data_dir / "secrets" / "root.password", _variable(type(self), "password"))
+        return read_secret(
+            self.data_dir / "secrets" / "root.password", _variable(type(self), "password")
+        )
 
     @property
     def signing_key(self) -> str | None:
-        """The key of tokens: the setting, else what `penstock up` generated in the data directory, if it did.
+        """The key of tokens: the setting, else what `penstock up` generated in the data directory,
+        if it did.
 
         Raises:
             ConfigError: the file cannot be read.
@@ -233,23 +292,39 @@ class Settings(BaseSettings):
         if self.token_key is not None:
             return self.token_key.get_secret_value()
         generated = self.data_dir / "secrets" / "token.key"
-        return read_secret(generated, _variable(type(self), "token_key")) if generated.exists() else None
+        return (
+            read_secret(generated, _variable(type(self), "token_key"))
+            if generated.exists()
+            else None
+        )
 
     @property
     def backup_signing_key(self) -> bytes | None:
-        """`backup_key`, else what `penstock up` generated in the data directory; None when there is neither."""
+        """`backup_key`, else what `penstock up` generated in the data directory; None when there is
+        neither.
+        """
         if self.backup_key is not None:
             return self.backup_key.get_secret_value().encode()
         generated = self.data_dir / "secrets" / "backup.password"
-        return read_secret(generated, _variable(type(self), "backup_key")).encode() if generated.exists() else None
+        return (
+            read_secret(generated, _variable(type(self), "backup_key")).encode()
+            if generated.exists()
+            else None
+        )
 
     @property
     def metrics_secret(self) -> str | None:
-        """`metrics_key`, else what `penstock up` generated in the data directory; None when there is neither."""
+        """`metrics_key`, else what `penstock up` generated in the data directory; None when there
+        is neither.
+        """
         if self.metrics_key is not None:
             return self.metrics_key.get_secret_value() or None
         generated = self.data_dir / "secrets" / "metrics.key"
-        return read_secret(generated, _variable(type(self), "metrics_key")) if generated.exists() else None
+        return (
+            read_secret(generated, _variable(type(self), "metrics_key"))
+            if generated.exists()
+            else None
+        )
 
     @property
     def redis_dsn(self) -> str:
@@ -257,8 +332,9 @@ class Settings(BaseSettings):
         url = urlsplit(self.redis_url)
         if self.redis_password is not None:
             host = url.netloc.rpartition("@")[2]
-            who = f"{quote(self.redis_user, safe='')}:{quote(self.redis_password.get_secret_value(), safe='')}"
-            url = url._replace(netloc=f"{who}@{host}")
+            user = quote(self.redis_user, safe="")
+            password = quote(self.redis_password.get_secret_value(), safe="")
+            url = url._replace(netloc=f"{user}:{password}@{host}")
         if self.redis_ca is not None and url.scheme == "rediss":
             given = f"ssl_ca_certs={quote(str(self.redis_ca))}&ssl_cert_reqs=required"
             url = url._replace(query=f"{url.query}&{given}" if url.query else given)
@@ -266,12 +342,18 @@ class Settings(BaseSettings):
 
     @property
     def kafka_options(self) -> dict[str, str]:
-        """How brokers are spoken to, in librdkafka's names; with the password in it: never for a log."""
+        """How brokers are spoken to, in librdkafka's names; with the password in it: never for a
+        log.
+        """
         if self.kafka_security == "PLAINTEXT":
             return {}
         options: dict[str, str] = {"security.protocol": self.kafka_security}
         if self.kafka_security.startswith("SASL"):
-            options |= {"sasl.mechanism": self.kafka_mechanism, "sasl.username": self.kafka_user, "sasl.password": self._kafka_password}
+            options |= {
+                "sasl.mechanism": self.kafka_mechanism,
+                "sasl.username": self.kafka_user,
+                "sasl.password": self._kafka_password,
+            }
         if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
             options["ssl.ca.location"] = str(self.kafka_ca)
         return options
@@ -283,9 +365,18 @@ class Settings(BaseSettings):
             return {}
         options: dict[str, str] = {"security.protocol": self.kafka_security}
         if self.kafka_security.startswith("SASL"):
-            module = "plain.PlainLoginModule" if self.kafka_mechanism == "PLAIN" else "scram.ScramLoginModule"
-            user, password = (_java_quoted(text) for text in (self.kafka_user, self._kafka_password))
-            login = f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+            module = (
+                "plain.PlainLoginModule"
+                if self.kafka_mechanism == "PLAIN"
+                else "scram.ScramLoginModule"
+            )
+            user, password = (
+                _java_quoted(text) for text in (self.kafka_user, self._kafka_password)
+            )
+            login = (
+                f"org.apache.kafka.common.security.{module} required username={user}"
+                f" password={password};"
+            )
             options |= {"sasl.mechanism": self.kafka_mechanism, "sasl.jaas.config": login}
         if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
             options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.kafka_ca)}
@@ -350,7 +441,9 @@ def read_secret(path: Path, variable: str) -> str:
         return path.read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as wrong:
         raise ConfigError(
-            f"no secret in {path}", detail=str(wrong.strerror), hint=f"set {variable}, or start with `penstock up`"
+            f"no secret in {path}",
+            detail=str(wrong.strerror),
+            hint=f"set {variable}, or start with `penstock up`",
         ) from wrong
 
 
@@ -375,7 +468,9 @@ def _prefixes(room: str) -> tuple[str, ...]:
 
 
 def _variable(cls: type[Settings], field: str) -> str:
-    own = field in cls.model_fields and (field not in Settings.model_fields or field in ("host", "port", "health_port"))
+    own = field in cls.model_fields and (
+        field not in Settings.model_fields or field in ("host", "port", "health_port")
+    )
     return (_prefixes(cls.room)[0] if own else PREFIX) + field.upper()
 
 

@@ -1,7 +1,9 @@
-"""The outside of a state file: its line of version and digest, its name, and how files chain. What is inside belongs to spark_jobs.
+"""The outside of a state file: its line of version and digest, its name, and how files chain. What
+is inside belongs to spark_jobs.
 
-`PENSTOCK STATE <version> <digest>` on a line, then an Arrow IPC file whose metadata names the file it builds on (`base`, empty in a full
-one). A directory holds the files of one topic-partition, named by the next source offset. Refused: files of a newer version.
+`PENSTOCK STATE <version> <digest>` on a line, then an Arrow IPC file whose metadata names the file
+it builds on (`base`, empty in a full one). A directory holds the files of one topic-partition,
+named by the next source offset. Refused: files of a newer version.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ def unseal(data: bytes, name: str) -> bytes | None:
     if len(parts) != 4 or not head.startswith(MAGIC) or not parts[2].isdigit():
         return None
     if int(parts[2]) > VERSION:
-        raise StateError(f"state file {name} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")
+        raise StateError(
+            f"state file {name} is of version {int(parts[2])}",
+            hint="it was written by a newer Penstock: upgrade this one",
+        )
     return body if _digest(body) == parts[3] else None
 
 
@@ -57,7 +62,9 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda n: (n.split(".")[0], n.endswith(".delta")))
 
 
-def newest_chain(names: Iterable[str], read: Callable[[str], bytes | None]) -> list[tuple[str, bytes]]:
+def newest_chain(
+    names: Iterable[str], read: Callable[[str], bytes | None]
+) -> list[tuple[str, bytes]]:
     """The files, full one first, of the newest state that is whole; nothing when there is none.
 
     Arguments that need a word:
@@ -72,7 +79,9 @@ def newest_chain(names: Iterable[str], read: Callable[[str], bytes | None]) -> l
             if data is None or body is None:
                 break
             chain.append((name, data))
-            name = json.loads(pa.ipc.open_file(pa.BufferReader(body)).schema.metadata[b"penstock"])["base"]
+            name = json.loads(pa.ipc.open_file(pa.BufferReader(body)).schema.metadata[b"penstock"])[
+                "base"
+            ]
         else:
             return chain[::-1]
     return []

@@ -1,8 +1,10 @@
 """Which addresses NOTIFY and external streams may connect to.
 
-A name is resolved once per connection and the address that was checked is the one connected to, so an answer that changes in between
-(DNS rebinding) gains nothing. Addresses that only make sense as an attack (link-local, cloud metadata, multicast, unspecified, IPv4 inside
-IPv6) are refused unless the allow-list names their network. `penstock.reach` adds who may name what, and what is the mesh itself.
+A name is resolved once per connection and the address that was checked is the one connected to, so
+an answer that changes in between (DNS rebinding) gains nothing. Addresses that only make sense as
+an attack (link-local, cloud metadata, multicast, unspecified, IPv4 inside IPv6) are refused unless
+the allow-list names their network. `penstock.reach` adds who may name what, and what is the mesh
+itself.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _NEVER_BY_DEFAULT = tuple(
     ipaddress.ip_network(network)
     for network in (
         "0.0.0.0/8",  # this host
-        "169.254.0.0/16",  # link-local, with the metadata of AWS, Azure, Google, Oracle, OpenStack, Tencent and others
+        # link-local, with the metadata of AWS, Azure, Google, Oracle, OpenStack, Tencent and others
+        "169.254.0.0/16",
         "100.100.100.200/32",  # metadata of Alibaba
         "168.63.129.16/32",  # agent of Azure
         "192.0.0.0/24",  # metadata of Oracle's older images, and other assignments of the protocol
@@ -52,7 +55,8 @@ _NEVER_BY_DEFAULT = tuple(
     )
 )
 _LOOPBACK_V6 = ipaddress.IPv6Address("::1")
-#: names under which clouds answer with credentials of the machine; only an allow-list that spells one out opens it
+#: names under which clouds answer with credentials of the machine; only an allow-list that spells
+#: one out opens it
 _METADATA_NAMES = (
     "metadata",
     "metadata.*",
@@ -62,7 +66,10 @@ _METADATA_NAMES = (
 )
 
 
-NOTIFY_HINT = "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; streams of users with ADMIN may notify any other, too"
+NOTIFY_HINT = (
+    "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; streams of users with ADMIN"
+    " may notify any other, too"
+)
 
 
 class TargetRefused(PenstockError):
@@ -90,7 +97,8 @@ def endpoint(url: str) -> Endpoint:
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         # the parser's words may hold a password
         raise TargetRefused("the address cannot be read") from None
@@ -108,7 +116,9 @@ def shown(url: str) -> str:
 
 
 class AllowList:
-    """Patterns of host names (`*.example.com`), addresses and networks; empty: everything but what is refused by default."""
+    """Patterns of host names (`*.example.com`), addresses and networks; empty: everything but what
+    is refused by default.
+    """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._hosts: list[str] = []
@@ -120,7 +130,9 @@ class AllowList:
                 self._hosts.append(pattern.lower())
 
     def permits(self, host: str, address: Address, *, anywhere: bool = False) -> bool:
-        """Whether *host*, which resolved to *address*, may be connected to; *anywhere*: by somebody who may name any host."""
+        """Whether *host*, which resolved to *address*, may be connected to; *anywhere*: by somebody
+        who may name any host.
+        """
         if any(address in network for network in self._networks):
             return True
         if any(address in network for network in _NEVER_BY_DEFAULT) and address != _LOOPBACK_V6:
@@ -130,26 +142,38 @@ class AllowList:
     def is_metadata(self, host: str) -> bool:
         """Whether *host* is a name of a cloud's metadata that is not listed itself."""
         name = host.lower().rstrip(".")
-        return name not in self._hosts and any(fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES)
+        return name not in self._hosts and any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES
+        )
 
     def permits_name(self, host: str, *, anywhere: bool = False) -> bool:
         """Whether a *host* without an address may be named; *anywhere* as for `permits`."""
         name = host.lower().rstrip(".")
         if self.is_metadata(name):
             return False
-        return anywhere or not (self._hosts or self._networks) or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
+        return (
+            anywhere
+            or not (self._hosts or self._networks)
+            or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
+        )
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The address to connect to; `listed`: anybody's messages may go there, else only those of users who may name any host."""
+    """The address to connect to; `listed`: anybody's messages may go there, else only those of
+    users who may name any host.
+    """
 
     address: str
     listed: bool
 
 
 async def resolve(
-    target: Endpoint, allowed: AllowList, is_own: Callable[[str, int], bool] = lambda *_: False, *, anywhere: bool = False
+    target: Endpoint,
+    allowed: AllowList,
+    is_own: Callable[[str, int], bool] = lambda *_: False,
+    *,
+    anywhere: bool = False,
 ) -> Resolved:
     """The address to connect to.
 
@@ -163,7 +187,9 @@ async def resolve(
         TargetRefused: the name has addresses, but none that is allowed.
         OSError: the name has no address.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().getaddrinfo(
+        target.host, target.port, type=socket.SOCK_STREAM
+    )
     for *_, where in found:
         text = str(where[0])
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -177,7 +203,11 @@ async def resolve(
 
 def own_target(target: Endpoint) -> TargetRefused:
     """The refusal of a target that is the mesh itself."""
-    return TargetRefused(f"{target.label} may not be notified", detail="it is a port of this mesh", hint="name a receiver outside")
+    return TargetRefused(
+        f"{target.label} may not be notified",
+        detail="it is a port of this mesh",
+        hint="name a receiver outside",
+    )
 
 
 def reason_of(error: BaseException) -> str:
@@ -185,7 +215,11 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return error.message
     if isinstance(error, ConnectionClosed):
-        return f"the connection was closed with code {error.rcvd.code}" if error.rcvd is not None else "the connection broke"
+        return (
+            f"the connection was closed with code {error.rcvd.code}"
+            if error.rcvd is not None
+            else "the connection broke"
+        )
     if isinstance(error, InvalidStatus):
         return f"it answers with HTTP status {error.response.status_code}"
     if isinstance(error, WebSocketException):

@@ -1,7 +1,8 @@
-"""TLS for the doors that rooms open and for the calls they make, from the same few settings. The only file that makes ssl contexts.
+"""TLS for the doors that rooms open and for the calls they make, from the same few settings. The
+only file that makes ssl contexts.
 
-A room with `tls_cert` and `tls_key` speaks TLS only (1.2 or newer); `tls_ca` is what its calls trust besides the machine's own
-authorities. Refused: calls that do not check who answers.
+A room with `tls_cert` and `tls_key` speaks TLS only (1.2 or newer); `tls_ca` is what its calls
+trust besides the machine's own authorities. Refused: calls that do not check who answers.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ def server(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # tickets would come behind the handshake: a client that waits for its socket with `select`, as websockets' threaded one does, takes
-    # them for data and then stands in a read, where nothing can wake it and its own writes may get lost
+    # tickets would come behind the handshake: a client that waits for its socket with `select`, as
+    # websockets' threaded one does, takes them for data and then stands in a read, where nothing
+    # can wake it and its own writes may get lost
     context.num_tickets = 0
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
@@ -59,4 +61,8 @@ def flight_client(url: str, ca: Path | None) -> dict[str, Any]:
 
 
 def _unusable(what: str, wrong: Exception) -> ConfigError:
-    return ConfigError(f"{what} cannot be used for TLS", detail=str(wrong), hint="certificate and key are PEM files that belong together")
+    return ConfigError(
+        f"{what} cannot be used for TLS",
+        detail=str(wrong),
+        hint="certificate and key are PEM files that belong together",
+    )

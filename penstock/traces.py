@@ -1,7 +1,9 @@
-"""Trace ids: how somebody who writes rows finds them again in what every room logs, in results and in notifications.
+"""Trace ids: how somebody who writes rows finds them again in what every room logs, in results and
+in notifications.
 
-A client gives one with a request; the gateway writes it into the records (their field `trace`), stream jobs take it over into results and
-events, the notifier into messages. Nothing is done for rows without one. Owns its form in requests, records and logs.
+A client gives one with a request; the gateway writes it into the records (their field `trace`),
+stream jobs take it over into results and events, the notifier into messages. Nothing is done for
+rows without one. Owns its form in requests, records and logs.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from pathlib import Path
 import polars as pl
 import structlog
 
-#: W3C Trace Context: version, trace id, parent id, flags, of which the lowest bit says that the caller keeps this trace
+#: W3C Trace Context: version, trace id, parent id, flags, of which the lowest bit says that the
+#: caller keeps this trace
 _PARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f][13579bdf](?:-|\Z)")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _MARK = "trace:"
@@ -27,8 +30,8 @@ _current: ContextVar[str | None] = ContextVar("trace", default=None)
 
 
 def given(headers: Mapping[str, str]) -> str | None:
-    """The trace id of a request: that of a sampled `traceparent`, else `X-Trace-Id`. What cannot be one counts for nothing: the standard
-    asks for that.
+    """The trace id of a request: that of a sampled `traceparent`, else `X-Trace-Id`. What cannot be
+    one counts for nothing: the standard asks for that.
     """
     parent = headers.get("traceparent")
     if parent is not None and (found := _PARENT.match(parent)) is not None:

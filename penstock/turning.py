@@ -1,7 +1,9 @@
-"""Readers of a topic whose database gets more partitions: in which generation's topic they begin, and when they turn to the next one's.
+"""Readers of a topic whose database gets more partitions: in which generation's topic they begin,
+and when they turn to the next one's.
 
-A reader has each topic to its end before it turns, so that it misses nothing. A token tells by the number of its partitions of which
-generation it is. Offsets go on from one generation to the next, so a token of a topic that is gone is a place in those that came after.
+A reader has each topic to its end before it turns, so that it misses nothing. A token tells by the
+number of its partitions of which generation it is. Offsets go on from one generation to the next,
+so a token of a topic that is gone is a place in those that came after.
 """
 
 from __future__ import annotations
@@ -30,13 +32,18 @@ def resumed(catalog: Catalog, topic: str, cursor: Cursor) -> tuple[str, Cursor]:
 
 
 def spread(cursor: Cursor, partitions: int) -> Cursor:
-    """The same place in a later generation's topic. What producers had brought there all came before that one began."""
+    """The same place in a later generation's topic. What producers had brought there all came
+    before that one began.
+    """
     return Cursor({q: cursor.offsets[q % len(cursor.offsets)] for q in range(partitions)})
 
 
 def turned(catalog: Catalog, topic: str, cursor: Cursor) -> Cursor | None:
-    """Where a reader that has come to the end of *topic* goes on; None: it has not, or there is none."""
-    ends, home = catalog.ends(topic), catalog.database_of_topic(topic)
+    """Where a reader that has come to the end of *topic* goes on; None: it has not, or there is
+    none.
+    """
+    ends = catalog.ends(topic)
+    home = catalog.database_of_topic(topic)
     if home is None or not ends or any(cursor.offsets.get(p, 0) <= end for p, end in ends.items()):
         return None
     topics = [known for known, _ in home.lineage]

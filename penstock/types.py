@@ -1,8 +1,8 @@
 """Column types: TDengine's names, and what each is in Avro, Arrow, polars and DuckDB.
 
-One frozen `ColumnType` is used everywhere a column is described (catalog, plan, codec, store). In polars frames a
-TIMESTAMP is an `Int64` of ticks (exact, and arithmetic stays cheap); on the wire and in segments it is a real
-timestamp of the database's precision.
+One frozen `ColumnType` is used everywhere a column is described (catalog, plan, codec, store). In
+polars frames a TIMESTAMP is an `Int64` of ticks (exact, and arithmetic stays cheap); on the wire
+and in segments it is a real timestamp of the database's precision.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FIXED: dict[str, tuple[Any, str, int]] = {
     "TIMESTAMP": (pl.Int64, "TIMESTAMP", 8),
     "JSON": (pl.String, "JSON", 4095),
 }
-#: first and last time of each precision in ticks: years 1 to 9999, and what fits into 64 bits of nanoseconds
+#: first and last time of each precision in ticks: years 1 to 9999, and what fits into 64 bits of
+#: nanoseconds
 TIME_LIMITS: dict[str, tuple[int, int]] = {
     "ms": (-62_135_596_800_000, 253_402_300_799_999),
     "us": (-62_135_596_800_000_000, 253_402_300_799_999_999),
@@ -41,7 +42,9 @@ SIZED = ("VARCHAR", "NCHAR", "VARBINARY")
 
 @dataclass(frozen=True)
 class ColumnType:
-    """`kind` is upper case (`INT UNSIGNED`); `length` for VARCHAR/NCHAR/VARBINARY, `precision, scale` for DECIMAL."""
+    """`kind` is upper case (`INT UNSIGNED`); `length` for VARCHAR/NCHAR/VARBINARY, `precision,
+    scale` for DECIMAL.
+    """
 
     kind: str
     length: int = 0
@@ -54,7 +57,11 @@ class ColumnType:
 
     @property
     def numeric(self) -> bool:
-        return self.kind in _FIXED and self.kind not in ("BOOL", "TIMESTAMP", "JSON") or self.kind == "DECIMAL"
+        return (
+            self.kind in _FIXED
+            and self.kind not in ("BOOL", "TIMESTAMP", "JSON")
+            or self.kind == "DECIMAL"
+        )
 
     @property
     def integer(self) -> bool:
@@ -101,7 +108,9 @@ class ColumnType:
 
 
 def to_ticks(times: pl.Series, precision: str) -> pl.Series:
-    """Ticks of a column of dates or times; those beyond 64 bits are the least number, which is no time of any precision."""
+    """Ticks of a column of dates or times; those beyond 64 bits are the least number, which is no
+    time of any precision.
+    """
     if isinstance(times.dtype, pl.Datetime):
         unit = _PER_SECOND[times.dtype.time_unit]
         if unit >= _PER_SECOND[precision]:
@@ -109,7 +118,9 @@ def to_ticks(times: pl.Series, precision: str) -> pl.Series:
         factor = _PER_SECOND[precision] // unit
     else:
         factor = 86_400 * _PER_SECOND[precision]
-    counts = times.cast(pl.Int64 if isinstance(times.dtype, pl.Datetime) else pl.Int32).cast(pl.Int64)
+    counts = times.cast(pl.Int64 if isinstance(times.dtype, pl.Datetime) else pl.Int32).cast(
+        pl.Int64
+    )
     most = (2**63 - 1) // factor
     inside = counts.is_between(-most, most).fill_null(value=True)
     return (counts * factor).zip_with(inside, pl.Series(times.name, [-(2**63)], dtype=pl.Int64))
@@ -123,4 +134,6 @@ def in_range(ticks: pl.Series, limits: tuple[int, int]) -> pl.Series:
     if not isinstance(least, int) or not isinstance(most, int) or (low <= least and most <= high):
         return ticks
     inside = ticks.is_between(low, high)
-    return ticks.zip_with(inside.fill_null(value=False), pl.Series(ticks.name, [None], dtype=ticks.dtype))
+    return ticks.zip_with(
+        inside.fill_null(value=False), pl.Series(ticks.name, [None], dtype=ticks.dtype)
+    )

@@ -1,11 +1,13 @@
-"""Tables by URI: `resolve("pq://query/scope/table?…")` gives a live table, or a snapshot, of any deployment one is logged in to.
+"""Tables by URI: `resolve("pq://query/scope/table?…")` gives a live table, or a snapshot, of any
+deployment one is logged in to.
 
-    from penstock import uri
-    uri.session("http://127.0.0.1:7700", user="root", password=…)      # where pq:// names are looked up
-    table = uri.resolve("pq://plant/scope/by_minute?columns=_wstart,n")
+    from penstock import uri uri.session("http://127.0.0.1:7700", user="root", password=…)      #
+    where pq:// names are looked up table =
+    uri.resolve("pq://plant/scope/by_minute?columns=_wstart,n")
 
-Owns the sessions of this process: credentials belong to them and never to a URI. The grammar is `penstock.link.uris`, the live table
-`penstock.link.mirror.RemoteTable`. Refused: resolving without a session for the host; schemes that nobody resolves.
+Owns the sessions of this process: credentials belong to them and never to a URI. The grammar is
+`penstock.link.uris`, the live table `penstock.link.mirror.RemoteTable`. Refused: resolving without
+a session for the host; schemes that nobody resolves.
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ from penstock.link.mirror import RemoteTable, snapshot
 from penstock.link.uris import TableUri, UriError, parse, render
 from penstock.link.wanted import Options, Target
 
-__all__ = ["RemoteTable", "TableUri", "UriError", "parse", "render", "resolve", "session", "session_for"]
+__all__ = [
+    "RemoteTable",
+    "TableUri",
+    "UriError",
+    "parse",
+    "render",
+    "resolve",
+    "session",
+    "session_for",
+]
 
 _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
@@ -32,7 +43,9 @@ _default: list[Session] = []
 
 @dataclass(frozen=True)
 class Session:
-    """A deployment, and as whom we go there. `replicas` are the places where its links are answered."""
+    """A deployment, and as whom we go there. `replicas` are the places where its links are
+    answered.
+    """
 
     url: str
     replicas: tuple[Address, ...]
@@ -42,12 +55,18 @@ class Session:
 
 
 def session(
-    url: str = "http://127.0.0.1:7700", *, user: str = "root", password: str, ca_file: str | None = None, default: bool | None = None
+    url: str = "http://127.0.0.1:7700",
+    *,
+    user: str = "root",
+    password: str,
+    ca_file: str | None = None,
+    default: bool | None = None,
 ) -> Session:
     """Log in to a deployment for URIs and remote tables.
 
     Args:
-        url: of its gateway (`http://host:port`), or of its federation room (`ws://host:port`, `wss://host:port`).
+        url: of its gateway (`http://host:port`), or of its federation room (`ws://host:port`,
+            `wss://host:port`).
         user: to log in as.
         password: of that user.
         ca_file: certificates to trust besides the system's.
@@ -68,7 +87,9 @@ def session(
 
 
 def session_for(url: str | None = None) -> Session:
-    """The session of a deployment; None: the default one. Raises RemoteError when nobody has logged in there."""
+    """The session of a deployment; None: the default one. Raises RemoteError when nobody has logged
+    in there.
+    """
     with _lock:
         if url is None:
             if _default:
@@ -76,11 +97,16 @@ def session_for(url: str | None = None) -> Session:
         elif (found := _sessions.get(_host_of(url))) is not None:
             return found
     where = url or "the local deployment"
-    raise RemoteError(f"there is no session with {where}", code="E_NO_SESSION", hint="penstock.uri.session(url, user=…, password=…)")
+    raise RemoteError(
+        f"there is no session with {where}",
+        code="E_NO_SESSION",
+        hint="penstock.uri.session(url, user=…, password=…)",
+    )
 
 
 def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTable | pa.Table:
-    """The table that a URI names: live, with its first rows here; or with `snapshot` an Arrow table that stays as it is.
+    """The table that a URI names: live, with its first rows here; or with `snapshot` an Arrow table
+    that stays as it is.
 
     Args:
         text: see `penstock.link.uris`.
@@ -92,14 +118,21 @@ def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTabl
     """
     uri = parse(text) if isinstance(text, str) else text
     if uri.proxied is not None:
-        # whom the host would ask, it asks as one of us: the inner name is looked up at the host itself
+        # whom the host would ask, it asks as one of us: the inner name is looked up at the host
+        # itself
         uri, where = replace(uri.proxied, host=uri.host, port=uri.port), _dh_session(uri)
     elif uri.scheme != "pq":
         where = _dh_session(uri) if uri.host is not None else session_for()
     home = where or session_for()
     target = Target(home.replicas, uri.table, uri.query, uri.serial)
     options = Options(
-        uri.columns, uri.on_disconnect, uri.retry_window_ms, uri.max_retries, uri.blink, uri.blink_required, uri.wait_timeout_ms
+        uri.columns,
+        uri.on_disconnect,
+        uri.retry_window_ms,
+        uri.max_retries,
+        uri.blink,
+        uri.blink_required,
+        uri.wait_timeout_ms,
     )
     try:
         return snapshot(target, options) if uri.snapshot else RemoteTable(target, options).start()
@@ -111,7 +144,9 @@ def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTabl
 
 
 def _dh_session(uri: TableUri) -> Session:
-    """Who is logged in at the URI's host; its port is the one that the URI says, where that is a link's."""
+    """Who is logged in at the URI's host; its port is the one that the URI says, where that is a
+    link's.
+    """
     return session_for(f"{'wss' if uri.scheme == 'dh' else 'ws'}://{uri.host}:{uri.port}")
 
 
@@ -124,12 +159,24 @@ def _host_of(url: str) -> str:
 def _address(url: str, user: str, password: str, ca_file: str | None) -> Address:
     parts = urlsplit(url)
     if parts.username or parts.password:
-        raise UriError("a URL of a session holds no credentials", hint="session(url, user=…, password=…)")
+        raise UriError(
+            "a URL of a session holds no credentials", hint="session(url, user=…, password=…)"
+        )
     if parts.scheme in ("ws", "wss") and parts.hostname:
         secure = parts.scheme == "wss"
-        return Address(parts.hostname, parts.port or (DEFAULT_TLS_PORT if secure else DEFAULT_PORT), user, password, secure, ca_file)
+        return Address(
+            parts.hostname,
+            parts.port or (DEFAULT_TLS_PORT if secure else DEFAULT_PORT),
+            user,
+            password,
+            secure,
+            ca_file,
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UriError(f"{url!r} is no deployment's URL", hint="http://host:port of its gateway, or ws:// or wss:// of its federation room")
+        raise UriError(
+            f"{url!r} is no deployment's URL",
+            hint="http://host:port of its gateway, or ws:// or wss:// of its federation room",
+        )
     with Connection(url, user, password, timeout=10.0) as connection:
         link = urlsplit(connection.federation_url())
     host = parts.hostname if link.hostname in ("0.0.0.0", "::", None) else link.hostname

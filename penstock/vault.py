@@ -1,11 +1,14 @@
-"""Backups: whole or not there at all, every byte under a digest, in a directory, behind rsync, or in an object store that fsspec knows.
+"""Backups: whole or not there at all, every byte under a digest, in a directory, behind rsync, or
+in an object store that fsspec knows.
 
-A vault holds subjects (a query of the stream jobs, a deployment). A subject has `objects/`, files named by the digest of what they hold and
-shared by all its backups, and one sealed list of files per backup, `<time>-<number>.backup`, which is written last: that publishes it.
+A vault holds subjects (a query of the stream jobs, a deployment). A subject has `objects/`, files
+named by the digest of what they hold and shared by all its backups, and one sealed list of files
+per backup, `<time>-<number>.backup`, which is written last: that publishes it.
     vault/<subject>/objects/3f/3fa9…         vault/<subject>/00001764000000000-000000017.backup
-A list carries an HMAC made with the key of the mesh, because whoever can write to the place can also make digests.
-Refused: publishing what was not read back with the right digest, restoring what fails its digest, lists of a newer version, lists
-without the HMAC of this key, and paths that leave the directory of the restore.
+A list carries an HMAC made with the key of the mesh, because whoever can write to the place can
+also make digests. Refused: publishing what was not read back with the right digest, restoring what
+fails its digest, lists of a newer version, lists without the HMAC of this key, and paths that leave
+the directory of the restore.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ _CHUNK = 4 << 20
 _UNSIGNED = "-"
 #: a file larger than this is kept in parts
 PART = 16 << 20
-#: an object that no list names may belong to a backup that is being made: it is left alone this long, seconds
+#: an object that no list names may belong to a backup that is being made: it is left alone this
+#: long, seconds
 _GRACE = 3600.0
 
 _log = log.get(__name__)
@@ -44,7 +48,9 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True)
 class Item:
-    """A file of a backup, or part of a large one: where it goes (relative), what it holds, and how much."""
+    """A file of a backup, or part of a large one: where it goes (relative), what it holds, and how
+    much.
+    """
 
     path: str
     digest: str
@@ -79,7 +85,8 @@ class Vault:
 
     Args:
         url: of the directory.
-        key: signs what is published, and what is restored must carry its signature; None: nothing is signed and no signature is asked for.
+        key: signs what is published, and what is restored must carry its signature; None: nothing
+            is signed and no signature is asked for.
         unsigned: restore backups without a signature, or with that of another key, too.
     """
 
@@ -97,7 +104,9 @@ class Vault:
                 detail=str(error),
                 hint="a directory, host:path or rsync://… for rsync, or a URL of fsspec",
             ) from None
-        self._local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
+        self._local = "file" in (
+            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
+        )
 
     # ---------------------------------------------------------------- writing
 
@@ -110,7 +119,9 @@ class Vault:
         return item
 
     def put_file(self, subject: str, path: str, source: Path) -> list[Item]:
-        """Keep the content of a file, however large: in parts, so that one that has grown is not kept twice."""
+        """Keep the content of a file, however large: in parts, so that one that has grown is not
+        kept twice.
+        """
         items: list[Item] = []
         with open(source, "rb") as file:
             while (data := file.read(PART)) or not items:
@@ -125,20 +136,31 @@ class Vault:
         """
         missing = [i.path for i in backup.items if self._missing(backup.subject, i)]
         if missing:
-            raise StateError(f"backup {backup.name} of {backup.subject} is not whole", detail=", ".join(missing[:5]))
+            raise StateError(
+                f"backup {backup.name} of {backup.subject} is not whole",
+                detail=", ".join(missing[:5]),
+            )
         before()
         content = {**asdict(backup), "facts": dict(backup.facts)}
         del content["signed"]
         body = json.dumps(content, separators=(",", ":")).encode()
-        sealed = f"{_UNSIGNED if self._key is None else _signature(self._key, body)}\n".encode() + body
-        data = b"%s %d %s\n" % (_MAGIC, backup.version, hashlib.blake2b(sealed, digest_size=16).hexdigest().encode()) + sealed
+        sealed = (
+            f"{_UNSIGNED if self._key is None else _signature(self._key, body)}\n".encode() + body
+        )
+        data = (
+            b"%s %d %s\n"
+            % (_MAGIC, backup.version, hashlib.blake2b(sealed, digest_size=16).hexdigest().encode())
+            + sealed
+        )
         self._write(self._list(backup.subject, backup.name), lambda out: out.write(data))
 
     def remove(self, backup: Backup) -> None:
         self._rm(self._list(backup.subject, backup.name))
 
     def sweep(self, subject: str, now: float) -> int:
-        """Remove objects that no backup of *subject* names, when they are old enough; how many. *now*: wall time, seconds."""
+        """Remove objects that no backup of *subject* names, when they are old enough; how many.
+        *now*: wall time, seconds.
+        """
         backups = self.backups(subject)
         if not backups:
             return 0  # or they cannot be read just now
@@ -157,7 +179,8 @@ class Vault:
         return sorted(p.rpartition("/")[2] for p in self._ls(self._root) if self._fs.isdir(p))
 
     def backups(self, subject: str) -> list[Backup]:
-        """Published backups of *subject*, the newest first; a damaged list is reported and left out.
+        """Published backups of *subject*, the newest first; a damaged list is reported and left
+        out.
 
         Raises:
             StateError: one is of a newer version, or cannot be read just now.
@@ -171,7 +194,8 @@ class Vault:
         return sorted(found, key=lambda b: (b.time, b.number), reverse=True)
 
     def faults(self, backup: Backup, seen: Callable[[Item], None] = lambda _: None) -> list[str]:
-        """List what is wrong with a backup: its signature and paths, files that are gone or whose digest is not theirs.
+        """List what is wrong with a backup: its signature and paths, files that are gone or whose
+        digest is not theirs.
 
         *seen* is told each file.
         """
@@ -190,18 +214,22 @@ class Vault:
         return wrong
 
     def require_trusted(self, backup: Backup) -> None:
-        """Check the signature of a backup and the paths that it would write, before anything is written.
+        """Check the signature of a backup and the paths that it would write, before anything is
+        written.
 
         Raises:
-            StateError: the signature is missing or of another key, or a path leaves the directory of the restore.
+            StateError: the signature is missing or of another key, or a path leaves the directory
+                of the restore.
         """
         wrong = self._objections(backup)
         if wrong:
             raise StateError(
                 f"backup {backup.name} of {backup.subject} is not to be trusted",
                 detail="; ".join(wrong[:5]),
-                hint="give the key of the mesh that made it (--key), or, when you know who wrote it, restore it with --unsigned; "
-                "unsafe paths are never restored",
+                hint=(
+                    "give the key of the mesh that made it (--key), or, when you know who wrote it,"
+                    " restore it with --unsigned; unsafe paths are never restored"
+                ),
             )
 
     def _objections(self, backup: Backup) -> list[str]:
@@ -218,19 +246,29 @@ class Vault:
         try:
             data: bytes = self._fs.cat_file(self._object(backup.subject, item.digest))
         except OSError as error:
-            raise StateError(f"{item.path} of backup {backup.name} is missing", detail=str(error)) from None
-        if len(data) != item.size or hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest:
-            raise StateError(f"{item.path} of backup {backup.name} is damaged", hint="`penstock snode list` shows others")
+            raise StateError(
+                f"{item.path} of backup {backup.name} is missing", detail=str(error)
+            ) from None
+        if (
+            len(data) != item.size
+            or hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest
+        ):
+            raise StateError(
+                f"{item.path} of backup {backup.name} is damaged",
+                hint="`penstock snode list` shows others",
+            )
         return data
 
     def extract(self, backup: Backup, item: Item, target: Path, below: Path | None = None) -> None:
-        """Write one item of a backup to *target*, durably; the parts of a file are to come in order.
+        """Write one item of a backup to *target*, durably; the parts of a file are to come in
+        order.
 
         Args:
             backup: it was checked by `require_trusted`.
             item: of the backup.
             target: the file.
-            below: the directory that must hold it, without symbolic links on the way; default: that of the file.
+            below: the directory that must hold it, without symbolic links on the way; default: that
+                of the file.
 
         Raises:
             StateError: it is missing or damaged, or *target* is not a plain file below *below*.
@@ -279,7 +317,10 @@ class Vault:
             digest, _ = _digest_of(file)
         if digest != item.digest:
             self._rm(path)
-            raise StateError(f"{item.path} changed while it was copied, or was not written as it is", detail=masked(path))
+            raise StateError(
+                f"{item.path} changed while it was copied, or was not written as it is",
+                detail=masked(path),
+            )
 
     def _open(self, path: str) -> Backup | None:
         try:
@@ -287,29 +328,62 @@ class Vault:
         except FileNotFoundError:
             return None  # removed meanwhile
         except OSError as down:
-            raise StateError("a list of a backup cannot be read", detail=f"{masked(path)}: {down}"[:300]) from None
+            raise StateError(
+                "a list of a backup cannot be read", detail=f"{masked(path)}: {down}"[:300]
+            ) from None
         parts = head.split(b" ")
-        if len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit() and int(parts[2]) > VERSION:
-            raise StateError(f"backup {path} is of version {int(parts[2])}", hint="it was written by a newer Penstock: upgrade this one")
+        if (
+            len(parts) == 4
+            and head.startswith(_MAGIC)
+            and parts[2].isdigit()
+            and int(parts[2]) > VERSION
+        ):
+            raise StateError(
+                f"backup {path} is of version {int(parts[2])}",
+                hint="it was written by a newer Penstock: upgrade this one",
+            )
         intact = len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit()
         backup = self._parsed(body, int(parts[2]), parts[3]) if intact else None
         # a list that was moved from another subject, or that wears another's name, is none
-        if backup is None or "/" in backup.subject or not path.endswith(f"/{backup.subject}/{backup.name}{_SUFFIX}"):
+        if (
+            backup is None
+            or "/" in backup.subject
+            or not path.endswith(f"/{backup.subject}/{backup.name}{_SUFFIX}")
+        ):
             _log.warning("a list of a backup is damaged and does not count", path=masked(path))
             return None
         return backup
 
     def _parsed(self, sealed: bytes, version: int, digest: bytes) -> Backup | None:
         """Read a list; None when it is damaged."""
-        if not hmac.compare_digest(hashlib.blake2b(sealed, digest_size=16).hexdigest().encode(), digest):
+        if not hmac.compare_digest(
+            hashlib.blake2b(sealed, digest_size=16).hexdigest().encode(), digest
+        ):
             return None
-        signature, body = (b"", sealed) if version < 2 else (sealed.partition(b"\n")[0], sealed.partition(b"\n")[2])
-        signed = self._key is not None and hmac.compare_digest(signature, _signature(self._key, body).encode())
+        signature, body = (
+            (b"", sealed)
+            if version < 2
+            else (sealed.partition(b"\n")[0], sealed.partition(b"\n")[2])
+        )
+        signed = self._key is not None and hmac.compare_digest(
+            signature, _signature(self._key, body).encode()
+        )
         try:
             raw = json.loads(body)
-            items = tuple(Item(str(i["path"]), str(i["digest"]), int(i["size"]), int(i.get("part", 0))) for i in raw["items"])
+            items = tuple(
+                Item(str(i["path"]), str(i["digest"]), int(i["size"]), int(i.get("part", 0)))
+                for i in raw["items"]
+            )
             facts = dict(raw["facts"])
-            return Backup(str(raw["subject"]), int(raw["time"]), int(raw["number"]), items, facts, int(raw["version"]), signed)
+            return Backup(
+                str(raw["subject"]),
+                int(raw["time"]),
+                int(raw["number"]),
+                items,
+                facts,
+                int(raw["version"]),
+                signed,
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
@@ -342,7 +416,11 @@ class Vault:
 def masked(url: str) -> str:
     """*url* without user and password."""
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else url
+    return (
+        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        if "@" in parts.netloc
+        else url
+    )
 
 
 def _signature(key: bytes, body: bytes) -> str:
@@ -350,7 +428,8 @@ def _signature(key: bytes, body: bytes) -> str:
 
 
 def _digest_of(file: IO[bytes]) -> tuple[str, int]:
-    hashed, size = hashlib.blake2b(digest_size=16), 0
+    hashed = hashlib.blake2b(digest_size=16)
+    size = 0
     while chunk := file.read(_CHUNK):
         hashed.update(chunk)
         size += len(chunk)

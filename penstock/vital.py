@@ -1,7 +1,9 @@
-"""Threads and loops that a service cannot do without: one that fails ends the process, and the supervisor starts it anew.
+"""Threads and loops that a service cannot do without: one that fails ends the process, and the
+supervisor starts it anew.
 
-A thread that dies in silence leaves a service that says it is ready and does nothing. A fault of one request is caught where
-the request is known, as one of `FAULTS`; what gets past that is nobody's, and comes here.
+A thread that dies in silence leaves a service that says it is ready and does nothing. A fault of
+one request is caught where the request is known, as one of `FAULTS`; what gets past that is
+nobody's, and comes here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Importing this keeps pandas out of a process: a service needs none, and pyarrow loads it for the first list it makes an array of.
+"""Importing this keeps pandas out of a process: a service needs none, and pyarrow loads it for the
+first list it makes an array of.
 
-That costs every service a third of its start and some 35 MB. A process that a user's code runs in (the client, Spark's workers) must not
-import this.
+That costs every service a third of its start and some 35 MB. A process that a user's code runs in
+(the client, Spark's workers) must not import this.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ class _WithoutPandas:
     """A finder that says of pandas that it is not installed."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
         """Refuse pandas, and leave every other module to the finders behind.
 
         Raises:

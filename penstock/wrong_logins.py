@@ -10,7 +10,8 @@ from penstock.clock import Clock
 from penstock.errors import OverloadError
 
 #: wrong attempts a minute as one user from one address, and from one address as anybody
-PER_NAME, PER_ADDRESS = 20, 60
+PER_NAME = 20
+PER_ADDRESS = 60
 #: counters kept; the one that was used longest ago is dropped first
 _COUNTERS = 4096
 _NAME_CHARACTERS = 64
@@ -20,7 +21,9 @@ _MINUTE_NS = 60_000_000_000
 class WrongLogins:
     """Count wrong attempts in whole minutes of *clock*. Any thread."""
 
-    def __init__(self, clock: Clock, per_name: int = PER_NAME, per_address: int = PER_ADDRESS) -> None:
+    def __init__(
+        self, clock: Clock, per_name: int = PER_NAME, per_address: int = PER_ADDRESS
+    ) -> None:
         self._clock = clock
         self._limits = {True: per_name, False: per_address}
         self._counts: dict[bool, OrderedDict[tuple[str, ...], tuple[int, int]]] = {
@@ -39,7 +42,9 @@ class WrongLogins:
         for named, key in _keys(address, name):
             minute, count = self._counts[named].get(key, (now, 0))
             if minute == now and count >= self._limits[named]:
-                raise OverloadError("too many wrong logins from this address", hint="try again in a minute")
+                raise OverloadError(
+                    "too many wrong logins from this address", hint="try again in a minute"
+                )
 
     def note(self, address: str, name: str) -> None:
         """Count one wrong attempt."""
@@ -73,7 +78,8 @@ def network_of(address: str) -> str:
 def _keys(address: str, name: str) -> tuple[tuple[bool, tuple[str, ...]], ...]:
     """Return the counters of an attempt: (whether it is the name's, its key).
 
-    Tokens ("" for a name) have a counter of their own: a program with an expired one locks out no passwords.
+    Tokens ("" for a name) have a counter of their own: a program with an expired one locks out no
+    passwords.
     """
     where = network_of(address)
     of_name = (True, (where, name.casefold()[:_NAME_CHARACTERS]))

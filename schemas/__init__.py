@@ -1,4 +1,6 @@
-"""The wire contract: the Avro schemas beside this file, loaded as text. Imports nothing but the standard library."""
+"""The wire contract: the Avro schemas beside this file, loaded as text. Imports nothing but the
+standard library.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from importlib import resources
 from typing import Any
 
 #: ids of the built-in schemas in the Confluent framing; tables' ids start at 100
-BUILT_IN_IDS = {"control": 1, "exchange": 2, "events": 3, "dead_letter": 4, "manifest": 5, "catalog_entry": 6}
+BUILT_IN_IDS = {
+    "control": 1,
+    "exchange": 2,
+    "events": 3,
+    "dead_letter": 4,
+    "manifest": 5,
+    "catalog_entry": 6,
+}
 
 
 @cache

@@ -32,25 +32,45 @@ def run(settings: SparkSettings) -> int:
     log.configure("spark", settings.log_level)
     bus.secure(settings.kafka_options)
     logger = log.get(__name__)
-    clock, stop, presence = SystemClock(), threading.Event(), Presence(settings)
+    clock = SystemClock()
+    stop = threading.Event()
+    presence = Presence(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     presence.start()
     with Health(
-        "spark", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("session", "catalog", "queries")
+        "spark",
+        settings.health_port,
+        host=settings.host,
+        metrics_key=settings.metrics_secret,
+        wait_for=("session", "catalog", "queries"),
     ) as health:
         sessions = SparkSessions.start(settings)
         health.ready("session")
-        catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-driver", children=False).start()
+        catalog = CatalogReader(
+            settings.kafka_bootstrap, client_id="spark-driver", children=False
+        ).start()
         health.ready("catalog")
         client = redis_link.connect(settings, decode_responses=True, socket_timeout=5)
         leadership = Leadership(
-            client, clock, ttl=settings.lease_seconds, node=settings.node, data_dir=settings.data_dir, on_lost=lambda: os._exit(EXIT_LOST)
+            client,
+            clock,
+            ttl=settings.lease_seconds,
+            node=settings.node,
+            data_dir=settings.data_dir,
+            on_lost=lambda: os._exit(EXIT_LOST),
         )
-        held = Gauge("penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry)
+        held = Gauge(
+            "penstock_lease_held",
+            "1: this room holds the lease",
+            ["lease"],
+            registry=health.registry,
+        )
         held.labels("jobs").set_function(lambda: float(leadership.lease.held))
         # a node that stands by has all that it needs: ready
-        if not leadership.wait(stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)):
+        if not leadership.wait(
+            stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)
+        ):
             presence.close()
             return 0
         health.ready("queries", False, "starting")
@@ -58,11 +78,25 @@ def run(settings: SparkSettings) -> int:
         publisher = Publisher(settings.kafka_bootstrap, client_id="spark-driver")
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(
-            catalog, client, publisher, clock, tick_seconds=settings.tick_seconds, grace_seconds=settings.grace_seconds,
-            snapshot_seconds=settings.snapshot_seconds, ticking=settings.clock == "system",
-        )  # fmt: skip
+            catalog,
+            client,
+            publisher,
+            clock,
+            tick_seconds=settings.tick_seconds,
+            grace_seconds=settings.grace_seconds,
+            snapshot_seconds=settings.snapshot_seconds,
+            ticking=settings.clock == "system",
+        )
         supervisor = Supervisor(
-            settings, sessions, catalog, client, admin, Epochs(settings, publisher, clock), health, clock, leadership.token
+            settings,
+            sessions,
+            catalog,
+            client,
+            admin,
+            Epochs(settings, publisher, clock),
+            health,
+            clock,
+            leadership.token,
         )
 
         def stop_supervisor() -> None:

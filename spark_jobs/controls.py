@@ -1,8 +1,9 @@
-"""Control records the driver sends by itself: ticks where streams need processing time, `stream_on` again where it got lost, quotas.
+"""Control records the driver sends by itself: ticks where streams need processing time, `stream_on`
+again where it got lost, quotas.
 
-A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a partition has not reported (its control
-was never written, or Redis has lost the report) is announced again; a lane that has it already only reports. With a manual clock nobody
-ticks.
+A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a
+partition has not reported (its control was never written, or Redis has lost the report) is
+announced again; a lane that has it already only reports. With a manual clock nobody ticks.
 """
 
 from __future__ import annotations
@@ -40,10 +41,14 @@ def ticked_topics(catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def missing(stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]) -> list[tuple[str, int]]:
+def missing(
+    stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]
+) -> list[tuple[str, int]]:
     """Source partitions (topic, number) to which a stream has to be announced again."""
     fields = set(reported)
-    known = fields | {f.partition(":")[2] for f in fields if f.startswith((names.FAILED, names.FILLING))}
+    known = fields | {
+        f.partition(":")[2] for f in fields if f.startswith((names.FAILED, names.FILLING))
+    }
     lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in known]
     if stream.plan.path == "exchange" and not lost:
         behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
@@ -68,8 +73,12 @@ class Controls(threading.Thread):
         ticking: bool,
     ) -> None:
         super().__init__(name="controls", daemon=True)
-        self._catalog, self._redis, self._publisher, self._clock = catalog, client, publisher, clock
-        self._tick_seconds, self._grace = tick_seconds, grace_seconds
+        self._catalog = catalog
+        self._redis = client
+        self._publisher = publisher
+        self._clock = clock
+        self._tick_seconds = tick_seconds
+        self._grace = grace_seconds
         self._ticks = ticking
         self._absent: dict[int, float] = {}
         self._quotas = Quotas(client, self._send)
@@ -111,7 +120,12 @@ class Controls(threading.Thread):
             positions = self._positions(topic)
             for place in ((topic, partition) for partition in range(partitions)):
                 if self._pace.allows(place, positions.get(place[1]), now):
-                    self._publisher.send(topic, value, partition=place[1], on_delivery=functools.partial(self._pace.sent, place, now))
+                    self._publisher.send(
+                        topic,
+                        value,
+                        partition=place[1],
+                        on_delivery=functools.partial(self._pace.sent, place, now),
+                    )
 
     def _positions(self, topic: str) -> dict[int, int]:
         """How far the lanes of a topic are, as far as that is known: time goes on without Redis."""

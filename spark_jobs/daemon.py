@@ -1,7 +1,7 @@
 """Spark's Python worker daemon, with two changes.
 
-The operator's imports are done before it forks, so workers start warm and share the pages. And what Spark sends a worker comes through a
-`Pipe`, which can tell whether there is something to read.
+The operator's imports are done before it forks, so workers start warm and share the pages. And what
+Spark sends a worker comes through a `Pipe`, which can tell whether there is something to read.
 """
 
 import gc

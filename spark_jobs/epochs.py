@@ -1,4 +1,6 @@
-"""Manifests: after each epoch of a query, what is committed, on `penstock.epochs`. Only the driver knows; workers do not."""
+"""Manifests: after each epoch of a query, what is committed, on `penstock.epochs`. Only the driver
+knows; workers do not.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ class Epochs:
     """Notices finished epochs by their progress reports."""
 
     def __init__(self, settings: SparkSettings, publisher: Publisher, clock: Clock) -> None:
-        self._settings, self._publisher, self._clock = settings, publisher, clock
+        self._settings = settings
+        self._publisher = publisher
+        self._clock = clock
         self._reported: dict[str, int] = {}
 
     def report(self, wanted: Wanted, query: StreamingQuery) -> bool:
-        """Publish a manifest for the query's newest epoch unless it is known already; whether there was one."""
+        """Publish a manifest for the query's newest epoch unless it is known already; whether there
+        was one.
+        """
         progress = query.lastProgress
         if progress is None:
             return False
@@ -40,9 +46,13 @@ class Epochs:
             for partition, offset in partitions.items()
         }
         manifest = Manifest(
-            query=wanted.topic, batch=batch, time=milliseconds(self._clock), checkpoint=self._settings.checkpoint(wanted.topic, wanted.id),
-            offsets=offsets, files=tuple(self._files(wanted)),
-        )  # fmt: skip
+            query=wanted.topic,
+            batch=batch,
+            time=milliseconds(self._clock),
+            checkpoint=self._settings.checkpoint(wanted.topic, wanted.id),
+            offsets=offsets,
+            files=tuple(self._files(wanted)),
+        )
         self._publisher.send(names.EPOCHS, encode(manifest), key=wanted.topic.encode(), partition=0)
         return True
 
@@ -50,7 +60,9 @@ class Epochs:
         """State files there are now: the newest of each partition covers the offsets and more."""
         found: list[str] = []
         for partition in range(wanted.partitions):
-            fs, path = fsspec.core.url_to_fs(state_directory(self._settings, wanted.topic, wanted.id, partition))
+            fs, path = fsspec.core.url_to_fs(
+                state_directory(self._settings, wanted.topic, wanted.id, partition)
+            )
             if fs.exists(path):
                 listed = (str(p) for p in fs.ls(path, detail=False))
                 found += sorted(p for p in listed if p.endswith((".full", ".delta")))

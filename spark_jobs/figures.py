@@ -1,4 +1,6 @@
-"""Figures of all streams as metrics of the driver: summed over lanes from what those report to Redis."""
+"""Figures of all streams as metrics of the driver: summed over lanes from what those report to
+Redis.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ from penstock.catalog.view import Catalog
 from penstock.health import SECONDS
 
 _SHOWN = {
-    "rows_in": "Rows of its source that a stream has seen", "rows_out": "Rows that a stream has published",
-    "late": "Rows that a stream has dropped as late", "failed": "Rows and results of a stream that failed",
+    "rows_in": "Rows of its source that a stream has seen",
+    "rows_out": "Rows that a stream has published",
+    "late": "Rows that a stream has dropped as late",
+    "failed": "Rows and results of a stream that failed",
     "state_bytes": "State of a stream as it is saved",
-}  # fmt: skip
+}
 
 
 class Figures(Collector):
@@ -28,8 +32,16 @@ class Figures(Collector):
 
     def __init__(self, client: redis.Redis, registry: CollectorRegistry) -> None:
         self._redis = client
-        self._gauges = {k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry) for k, text in _SHOWN.items()}
-        self._broken = Gauge("penstock_stream_failed_lanes", "Lanes in which a stream has stopped", ["stream"], registry=registry)
+        self._gauges = {
+            k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry)
+            for k, text in _SHOWN.items()
+        }
+        self._broken = Gauge(
+            "penstock_stream_failed_lanes",
+            "Lanes in which a stream has stopped",
+            ["stream"],
+            registry=registry,
+        )
         self._known: set[str] = set()
         #: by stream: what each of its lanes has counted
         self._lanes: dict[str, list[Mapping[str, Any]]] = {}
@@ -38,14 +50,23 @@ class Figures(Collector):
     def collect(self) -> Iterable[Metric]:
         """How long results follow their rows, as it was measured last."""
         shown = HistogramMetricFamily(
-            "penstock_stream_lag_seconds", "From a row in the log until the result that it led to is there, too", labels=["stream"]
+            "penstock_stream_lag_seconds",
+            "From a row in the log until the result that it led to is there, too",
+            labels=["stream"],
         )
         bounds = [*map(str, SECONDS), "+Inf"]
         for name, lanes in self._lanes.items():
-            counts = [sum(each) for each in zip(*(lane["followed"] for lane in lanes if "followed" in lane), strict=True)]
+            counts = [
+                sum(each)
+                for each in zip(
+                    *(lane["followed"] for lane in lanes if "followed" in lane), strict=True
+                )
+            ]
             if counts:
                 seconds = sum(lane.get("followed_seconds", 0.0) for lane in lanes)
-                shown.add_metric([name], list(zip(bounds, accumulate(counts), strict=True)), seconds)
+                shown.add_metric(
+                    [name], list(zip(bounds, accumulate(counts), strict=True)), seconds
+                )
         yield shown
 
     def measure(self, catalog: Catalog) -> None:
@@ -60,7 +81,9 @@ class Figures(Collector):
             pipe.hgetall(names.stream_status(stream_id))
         lanes: dict[str, list[Mapping[str, Any]]] = {}
         for name, fields in zip(streams, pipe.execute(), strict=True):
-            lanes[name] = found = [json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)]
+            lanes[name] = found = [
+                json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)
+            ]
             for key, gauge in self._gauges.items():
                 gauge.labels(name).set(sum(s[key] for s in found))
             self._broken.labels(name).set(sum(str(f).startswith(names.FAILED) for f in fields))

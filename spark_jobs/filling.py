@@ -1,9 +1,11 @@
 """FILL_HISTORY by stretches of time, each at a control record of its own.
 
-A lane that begins a stream cuts its history into stretches and writes the first to its own partition, as a control `fill`. Where that
-comes back, in its order among the rows, the stretch is computed, its results carry that offset, and the next one is written; behind the
-last comes `filled`. So other streams go on between two stretches, memory holds one of them, and after a crash the log itself says what
-was to be computed: what was cut once is never cut anew. Refused here: reading rows, and what a kernel does with them.
+A lane that begins a stream cuts its history into stretches and writes the first to its own
+partition, as a control `fill`. Where that comes back, in its order among the rows, the stretch is
+computed, its results carry that offset, and the next one is written; behind the last comes
+`filled`. So other streams go on between two stretches, memory holds one of them, and after a crash
+the log itself says what was to be computed: what was cut once is never cut anew. Refused here:
+reading rows, and what a kernel does with them.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ _BINS = 1 << 14
 
 @dataclass(frozen=True)
 class Filling:
-    """What is left to do: `ends` are the last ticks of the stretches, earliest first, the first of them begins at `low`.
+    """What is left to do: `ends` are the last ticks of the stretches, earliest first, the first of
+    them begins at `low`.
 
-    `until`: what is history, as a mark of the source's `History`. `pieces`: how many stretches there were.
+    `until`: what is history, as a mark of the source's `History`. `pieces`: how many stretches
+    there were.
     """
 
     until: str
@@ -45,9 +49,13 @@ class Filling:
         return replace(self, ends=self.ends[1:], low=self.ends[0] + 1)
 
     def control(self, stream_id: int, producer: str, offset: int) -> ControlRecord:
-        """The record that has the next step done; *producer*, *offset*: of the lane, and of the record at which this is written."""
+        """The record that has the next step done; *producer*, *offset*: of the lane, and of the
+        record at which this is written.
+        """
         kind = "fill" if self.ends else "filled"
-        return ControlRecord(kind, stream=stream_id, body=json.dumps(asdict(self)), producer=producer, offset=offset)
+        return ControlRecord(
+            kind, stream=stream_id, body=json.dumps(asdict(self)), producer=producer, offset=offset
+        )
 
     @classmethod
     def read(cls, control: ControlRecord) -> Filling:
@@ -57,7 +65,8 @@ class Filling:
 
 
 def stretches(times: Callable[[int, int], Iterable[npt.NDArray[np.int64]]], most: int) -> list[int]:
-    """Cut all time into stretches of some *most* rows, or of one tick where that holds more; the last tick of each, earliest first.
+    """Cut all time into stretches of some *most* rows, or of one tick where that holds more; the
+    last tick of each, earliest first.
 
     *times*: those of low..high, in pieces of any size and order.
     """
@@ -68,7 +77,9 @@ def stretches(times: Callable[[int, int], Iterable[npt.NDArray[np.int64]]], most
     return [*ends[:-1], LATEST]
 
 
-def _cut(times: Callable[[int, int], Iterable[npt.NDArray[np.int64]]], low: int, high: int, most: int) -> list[int]:
+def _cut(
+    times: Callable[[int, int], Iterable[npt.NDArray[np.int64]]], low: int, high: int, most: int
+) -> list[int]:
     width = max(-(-(high - low + 1) // _BINS), 1)
     counts = np.zeros(_BINS, np.int64)
     for piece in times(low, high):
@@ -76,7 +87,8 @@ def _cut(times: Callable[[int, int], Iterable[npt.NDArray[np.int64]]], low: int,
     ends: list[int] = []
     held = 0
     for at in np.flatnonzero(counts).tolist():
-        first, last = low + at * width, min(low + (at + 1) * width - 1, high)
+        first = low + at * width
+        last = min(low + (at + 1) * width - 1, high)
         if held and held + counts[at] > most:
             ends.append(first - 1)
             held = 0

@@ -1,7 +1,8 @@
-"""A worker's own look at the lease of the jobs: whoever slept through its end stops before it publishes again.
+"""A worker's own look at the lease of the jobs: whoever slept through its end stops before it
+publishes again.
 
-Asked on a thread, three times per lease; what the path of rows pays is one comparison. While nobody stands by to take over, a Redis that
-does not answer stops nobody.
+Asked on a thread, three times per lease; what the path of rows pays is one comparison. While nobody
+stands by to take over, a Redis that does not answer stops nobody.
 """
 
 from __future__ import annotations
@@ -23,10 +24,16 @@ EXIT_LOST = 75
 class Guard:
     """Of the driver whose lease carries *token*; an empty token guards nothing."""
 
-    def __init__(self, client: redis.Redis, token: str, ttl: float, clock: Clock | None = None) -> None:
-        self._redis, self._token, self._ttl, self._clock = client, token, ttl, clock or SystemClock()
+    def __init__(
+        self, client: redis.Redis, token: str, ttl: float, clock: Clock | None = None
+    ) -> None:
+        self._redis = client
+        self._token = token
+        self._ttl = ttl
+        self._clock = clock or SystemClock()
         self._strict = self._lost = False
-        self._until, self._looked = self._clock.monotonic() + ttl, float("inf")
+        self._until = self._clock.monotonic() + ttl
+        self._looked = float("inf")
         if token:
             self.look()
             threading.Thread(target=self._follow, name="guard", daemon=True).start()
@@ -39,11 +46,15 @@ class Guard:
             raise LeaseLost(LEASE, 0)
 
     def enforce(self) -> None:
-        """End the process when `check` says so: as an exception this would only stop the stream at work."""
+        """End the process when `check` says so: as an exception this would only stop the stream at
+        work.
+        """
         try:
             self.check()
         except LeaseLost as lost:
-            log.get(__name__).critical("another node runs the jobs: this worker ends", error=str(lost))
+            log.get(__name__).critical(
+                "another node runs the jobs: this worker ends", error=str(lost)
+            )
             os._exit(EXIT_LOST)
 
     def look(self) -> None:

@@ -1,8 +1,9 @@
 """What Spark hands a task, batch by batch, as columns.
 
-In real time a batch is one record and a filler. Spark's way from its stream to a batch (a reader that calls Python for each piece, a struct
-made flat, a schema made anew) then costs several times what the record does; a message that has come whole is read where it lies. Whatever
-else there is, a part of a message, a large batch, the end, goes Spark's way. Refused: knowing what the columns mean.
+In real time a batch is one record and a filler. Spark's way from its stream to a batch (a reader
+that calls Python for each piece, a struct made flat, a schema made anew) then costs several times
+what the record does; a message that has come whole is read where it lies. Whatever else there is, a
+part of a message, a large batch, the end, goes Spark's way. Refused: knowing what the columns mean.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import pyarrow as pa
 from spark_jobs.pipe import Pipe
 
 Columns = Sequence[pa.Array]
-#: the stream of a task whose first batch has more rows is of a backlog: its messages are mostly larger than what is read ahead
+#: the stream of a task whose first batch has more rows is of a backlog: its messages are mostly
+#: larger than what is read ahead
 _SMALL = 2
 
 
@@ -29,15 +31,19 @@ class Handed:
         """
         Arguments that need a word:
             batches: as Spark gives them, read from *source* one at a time and not ahead.
-            source: None: they come from elsewhere, and only asking for the next one tells whether there is one.
+            source: None: they come from elsewhere, and only asking for the next one tells whether
+                there is one.
         """
-        self._batches, self._source = batches, source
+        self._batches = batches
+        self._source = source
         #: of the stream's messages, once it is known to be of small ones
         self._schema: pa.Schema | None = None
         self._begun = False
 
     def waits(self, timeout: float | None) -> bool:
-        """Whether there is a batch to take, be it the end: at once, or within *timeout* seconds (None: however long it takes)."""
+        """Whether there is a batch to take, be it the end: at once, or within *timeout* seconds
+        (None: however long it takes).
+        """
         return self._source is None or self._source.waits(timeout)
 
     def take(self) -> Columns | None:

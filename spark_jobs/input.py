@@ -1,9 +1,10 @@
 """The way in: Spark's batches of a task, taken as many at a time as there are.
 
-Spark hands over one record at a time and a filler with it; a kernel call costs the same for one record as for hundreds, so what has
-arrived while the last unit ran becomes the next unit. What does not fit a unit stays in the socket; a full one stops Spark.
-The longer units take (with a hundred streams a tenth of a second), the longer the next one is gathered: more rows then share what is fixed
-of its cost.
+Spark hands over one record at a time and a filler with it; a kernel call costs the same for one
+record as for hundreds, so what has arrived while the last unit ran becomes the next unit. What does
+not fit a unit stays in the socket; a full one stops Spark. The longer units take (with a hundred
+streams a tenth of a second), the longer the next one is gathered: more rows then share what is
+fixed of its cost.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from spark_jobs.handed import Columns, Handed
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
 _OFFSET = (1 << OFFSET_BITS) - 1
-#: a unit is gathered for so many seconds at most, however fast records come; or for as long as the last one took, if that was longer
+#: a unit is gathered for so many seconds at most, however fast records come; or for as long as the
+#: last one took, if that was longer
 _GATHER = 0.01
-#: of that time a lull may take this part: while a long unit is at work Spark stands still behind a full socket, and has to wake up first
+#: of that time a lull may take this part: while a long unit is at work Spark stands still behind a
+#: full socket, and has to wake up first
 _LULL = 1 / 8
 #: records of a batch that are taken out of it one by one
 _FEW = 16
@@ -33,7 +36,9 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one topic-partition in offset order; `timestamps` are append times in milliseconds, `ids` see `schema_ids`."""
+    """Records of one topic-partition in offset order; `timestamps` are append times in
+    milliseconds, `ids` see `schema_ids`.
+    """
 
     topic: str
     partition: int
@@ -47,41 +52,79 @@ class Records:
 
     def slice(self, start: int, stop: int) -> Records:
         part = slice(start, stop)
-        return Records(self.topic, self.partition, self.offsets[part], self.timestamps[part], self.values[part], self.ids[part])
+        return Records(
+            self.topic,
+            self.partition,
+            self.offsets[part],
+            self.timestamps[part],
+            self.values[part],
+            self.ids[part],
+        )
 
     def chosen(self, places: Sequence[int]) -> Records:
         at = np.asarray(places, np.int64)
-        return Records(self.topic, self.partition, self.offsets[at], self.timestamps[at], [self.values[i] for i in places], self.ids[at])
+        return Records(
+            self.topic,
+            self.partition,
+            self.offsets[at],
+            self.timestamps[at],
+            [self.values[i] for i in places],
+            self.ids[at],
+        )
 
 
 def joined(parts: Sequence[Records]) -> Records:
     """*parts*, of one topic-partition, as one."""
-    offsets, times, ids = (np.concatenate([getattr(p, name) for p in parts]) for name in ("offsets", "timestamps", "ids"))
-    return Records(parts[0].topic, parts[0].partition, offsets, times, [value for p in parts for value in p.values], ids)
+    offsets, times, ids = (
+        np.concatenate([getattr(p, name) for p in parts])
+        for name in ("offsets", "timestamps", "ids")
+    )
+    return Records(
+        parts[0].topic,
+        parts[0].partition,
+        offsets,
+        times,
+        [value for p in parts for value in p.values],
+        ids,
+    )
 
 
 class Inbox:
     """Everything a task is given, in order."""
 
     def __init__(self, topic: str, handed: Handed, *, max_records: int, max_bytes: int) -> None:
-        """*handed*: `place`, `time` (when it was appended, ms), `value` of records of one partition of *topic*; a filler has no place."""
-        self._topic, self._handed = topic, handed
-        self._max_records, self._max_bytes = max_records, max_bytes
+        """*handed*: `place`, `time` (when it was appended, ms), `value` of records of one partition
+        of *topic*; a filler has no place.
+        """
+        self._topic = topic
+        self._handed = handed
+        self._max_records = max_records
+        self._max_bytes = max_bytes
         self._ended = False
         self._left = time.monotonic()
 
     def take(self, timeout: float | None) -> Records | None:
-        """What is there, up to the limits; empty records after *timeout* seconds without any, None at the end of the input.
+        """What is there, up to the limits; empty records after *timeout* seconds without any, None
+        at the end of the input.
 
         Raises:
-            BaseException: whatever ended the input early; what was there before it is lost to this task.
+            BaseException: whatever ended the input early; what was there before it is lost to this
+                task.
         """
         taken = _Taken(self._topic)
         worked = time.monotonic() - self._left
         behind = worked > _GATHER
-        begun, gather, lull = 0.0, worked if behind else _GATHER, worked * _LULL if behind else 0.0
-        while not self._ended and taken.records < self._max_records and taken.size < self._max_bytes:
-            if taken.records and time.monotonic() > begun + gather or not self._handed.waits(lull if taken.records else timeout):
+        begun = 0.0
+        gather = worked if behind else _GATHER
+        lull = worked * _LULL if behind else 0.0
+        while (
+            not self._ended and taken.records < self._max_records and taken.size < self._max_bytes
+        ):
+            if (
+                taken.records
+                and time.monotonic() > begun + gather
+                or not self._handed.waits(lull if taken.records else timeout)
+            ):
                 break
             columns = self._handed.take()
             if columns is None:
@@ -97,7 +140,9 @@ _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.em
 
 
 class _Taken:
-    """Records of one unit as they come: a few at a time as Python's values, which Arrow would take longer for; many as they are."""
+    """Records of one unit as they come: a few at a time as Python's values, which Arrow would take
+    longer for; many as they are.
+    """
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -107,7 +152,9 @@ class _Taken:
 
     def add(self, columns: Columns) -> None:
         if len(columns[0]) <= _FEW:
-            found = [r for r in zip(*(c.to_pylist() for c in columns), strict=True) if r[0] is not None]
+            found = [
+                r for r in zip(*(c.to_pylist() for c in columns), strict=True) if r[0] is not None
+            ]
             self._few += found
             self.records += len(found)
             self.size += sum(len(value) for *_, value in found if value is not None)
@@ -133,7 +180,15 @@ class _Taken:
         if self._few:
             places, times, values = (list(column) for column in zip(*self._few, strict=True))
             self._few = []
-            self._part(np.array(places, np.int64), np.array(times, np.int64), values, schema_ids(values))
+            self._part(
+                np.array(places, np.int64), np.array(times, np.int64), values, schema_ids(values)
+            )
 
-    def _part(self, places: Numbers, times: Numbers, values: list[bytes | None], ids: Numbers) -> None:
-        self._parts.append(Records(self._topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values, ids))
+    def _part(
+        self, places: Numbers, times: Numbers, values: list[bytes | None], ids: Numbers
+    ) -> None:
+        self._parts.append(
+            Records(
+                self._topic, int(places[0] >> OFFSET_BITS), places & _OFFSET, times, values, ids
+            )
+        )

@@ -1,9 +1,11 @@
 """Who runs the jobs: one process of all nodes, by a lease in Redis; the others stand by.
 
-Taking over waits until the lease has run out, except from a predecessor of this machine that is dead, whose Python workers are ended first.
-The workers look at the lease themselves (`spark_jobs.guard`), so that those of a node that slept stop before they publish again.
-While nobody stands by, Redis being away is no reason to stop: nobody could take over. Where somebody does, a holder that cannot renew stops
-when its time is over. Refused: going on when somebody else has led in between.
+Taking over waits until the lease has run out, except from a predecessor of this machine that is
+dead, whose Python workers are ended first. The workers look at the lease themselves
+(`spark_jobs.guard`), so that those of a node that slept stop before they publish again. While
+nobody stands by, Redis being away is no reason to stop: nobody could take over. Where somebody
+does, a holder that cannot renew stops when its time is over. Refused: going on when somebody else
+has led in between.
 """
 
 from __future__ import annotations
@@ -32,9 +34,26 @@ _log = log.get(__name__)
 class Leadership:
     """The part of one process in it; `on_lost` is called when it must stop at once."""
 
-    def __init__(self, client: redis.Redis, clock: Clock, *, ttl: float, node: int, data_dir: Path, on_lost: Callable[[], None]) -> None:
-        self._redis, self._clock, self._node, self._data_dir = client, clock, node, data_dir
-        about = {"node": node, "machine": _machine(), "pid": os.getpid(), "started": psutil.Process().create_time()}
+    def __init__(
+        self,
+        client: redis.Redis,
+        clock: Clock,
+        *,
+        ttl: float,
+        node: int,
+        data_dir: Path,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._redis = client
+        self._clock = clock
+        self._node = node
+        self._data_dir = data_dir
+        about = {
+            "node": node,
+            "machine": _machine(),
+            "pid": os.getpid(),
+            "started": psutil.Process().create_time(),
+        }
         self.lease = Lease(client, LEASE, ttl=ttl, address=json.dumps(about), clock=clock)
         self._on_lost = on_lost
         self._epoch = 0
@@ -48,7 +67,9 @@ class Leadership:
         return self.lease.token
 
     def wait(self, stop: threading.Event, waiting: Callable[[str], None]) -> bool:
-        """Return True once this process holds the lease, False when *stop* came first; *waiting* is told for whom it waits."""
+        """Return True once this process holds the lease, False when *stop* came first; *waiting* is
+        told for whom it waits.
+        """
         shown = ""
         self._waited_since = self._clock.monotonic()
         while not stop.is_set():
@@ -59,7 +80,11 @@ class Leadership:
                     _log.info("leading the jobs", epoch=self._epoch, node=self._node)
                     return True
                 holder = self.lease.holder()
-                why = "" if holder is None else f"node {json.loads(holder.address)['node']} runs the jobs"
+                why = (
+                    ""
+                    if holder is None
+                    else f"node {json.loads(holder.address)['node']} runs the jobs"
+                )
                 self._redis.set(names.standby(), self._node, px=int(self.lease.ttl * 3000))
             except (RemoteError, redis.RedisError) as down:
                 why = f"Redis does not answer: {down}"
@@ -76,13 +101,20 @@ class Leadership:
         try:
             self.lease.release()
         except RemoteError as down:
-            _log.warning("the lease of the jobs could not be given back; it runs out by itself", reason=str(down))
+            _log.warning(
+                "the lease of the jobs could not be given back; it runs out by itself",
+                reason=str(down),
+            )
 
     def _take(self) -> bool:
         holder = self.lease.holder()
         if holder is not None and not (self._is_dead(holder.address) and self.lease.revoke(holder)):
             return False
-        if holder is None and self._others() and self._clock.monotonic() - self._waited_since < self.lease.ttl / 2:
+        if (
+            holder is None
+            and self._others()
+            and self._clock.monotonic() - self._waited_since < self.lease.ttl / 2
+        ):
             return False  # workers of a node that sleeps have to see first that somebody stands by
         if not self.lease.acquire():
             return False
@@ -106,11 +138,15 @@ class Leadership:
             return True
 
     def _end_workers(self) -> None:
-        """End Python workers that a dead driver of this mesh has left: they would publish beside ours."""
+        """End Python workers that a dead driver of this mesh has left: they would publish beside
+        ours.
+        """
         left = []
         for process in members(self._data_dir):
             try:
-                if "spark_jobs.daemon" in process.cmdline():  # as an argument of its own: the JVM has it inside of another
+                if (
+                    "spark_jobs.daemon" in process.cmdline()
+                ):  # as an argument of its own: the JVM has it inside of another
                     process.kill()
                     left.append(process)
             except psutil.Error:
@@ -130,12 +166,16 @@ class Leadership:
                     return
             except (RemoteError, redis.RedisError) as down:
                 if self._strict and not self.lease.held:
-                    _log.critical("Redis does not answer and somebody stands by: stopping", reason=str(down))
+                    _log.critical(
+                        "Redis does not answer and somebody stands by: stopping", reason=str(down)
+                    )
                     self._on_lost()
                     return
 
     def _regained(self) -> bool:
-        """Whether the lease, which ran out or went with Redis's data, is ours again and was nobody else's in between."""
+        """Whether the lease, which ran out or went with Redis's data, is ours again and was nobody
+        else's in between.
+        """
         while not self._halt.is_set():
             try:
                 mine = self.lease.acquire(seen=self._epoch)
@@ -145,7 +185,9 @@ class Leadership:
                 self._halt.wait(_ASK_SECONDS)
                 continue
             if mine and self.lease.epoch == self._epoch + 1:
-                _log.warning("the lease of the jobs had run out and is held again", epoch=self.lease.epoch)
+                _log.warning(
+                    "the lease of the jobs had run out and is held again", epoch=self.lease.epoch
+                )
                 self._epoch = self.lease.epoch
                 return True
             if mine:
@@ -157,4 +199,8 @@ class Leadership:
 def _machine() -> str:
     """Where process ids mean the same: this boot of this machine, and the container."""
     boot = Path("/proc/sys/kernel/random/boot_id")
-    return f"{boot.read_text(encoding='utf-8').strip()} {os.readlink('/proc/self/ns/pid')}" if boot.exists() else str(uuid.getnode())
+    return (
+        f"{boot.read_text(encoding='utf-8').strip()} {os.readlink('/proc/self/ns/pid')}"
+        if boot.exists()
+        else str(uuid.getnode())
+    )

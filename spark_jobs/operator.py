@@ -1,8 +1,10 @@
 """The operator: the function that Spark runs over a task's records. A thin adapter around a lane.
 
-It publishes by itself (Spark reads a Python worker's output only when an epoch ends) and hands Spark nothing. It never returns before its
-input has ended, because Spark would take what is left as done. Any failure ends the process at once: Spark notices a death in 0.1 s, an
-exception only at the end of the epoch. The end of the input may be a cancelled task, so it means "save now", not "committed".
+It publishes by itself (Spark reads a Python worker's output only when an epoch ends) and hands
+Spark nothing. It never returns before its input has ended, because Spark would take what is left as
+done. Any failure ends the process at once: Spark notices a death in 0.1 s, an exception only at the
+end of the epoch. The end of the input may be a cancelled task, so it means "save now", not
+"committed".
 """
 
 from __future__ import annotations
@@ -34,16 +36,22 @@ EXIT_FAILED = 70
 
 
 class Operator:
-    """Called by Spark with an iterator over record batches of one topic-partition; `input.py` says what is in them."""
+    """Called by Spark with an iterator over record batches of one topic-partition; `input.py` says
+    what is in them.
+    """
 
     def __init__(self, settings: SparkSettings, topic: str, topic_id: int, token: str = "") -> None:
-        self._settings, self._topic, self._id, self._token = settings, topic, topic_id, token
+        self._settings = settings
+        self._topic = topic
+        self._id = topic_id
+        self._token = token
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             self._work(batches)
         except InputEnded:
-            # Spark waits for nothing from this worker: it ends like one that failed, and nothing has
+            # Spark waits for nothing from this worker: it ends like one that failed, and nothing
+            # has
             log.get(__name__).info("a task ended before it began", topic=self._topic)
             os._exit(EXIT_FAILED)
         except BaseException as error:  # noqa: B036  nothing may leave as an exception
@@ -54,11 +62,19 @@ class Operator:
     def _work(self, batches: Iterator[pa.RecordBatch]) -> None:
         source = pipe.current()
         if TaskContext.get() is not None and source is None:
-            raise StateError("this worker cannot tell whether records wait", hint="spark.python.daemon.module must be spark_jobs.daemon")
+            raise StateError(
+                "this worker cannot tell whether records wait",
+                hint="spark.python.daemon.module must be spark_jobs.daemon",
+            )
         worker = worker_of(self._settings, self._token)
         self._report_start(worker)
         handed = Handed(batches, source)
-        inbox = Inbox(self._topic, handed, max_records=self._settings.unit_records, max_bytes=self._settings.unit_bytes)
+        inbox = Inbox(
+            self._topic,
+            handed,
+            max_records=self._settings.unit_records,
+            max_bytes=self._settings.unit_bytes,
+        )
         lane: Lane | None = None
         while True:
             records = inbox.take(lane.due if lane is not None else None)
@@ -67,8 +83,17 @@ class Operator:
             if len(records):
                 if lane is None:
                     kind = ExchangeLane if records.topic == names.EXCHANGE else ScanLane
-                    directory = state_directory(self._settings, records.topic, self._id, records.partition)
-                    lane = kind(worker, directory, records.topic, self._id, records.partition, int(records.timestamps[0]))
+                    directory = state_directory(
+                        self._settings, records.topic, self._id, records.partition
+                    )
+                    lane = kind(
+                        worker,
+                        directory,
+                        records.topic,
+                        self._id,
+                        records.partition,
+                        int(records.timestamps[0]),
+                    )
                 lane.feed(records)
             if lane is not None:
                 lane.snapshot_if_due()
@@ -77,12 +102,21 @@ class Operator:
         worker.failpoints.reach("before_commit")
 
     def _report_start(self, worker: Worker) -> None:
-        """Say that a task of this query reads; without records it knows its number only, not its partition."""
+        """Say that a task of this query reads; without records it knows its number only, not its
+        partition.
+        """
         context = TaskContext.get()
         if context is not None:
             epoch = context.getLocalProperty("streaming.sql.batchId")
-            task = {"attempt": context.taskAttemptId(), "epoch": epoch, "host": socket.gethostname(), "pid": os.getpid()}
-            key, field, value = names.query_progress(self._topic), f"task:{context.partitionId()}", json.dumps(task)
+            task = {
+                "attempt": context.taskAttemptId(),
+                "epoch": epoch,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+            }
+            key = names.query_progress(self._topic)
+            field = f"task:{context.partitionId()}"
+            value = json.dumps(task)
             worker.report(lambda r: r.hset(key, field, value))
 
 
@@ -93,7 +127,9 @@ def state_directory(settings: SparkSettings, topic: str, topic_id: int, partitio
 
 def _die(error: BaseException) -> NoReturn:
     try:
-        log.get(__name__).critical("operator failed", error=str(error), trace="".join(traceback.format_exception(error)))
+        log.get(__name__).critical(
+            "operator failed", error=str(error), trace="".join(traceback.format_exception(error))
+        )
         sys.stderr.flush()
     finally:
         os._exit(EXIT_FAILED)

@@ -1,8 +1,10 @@
-"""The way out: outputs of units to Kafka, counted in generations, so that a snapshot knows when all before it is in the log.
+"""The way out: outputs of units to Kafka, counted in generations, so that a snapshot knows when all
+before it is in the log.
 
-A generation is closed when a snapshot or a barrier needs to know; what hangs on it runs when its last record, and every earlier
-generation, has been acknowledged. Offsets come from delivery reports, never from asking the broker. After a crash `published` reads what
-the predecessor got out. A record that cannot be delivered is fatal: the operator dies and the successor replays.
+A generation is closed when a snapshot or a barrier needs to know; what hangs on it runs when its
+last record, and every earlier generation, has been acknowledged. Offsets come from delivery
+reports, never from asking the broker. After a crash `published` reads what the predecessor got out.
+A record that cannot be delivered is fatal: the operator dies and the successor replays.
 """
 
 from __future__ import annotations
@@ -41,9 +43,13 @@ def nobody_waits(_: Delivery) -> None:
 class Outbox:
     """Outputs of one lane."""
 
-    def __init__(self, publisher: Publisher, replay: Replay, allowed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, publisher: Publisher, replay: Replay, allowed: Callable[[], None] = lambda: None
+    ) -> None:
         """*allowed* does not return when this process may not publish any more."""
-        self._publisher, self._replay, self._allowed = publisher, replay, allowed
+        self._publisher = publisher
+        self._replay = replay
+        self._allowed = allowed
         self._lock = threading.Condition()
         self._generations: deque[_Generation] = deque([_Generation()])
         self._ends: dict[str, int] = {}
@@ -51,17 +57,31 @@ class Outbox:
         self.sent = self.held_back = 0
 
     def send(
-        self, producer: str, topic: str, partition: int, offset: int, ordinal: int, value: bytes,
+        self,
+        producer: str,
+        topic: str,
+        partition: int,
+        offset: int,
+        ordinal: int,
+        value: bytes,
         there: Callable[[Delivery], None] = nobody_waits,
-    ) -> None:  # fmt: skip
-        """Publish one output of a unit unless it is known to be in the log. *there* hears of it in the publisher's thread."""
+    ) -> None:
+        """Publish one output of a unit unless it is known to be in the log. *there* hears of it in
+        the publisher's thread.
+        """
         if self._replay.holds_back((producer, topic, partition), offset, ordinal):
             self.held_back += 1
             return
         self.post(topic, value, partition=partition, there=there)
 
     def post(
-        self, topic: str, value: bytes, *, partition: int = -1, key: bytes | None = None, there: Callable[[Delivery], None] = nobody_waits
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        partition: int = -1,
+        key: bytes | None = None,
+        there: Callable[[Delivery], None] = nobody_waits,
     ) -> None:
         """Publish a record without position (a dead letter): after a crash it may come twice."""
         self._allowed()
@@ -78,7 +98,9 @@ class Outbox:
         self._publisher.send(topic, value, key=key, partition=partition, on_delivery=delivered)
 
     def then(self, action: Callable[[Ends], None]) -> None:
-        """Run *action* once all that was sent so far is in the log, in the publisher's thread: it must not block."""
+        """Run *action* once all that was sent so far is in the log, in the publisher's thread: it
+        must not block.
+        """
         with self._lock:
             generation = self._generations[-1]
             generation.then.append(action)
@@ -134,21 +156,30 @@ def _run(due: Iterable[tuple[Callable[[Ends], None], Ends]]) -> None:
 
 
 def published(
-    admin: Admin, bootstrap: str, outputs: Mapping[tuple[str, int], int], since: int,
+    admin: Admin,
+    bootstrap: str,
+    outputs: Mapping[tuple[str, int], int],
+    since: int,
     stamps: Callable[[str, Sequence[bytes | None]], Iterable[Stamp]],
-) -> list[Published]:  # fmt: skip
+) -> list[Published]:
     """What is in the logs of *outputs* behind the known ends.
 
-    *outputs*: (topic, partition) → end known from the state (0: none). *since*: append time (ms) of the newest record that the state
-    covers: nothing unsaved is older. *stamps*: the stamps in a topic's record values, of the producers in question only.
+    *outputs*: (topic, partition) → end known from the state (0: none). *since*: append time (ms) of
+    the newest record that the state covers: nothing unsaved is older. *stamps*: the stamps in a
+    topic's record values, of the producers in question only.
 
     Raises:
         BusError: a log cannot be read.
     """
     if not outputs:
         return []
-    ends, starts, at = admin.end_offsets(outputs), admin.start_offsets(outputs), admin.offsets_at(outputs, max(since - _SKEW, 0))
-    begin = {tp: max(known, starts[tp], at[tp] if at[tp] >= 0 else ends[tp]) for tp, known in outputs.items()}
+    ends = admin.end_offsets(outputs)
+    starts = admin.start_offsets(outputs)
+    at = admin.offsets_at(outputs, max(since - _SKEW, 0))
+    begin = {
+        tp: max(known, starts[tp], at[tp] if at[tp] >= 0 else ends[tp])
+        for tp, known in outputs.items()
+    }
     left = {tp: offset for tp, offset in begin.items() if offset < ends[tp]}
     found: list[Published] = []
     if not left:
@@ -160,9 +191,15 @@ def published(
             silent = 0 if batches else silent + 1
             for batch in batches:
                 for producer, from_offset, offset, ordinal in stamps(batch.topic, batch.values):
-                    found.append(Published(producer, batch.topic, batch.partition, from_offset, offset, ordinal))
+                    found.append(
+                        Published(
+                            producer, batch.topic, batch.partition, from_offset, offset, ordinal
+                        )
+                    )
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     left.pop((batch.topic, batch.partition), None)
     if left:
-        raise BusError("cannot read what was published before", detail=str(sorted(left)), retryable=True)
+        raise BusError(
+            "cannot read what was published before", detail=str(sorted(left)), retryable=True
+        )
     return found

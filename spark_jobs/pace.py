@@ -1,8 +1,10 @@
-"""Which partitions may be ticked now: one that leaves a tick waiting for seconds gets no more until it has passed that.
+"""Which partitions may be ticked now: one that leaves a tick waiting for seconds gets no more until
+it has passed that.
 
-A tick ends the unit in front of it. A lane that was ticked through all the time that it fell behind would have to go through that time
-second by second, which costs more than the rows do and on a busy machine more than there is. None is missed: the next one tells the time,
-too. Refused here: reading where lanes are, and sending.
+A tick ends the unit in front of it. A lane that was ticked through all the time that it fell behind
+would have to go through that time second by second, which costs more than the rows do and on a busy
+machine more than there is. None is missed: the next one tells the time, too. Refused here: reading
+where lanes are, and sending.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from penstock.errors import BusError
 
 #: (topic, partition)
 Place = tuple[str, int]
-#: lanes say with every snapshot where they are: who works in real time has said that it passed a tick before so many snapshots, and seconds
-_WAITS_SNAPSHOTS, _WAITS_SECONDS = 3, 5.0
+#: lanes say with every snapshot where they are: who works in real time has said that it passed a
+#: tick before so many snapshots, and seconds
+_WAITS_SNAPSHOTS = 3
+_WAITS_SECONDS = 5.0
 #: what a lane has said of its place may be lost, and without a record it does not say it again
 _AGAIN_SECONDS = 30.0
 
 
 class Pace:
-    """The oldest tick of each partition that is not known to be passed: its offset, and since when."""
+    """The oldest tick of each partition that is not known to be passed: its offset, and since
+    when.
+    """
 
     def __init__(self, snapshot_seconds: float) -> None:
         """`snapshot_seconds`: how often lanes say where they are."""
@@ -33,12 +39,18 @@ class Pace:
         self._waiting = {place: tick for place, tick in self._waiting.items() if place[0] in topics}
 
     def allows(self, place: Place, position: int | None, now: float) -> bool:
-        """Whether a partition may be ticked whose lane has come to *position* (None: nobody knows)."""
+        """Whether a partition may be ticked whose lane has come to *position* (None: nobody
+        knows).
+        """
         waiting = self._waiting.get(place)
         if waiting is None:
             return True
         offset, since = waiting
-        if position is None or position > offset or now - since > max(_AGAIN_SECONDS, 2 * self._patience):
+        if (
+            position is None
+            or position > offset
+            or now - since > max(_AGAIN_SECONDS, 2 * self._patience)
+        ):
             self._waiting.pop(place, None)
             return True
         return now - since < self._patience

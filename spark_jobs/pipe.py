@@ -1,8 +1,10 @@
 """What Spark sends to a Python worker, for the thread that works on it to read by itself.
 
-A thread that reads ahead wakes another one with every record, and takes turns with it at the interpreter's lock: at a thousand records a
-second that was most of what a record waited for. Who reads alone has to know whether there is anything to read before he would have to
-wait. This file knows: it has read so many bytes ahead, or the socket has some. Refused: knowing what the bytes mean.
+A thread that reads ahead wakes another one with every record, and takes turns with it at the
+interpreter's lock: at a thousand records a second that was most of what a record waited for. Who
+reads alone has to know whether there is anything to read before he would have to wait. This file
+knows: it has read so many bytes ahead, or the socket has some. Refused: knowing what the bytes
+mean.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ _Main = Callable[[Any, BinaryIO], Any]
 
 
 class Pipe(io.BufferedIOBase):
-    """A binary file over *source*, of which nobody has read ahead and nobody else reads from now on."""
+    """A binary file over *source*, of which nobody has read ahead and nobody else reads from now
+    on.
+    """
 
     def __init__(self, source: io.BufferedReader) -> None:
         # not through its buffer: what lies there cannot be asked for without waiting for more
-        self._source, self._raw = source, cast(io.FileIO, source.raw)
+        self._source = source
+        self._raw = cast(io.FileIO, source.raw)
         self._poll = select.poll()
         self._poll.register(source.fileno(), select.POLLIN)
-        self._chunk, self._at = b"", 0
+        self._chunk = b""
+        self._at = 0
 
     def readable(self) -> bool:
         return True
@@ -40,7 +46,8 @@ class Pipe(io.BufferedIOBase):
             return self._ahead() + self._raw.readall()
         end = self._at + size
         if end <= len(self._chunk):
-            found, self._at = self._chunk[self._at : end], end
+            found = self._chunk[self._at : end]
+            self._at = end
             return found
         if size >= _CHUNK:
             return self._large(size)
@@ -48,7 +55,8 @@ class Pipe(io.BufferedIOBase):
         missing = size - len(parts[0])
         while missing and (chunk := self._raw.read(_CHUNK)):
             if len(chunk) > missing:
-                self._chunk, self._at = chunk, missing
+                self._chunk = chunk
+                self._at = missing
                 chunk = chunk[:missing]
             parts.append(chunk)
             missing -= len(chunk)
@@ -57,7 +65,8 @@ class Pipe(io.BufferedIOBase):
     def _large(self, size: int) -> bytes:
         """Without reading ahead, to where it belongs."""
         ahead = self._ahead()
-        whole, filled = bytearray(size), len(ahead)
+        whole = bytearray(size)
+        filled = len(ahead)
         with memoryview(whole) as view:
             view[:filled] = ahead
             while filled < size and (found := self._raw.readinto(view[filled:])):
@@ -66,7 +75,9 @@ class Pipe(io.BufferedIOBase):
         return cast(bytes, whole)  # as good as one to Arrow and to pickle, and a copy less
 
     def waits(self, timeout: float | None) -> bool:
-        """Whether there is something to read, be it the end: at once, or within *timeout* seconds (None: however long it takes)."""
+        """Whether there is something to read, be it the end: at once, or within *timeout* seconds
+        (None: however long it takes).
+        """
         if self._at < len(self._chunk):
             return True
         return bool(self._poll.poll(None if timeout is None else max(timeout, 0.0) * 1000))
@@ -74,7 +85,8 @@ class Pipe(io.BufferedIOBase):
     def peek(self) -> memoryview:
         """What was read ahead, or else what one reading of the source gives; nothing at its end."""
         if self._at == len(self._chunk):
-            self._chunk, self._at = self._raw.read(_CHUNK) or b"", 0
+            self._chunk = self._raw.read(_CHUNK) or b""
+            self._at = 0
         return memoryview(self._chunk)[self._at :]
 
     def skip(self, size: int) -> None:
@@ -84,7 +96,8 @@ class Pipe(io.BufferedIOBase):
     def _ahead(self) -> bytes:
         """All that was read ahead, which then is no more."""
         found = self._chunk[self._at :]
-        self._chunk, self._at = b"", 0
+        self._chunk = b""
+        self._at = 0
         return found
 
 
@@ -96,7 +109,8 @@ def through_a_pipe(main: _Main) -> _Main:
     """Spark's *main* of a worker, given its input as a `Pipe` that `waits` knows of."""
 
     def piped(infile: io.BufferedReader, outfile: BinaryIO) -> Any:
-        global _current  # noqa: PLW0603  Spark hands an operator its batches, not where they come from
+        # Spark hands an operator its batches, not where they come from
+        global _current  # noqa: PLW0603
         _current = Pipe(infile)
         try:
             return main(_current, outfile)

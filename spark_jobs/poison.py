@@ -1,12 +1,14 @@
-"""Which record kills the operator: a mark outside the process of the unit at work, and the count of its deaths.
+"""Which record kills the operator: a mark outside the process of the unit at work, and the count of
+its deaths.
 
-The mark is a small file that each unit overwrites in place before it runs (as mapped memory, within a microsecond; no sync: it has to
-outlive the process, not the machine). Who starts after a death reads it: the unit at work then is tried again record by record, and a
-record that was at work in three deaths is given up as a dead letter. The end of a unit clears the mark, so that other deaths count for
-nobody.
+The mark is a small file that each unit overwrites in place before it runs (as mapped memory, within
+a microsecond; no sync: it has to outlive the process, not the machine). Who starts after a death
+reads it: the unit at work then is tried again record by record, and a record that was at work in
+three deaths is given up as a dead letter. The end of a unit clears the mark, so that other deaths
+count for nobody.
 
-When the driver went too, it mostly took its workers along, and the record at work is as good as any other: such a death counts a fourth.
-It counts, for a record may bring down a whole machine.
+When the driver went too, it mostly took its workers along, and the record at work is as good as any
+other: such a death counts a fourth. It counts, for a record may bring down a whole machine.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from pathlib import Path
 _MARK = struct.Struct("<qqqq")
 _NONE = _MARK.pack(0, -1, 0, 0)
 #: weight of the death of a worker, and of one together with its driver
-ALONE, WITH_DRIVER = 4, 1
+ALONE = 4
+WITH_DRIVER = 1
 #: weight at which a record is given up: three deaths of workers
 LIMIT = 3 * ALONE
 
@@ -46,13 +49,16 @@ class Poison:
             self._weight += ALONE if run == self._run else WITH_DRIVER
 
     def alone(self, offset: int, *, bound: bool) -> bool:
-        """Whether the record must run in a unit of its own. *bound*: outputs of the unit are published, so that cutting it
-        otherwise would change their positions; that is done only after a second death.
+        """Whether the record must run in a unit of its own. *bound*: outputs of the unit are
+        published, so that cutting it otherwise would change their positions; that is done only
+        after a second death.
         """
         return self.suspects(offset) and (not bound or self._weight >= LIMIT - ALONE)
 
     def limit(self, first: int, last: int, *, bound: bool) -> int:
-        """Where a unit that begins at *first* has to end: in front of a suspect, which must not hide in the unit of its neighbours."""
+        """Where a unit that begins at *first* has to end: in front of a suspect, which must not
+        hide in the unit of its neighbours.
+        """
         inside = first < self._first <= last and (not bound or self._weight >= LIMIT - ALONE)
         return self._first - 1 if inside else last
 
@@ -66,7 +72,9 @@ class Poison:
 
     def begin(self, first: int, last: int) -> None:
         """A unit goes to work."""
-        self._mark[:] = _MARK.pack(first, last, self._weight if self.suspects(first) else 0, self._run)
+        self._mark[:] = _MARK.pack(
+            first, last, self._weight if self.suspects(first) else 0, self._run
+        )
 
     def clear(self) -> None:
         """The unit is done."""

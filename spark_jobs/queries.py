@@ -1,7 +1,8 @@
 """Which queries should run, and in which mode: pure decisions of the supervisor.
 
-One query per ingestion topic and one for the exchange. A query that is far behind catches up in micro-batches; one that has caught up
-runs in real time. One that failed is started again after a pause that doubles. Refused: a query for which there are no task slots left.
+One query per ingestion topic and one for the exchange. A query that is far behind catches up in
+micro-batches; one that has caught up runs in real time. One that failed is started again after a
+pause that doubles. Refused: a query for which there are no task slots left.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from penstock.catalog.view import Catalog
 Mode = Literal["realtime", "microbatch"]
 #: task slots that stay free, so that no query ever waits for another one's task
 SPARE_SLOTS = 2
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
 #: an hour of quiet forgives earlier failures
 _FORGIVEN = 3600.0
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A topic to read. `id` tells a topic from an earlier one of the same name: state is kept under it."""
+    """A topic to read. `id` tells a topic from an earlier one of the same name: state is kept under
+    it.
+    """
 
     topic: str
     partitions: int
@@ -61,12 +65,19 @@ def wanted_topics(catalog: Catalog) -> dict[str, Wanted]:
 
 
 def decide(
-    wanted: Mapping[str, Wanted], running: Mapping[str, Running], lags: Mapping[str, int], *, backlog: int, slots: int
+    wanted: Mapping[str, Wanted],
+    running: Mapping[str, Running],
+    lags: Mapping[str, int],
+    *,
+    backlog: int,
+    slots: int,
 ) -> tuple[list[Action], list[Wanted]]:
     """What to do now, and the topics there are no slots for."""
     actions = [Action("stop", r.wanted) for t, r in running.items() if wanted.get(t) != r.wanted]
     kept = {t: r for t, r in running.items() if wanted.get(t) == r.wanted and r.active}
-    actions += [Action("stop", r.wanted) for r in kept.values() if r.mode == "realtime" and r.lag > backlog]
+    actions += [
+        Action("stop", r.wanted) for r in kept.values() if r.mode == "realtime" and r.lag > backlog
+    ]
     used = sum(r.wanted.partitions for r in kept.values()) + SPARE_SLOTS
     starved = []
     for topic, item in wanted.items():
@@ -76,7 +87,9 @@ def decide(
             starved.append(item)
             continue
         used += item.partitions
-        actions.append(Action("start", item, "microbatch" if lags.get(topic, 0) > backlog else "realtime"))
+        actions.append(
+            Action("start", item, "microbatch" if lags.get(topic, 0) > backlog else "realtime")
+        )
     return actions, starved
 
 

@@ -1,8 +1,10 @@
-"""Quotas of streams: beyond MAX_RESULTS a stream pauses until the surplus is made up for, beyond MAX_STATE it is stopped.
+"""Quotas of streams: beyond MAX_RESULTS a stream pauses until the surplus is made up for, beyond
+MAX_STATE it is stopped.
 
-Lanes report what a stream has published and keeps; the sums are held against its plan here, once a mesh. What follows from it goes out as
-control records, so it takes effect at an offset and a replay repeats it; a field of the stream's status says why. Other streams do not
-notice. Refused here: holding up rows of a topic, which are everybody's.
+Lanes report what a stream has published and keeps; the sums are held against its plan here, once a
+mesh. What follows from it goes out as control records, so it takes effect at an offset and a replay
+repeats it; a field of the stream's status says why. Other streams do not notice. Refused here:
+holding up rows of a topic, which are everybody's.
 """
 
 from __future__ import annotations
@@ -22,15 +24,19 @@ from penstock.records import ControlRecord
 _BURST_SECONDS = 5.0
 #: a surplus beyond that is forgiven: what waits for a paused stream is kept in its state
 _LONGEST_PAUSE = 30.0
-#: how long a lane may take to report that it has stopped, and what it has published of a stream's history
-_STOP_SECONDS, _REPORT_SECONDS = 30.0, 5.0
+#: how long a lane may take to report that it has stopped, and what it has published of a stream's
+#: history
+_STOP_SECONDS = 30.0
+_REPORT_SECONDS = 5.0
 
 _log = log.get(__name__)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What the lanes of a stream report, summed up; `filling`: some of them compute its history, which no quota counts."""
+    """What the lanes of a stream report, summed up; `filling`: some of them compute its history,
+    which no quota counts.
+    """
 
     rows_out: int = 0
     full_bytes: int = 0
@@ -40,12 +46,15 @@ class Usage:
     def of(cls, status: Mapping[str, str]) -> Usage:
         found = [json.loads(v) for f, v in status.items() if f.startswith(names.STATS)]
         filling = any(f.startswith(names.FILLING) for f in status)
-        return cls(sum(s["rows_out"] for s in found), sum(s.get("full_bytes", 0) for s in found), filling)
+        return cls(
+            sum(s["rows_out"] for s in found), sum(s.get("full_bytes", 0) for s in found), filling
+        )
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a stream may publish at the moment `at`, when it has published `rows_out`; below zero it is that many rows ahead.
+    """What a stream may publish at the moment `at`, when it has published `rows_out`; below zero it
+    is that many rows ahead.
 
     What comes out before `free_until` counts as history.
     """
@@ -60,16 +69,25 @@ class Account:
         return cls(now, usage.rows_out, quota * _BURST_SECONDS, now)
 
     def charged(self, usage: Usage, quota: int, now: float) -> Account:
-        """The account at *now*. Counters go back for a moment when a lane begins again from its state: nothing is credited for that."""
+        """The account at *now*. Counters go back for a moment when a lane begins again from its
+        state: nothing is credited for that.
+        """
         free_until = now + _REPORT_SECONDS if usage.filling else self.free_until
         published = 0 if now < free_until else max(usage.rows_out - self.rows_out, 0)
         credit = min(self.credit + quota * (now - self.at), quota * _BURST_SECONDS) - published
-        return Account(now, max(usage.rows_out, self.rows_out), max(credit, -quota * _LONGEST_PAUSE), free_until)
+        return Account(
+            now,
+            max(usage.rows_out, self.rows_out),
+            max(credit, -quota * _LONGEST_PAUSE),
+            free_until,
+        )
 
 
 @dataclass
 class _Known:
-    """A stream that has been looked at: whether it is paused for its quota, and until when it may take to stop."""
+    """A stream that has been looked at: whether it is paused for its quota, and until when it may
+    take to stop.
+    """
 
     held: bool
     account: Account | None = None
@@ -84,7 +102,8 @@ class Quotas:
     """Minds the streams that have quotas."""
 
     def __init__(self, client: redis.Redis, send: Send) -> None:
-        self._redis, self._send = client, send
+        self._redis = client
+        self._send = send
         self._known: dict[int, _Known] = {}
 
     def mind(self, catalog: Catalog, now: float) -> None:
@@ -97,27 +116,44 @@ class Quotas:
                 self._mind(stream, known, now)
 
     def _mind(self, stream: StreamEntry, known: _Known | None, now: float) -> None:
-        status = {str(f): str(v) for f, v in self._redis.hgetall(names.stream_status(stream.id)).items()}
-        usage, limit = Usage.of(status), stream.plan.max_results
+        status = {
+            str(f): str(v) for f, v in self._redis.hgetall(names.stream_status(stream.id)).items()
+        }
+        usage = Usage.of(status)
+        limit = stream.plan.max_results
         if known is None:
-            # whom an earlier driver has paused nobody else lets go; who is not paused does not notice
+            # whom an earlier driver has paused nobody else lets go; who is not paused does not
+            # notice
             known = self._known[stream.id] = _Known(held=names.QUOTA in status or bool(limit))
-        if stream.plan.max_state and usage.full_bytes > stream.plan.max_state << 20 and now > known.stops_until:
+        if (
+            stream.plan.max_state
+            and usage.full_bytes > stream.plan.max_state << 20
+            and now > known.stops_until
+        ):
             self._stop(stream, known, usage, now)
-        known.account = (known.account or Account.open(usage, limit, now)).charged(usage, limit, now) if limit else None
+        known.account = (
+            (known.account or Account.open(usage, limit, now)).charged(usage, limit, now)
+            if limit
+            else None
+        )
         if known.account is None or known.account.credit >= 0:
             self._release(stream, known, status)
         elif not known.held:
             self._hold(stream, known, known.account)
 
     def _stop(self, stream: StreamEntry, known: _Known, usage: Usage, now: float) -> None:
-        reason = f"stopped: it keeps {usage.full_bytes >> 20} MB, MAX_STATE is {stream.plan.max_state}"
+        reason = (
+            f"stopped: it keeps {usage.full_bytes >> 20} MB, MAX_STATE is {stream.plan.max_state}"
+        )
         _log.warning("stream is over its quota", stream=_name(stream), reason=reason)
         self._send(stream, ControlRecord("stop", stream=stream.id, body=reason))
         known.stops_until = now + _STOP_SECONDS
 
     def _hold(self, stream: StreamEntry, known: _Known, account: Account) -> None:
-        reason = f"throttled: MAX_RESULTS is {stream.plan.max_results} a second, and it is {-account.credit:.0f} rows ahead"
+        reason = (
+            f"throttled: MAX_RESULTS is {stream.plan.max_results} a second, and it is"
+            f" {-account.credit:.0f} rows ahead"
+        )
         _log.warning("stream is over its quota", stream=_name(stream), reason=reason)
         self._redis.hset(names.stream_status(stream.id), names.QUOTA, reason)
         known.held = True
@@ -125,7 +161,9 @@ class Quotas:
             self._send(stream, ControlRecord("pause", stream=stream.id))
 
     def _release(self, stream: StreamEntry, known: _Known, status: Mapping[str, str]) -> None:
-        """Let it go on, unless somebody paused it by a statement or its target of NOTIFY is behind."""
+        """Let it go on, unless somebody paused it by a statement or its target of NOTIFY is
+        behind.
+        """
         if not known.held:
             return
         self._redis.hdel(names.stream_status(stream.id), names.QUOTA)

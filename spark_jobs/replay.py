@@ -1,9 +1,12 @@
-"""What a successor may leave out and where it must cut, after its predecessor died: pure decisions about positions.
+"""What a successor may leave out and where it must cut, after its predecessor died: pure decisions
+about positions.
 
-A unit is a run of source records computed at once. All that it publishes carries (from_offset, offset, ordinal) of the unit under one
-producer id, and goes to several output partitions, each of which may or may not have got it before the crash. Computing the
-same unit again gives the same outputs, so it is enough to cut the input at the old boundaries and to hold back what is already there.
-Refused here: reading logs (`spark_jobs.output`) and any guess about what was not found in them.
+A unit is a run of source records computed at once. All that it publishes carries (from_offset,
+offset, ordinal) of the unit under one producer id, and goes to several output partitions, each of
+which may or may not have got it before the crash. Computing the same unit again gives the same
+outputs, so it is enough to cut the input at the old boundaries and to hold back what is already
+there. Refused here: reading logs (`spark_jobs.output`) and any guess about what was not found in
+them.
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ class Replay:
         return known is not None and (offset, ordinal) <= (known.offset, known.ordinal)
 
     def published_within(self, first: int, last: int) -> bool:
-        """Whether a unit with an end in first..last has left outputs, so that its boundaries bind."""
+        """Whether a unit with an end in first..last has left outputs, so that its boundaries
+        bind.
+        """
         return any(first <= end <= last for _, end in self._units)
 
     def passed(self, next_offset: int) -> None:
@@ -79,7 +84,11 @@ class Replay:
             self._last = {route: p for route, p in self._last.items() if p.offset >= next_offset}
 
     def pending(self) -> list[Published]:
-        """What a snapshot has to carry on: the newest per route, and every cut as an entry of its own."""
+        """What a snapshot has to carry on: the newest per route, and every cut as an entry of its
+        own.
+        """
         kept = list(self._last.values())
         known = {p.offset for p in kept} | {p.from_offset - 1 for p in kept}
-        return kept + [Published("", "", -1, end + 1, end, -1) for end in self._ends if end not in known]
+        return kept + [
+            Published("", "", -1, end + 1, end, -1) for end in self._ends if end not in known
+        ]

@@ -1,7 +1,8 @@
-"""The one warm Spark session and the queries it runs: records of a topic into the operator, in real time or in micro-batches.
+"""The one warm Spark session and the queries it runs: records of a topic into the operator, in real
+time or in micro-batches.
 
-Both modes read the same checkpoint and feed the same operator; they differ in the trigger and in how records cross into Python. Refused:
-knowing which topics there are.
+Both modes read the same checkpoint and feed the same operator; they differ in the trigger and in
+how records cross into Python. Refused: knowing which topics there are.
 """
 
 from __future__ import annotations
@@ -26,12 +27,23 @@ from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
 from spark_jobs.settings import SparkSettings
 
-#: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives back what a burst took (decision 40)
-_COLLECTOR = "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
+#: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives
+#: back what a burst took (decision 40)
+_COLLECTOR = (
+    "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
+)
 #: few compiler and collector threads: the work is in Python
-_JVM = f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k -XX:CICompilerCount=2"
-#: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more than its value does
-_COLUMNS = (f"shiftleft(cast(partition AS bigint), {OFFSET_BITS}) + offset AS place", "unix_millis(timestamp) AS time", "value")
+_JVM = (
+    f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k"
+    " -XX:CICompilerCount=2"
+)
+#: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more
+#: than its value does
+_COLUMNS = (
+    f"shiftleft(cast(partition AS bigint), {OFFSET_BITS}) + offset AS place",
+    "unix_millis(timestamp) AS time",
+    "value",
+)
 #: of the 104 bytes that every system allows, what the name that Spark chooses leaves
 _LONGEST_DIRECTORY = 60
 #: the bits of Spark's row number that count within a task
@@ -47,37 +59,54 @@ _SESSION = {
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.sql.session.timeZone": "UTC",
 }
-#: on a disk Spark's default starts ten programs of the system for rights and links of each file of its checkpoint, this one two
-_BY_RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-#: consumers and what they fetched are kept from one micro-batch to the next, not for five minutes after the last
+#: on a disk Spark's default starts ten programs of the system for rights and links of each file of
+#: its checkpoint, this one two
+_BY_RENAMING = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+#: consumers and what they fetched are kept from one micro-batch to the next, not for five minutes
+#: after the last
 _KEPT_CONSUMERS = {
     f"spark.kafka.consumer.{cache}.{name}": value
     for cache in ("cache", "fetchedData.cache")
     for name, value in (("timeout", "15s"), ("evictorThreadRunInterval", "5s"))
 }
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
-#: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer questions save (decisions 40 and 43)
+#: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer
+#: questions save (decisions 40 and 43)
 _POLLS = 4
 _PER_MODE: dict[Mode, dict[str, str]] = {
-    # one record at a time, and a filler: a larger batch would wait until it is full; the operator coalesces by itself
+    # one record at a time, and a filler: a larger batch would wait until it is full; the operator
+    # coalesces by itself
     "realtime": {
         _AT_ONCE: "2",
-        # row numbers are not for streams, says Spark, because they start afresh with each epoch: here they have to
+        # row numbers are not for streams, says Spark, because they start afresh with each epoch:
+        # here they have to
         "spark.sql.streaming.unsupportedOperationCheck": "false",
     },
-    # a bound in bytes makes Spark add up its vectors after every row (only this number turns it off): `backlog.py` finds a count that does
+    # a bound in bytes makes Spark add up its vectors after every row (only this number turns it
+    # off): `backlog.py` finds a count that does
     "microbatch": {"spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"},
 }
 
 
 def socket_directory(own: str) -> str:
-    """Where Spark and its workers meet: in *own*, unless the paths of sockets there would be longer than a socket's may be. Pure."""
-    return own if len(os.fsencode(own)) <= _LONGEST_DIRECTORY else "/tmp"  # noqa: S108  only their owner can connect to them
+    """Where Spark and its workers meet: in *own*, unless the paths of sockets there would be longer
+    than a socket's may be. Pure.
+    """
+    # only their owner can connect to them
+    return own if len(os.fsencode(own)) <= _LONGEST_DIRECTORY else "/tmp"  # noqa: S108
 
 
 def checkpoint_files(directory: str) -> dict[str, str]:
-    """Settings for how Spark writes its offsets below *directory*: an object store is left to Spark. Pure."""
-    return {"spark.sql.streaming.checkpointFileManagerClass": _BY_RENAMING} if directory_of(directory) else {}
+    """Settings for how Spark writes its offsets below *directory*: an object store is left to
+    Spark. Pure.
+    """
+    return (
+        {"spark.sql.streaming.checkpointFileManagerClass": _BY_RENAMING}
+        if directory_of(directory)
+        else {}
+    )
 
 
 @dataclass
@@ -91,8 +120,13 @@ class SparkSessions:
     @classmethod
     def start(cls, settings: SparkSettings) -> SparkSessions:
         local = settings.master == "local"
-        # task retries exist in local mode only when asked for: one dead worker must not fail the query
-        conf = SparkConf().setMaster(f"local[{settings.slots},4]" if local else settings.master).setAppName("penstock")
+        # task retries exist in local mode only when asked for: one dead worker must not fail the
+        # query
+        conf = (
+            SparkConf()
+            .setMaster(f"local[{settings.slots},4]" if local else settings.master)
+            .setAppName("penstock")
+        )
         options = {
             **_SESSION,
             "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
@@ -106,11 +140,17 @@ class SparkSessions:
             "spark.executor.extraJavaOptions": _JVM,
             "spark.python.daemon.module": "spark_jobs.daemon",
             "spark.python.worker.reuse": "true",
-            # on a TCP socket without TCP_NODELAY, as Spark's is, a record waits up to 40 ms for the one before it to be acknowledged
+            # on a TCP socket without TCP_NODELAY, as Spark's is, a record waits up to 40 ms for the
+            # one before it to be acknowledged
             "spark.python.unix.domain.socket.enabled": "true",
-            **({"spark.python.unix.domain.socket.dir": socket_directory(tempfile.gettempdir())} if local else {}),
+            **(
+                {"spark.python.unix.domain.socket.dir": socket_directory(tempfile.gettempdir())}
+                if local
+                else {}
+            ),
             "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
-            # one worker per partition is the parallelism: threads below it would only fight over the cores
+            # one worker per partition is the parallelism: threads below it would only fight over
+            # the cores
             "spark.executorEnv.POLARS_MAX_THREADS": "1",
             "spark.executorEnv.OMP_NUM_THREADS": "1",
             **{f"spark.executorEnv.{name}": value for name, value in ALLOCATORS.items()},
@@ -120,7 +160,8 @@ class SparkSessions:
             "spark.ui.showConsoleProgress": "false",
             "spark.cleaner.periodicGC.interval": "10min",
             **_KEPT_CONSUMERS,
-            # Hadoop's file systems set the rights of what they make themselves, whatever the process's umask
+            # Hadoop's file systems set the rights of what they make themselves, whatever the
+            # process's umask
             "spark.hadoop.fs.permissions.umask-mode": "077",
             **checkpoint_files(settings.checkpoint_dir),
             **settings.conf,
@@ -133,10 +174,14 @@ class SparkSessions:
             conf.set("spark.authenticate.secret", settings.secret.get_secret_value())
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
-        # what fails is reported by the supervisor; Spark would add a page for every task that a stop cancels
+        # what fails is reported by the supervisor; Spark would add a page for every task that a
+        # stop cancels
         context.setLogLevel("FATAL")
         context.pythonExec = sys.executable
-        sessions: dict[Mode, SparkSession] = {"realtime": session, "microbatch": session.newSession()}
+        sessions: dict[Mode, SparkSession] = {
+            "realtime": session,
+            "microbatch": session.newSession(),
+        }
         for mode, own in sessions.items():
             for key, value in {**_SESSION, **_PER_MODE[mode]}.items():
                 own.conf.set(key, value)
@@ -144,32 +189,54 @@ class SparkSessions:
 
     def slots(self) -> int:
         """Task slots that exist now."""
-        return self.settings.slots if self.settings.master == "local" else int(self.context.defaultParallelism)
+        return (
+            self.settings.slots
+            if self.settings.master == "local"
+            else int(self.context.defaultParallelism)
+        )
 
     def retry(self, attempt: int) -> None:
-        """End a task attempt whose worker is dead, so that it is tried again: Spark itself notices when it next writes to it."""
-        self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001  there is no public way
+        """End a task attempt whose worker is dead, so that it is tried again: Spark itself notices
+        when it next writes to it.
+        """
+        # there is no public way
+        self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001
 
-    def query(self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int) -> StreamingQuery:
-        """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed over together.
+    def query(
+        self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int
+    ) -> StreamingQuery:
+        """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed
+        over together.
 
         Raises:
             BusError: Spark refuses, with its reason.
         """
         try:
-            writer = self._records(topic, mode, at_once).mapInArrow(operator, "value binary").writeStream.format("noop")
-            writer = writer.queryName(f"{topic} {mode}").option("checkpointLocation", self.settings.checkpoint(topic, topic_id))
+            writer = (
+                self._records(topic, mode, at_once)
+                .mapInArrow(operator, "value binary")
+                .writeStream.format("noop")
+            )
+            writer = writer.queryName(f"{topic} {mode}").option(
+                "checkpointLocation", self.settings.checkpoint(topic, topic_id)
+            )
             if mode == "microbatch":
-                self.of[mode].conf.set(_AT_ONCE, str(at_once))  # a query takes its session's settings over when it starts
+                self.of[mode].conf.set(
+                    _AT_ONCE, str(at_once)
+                )  # a query takes its session's settings over when it starts
                 return writer.outputMode("append").trigger(availableNow=True).start()
             epoch = f"{round(self.settings.epoch_seconds * 1000)} milliseconds"
-            trigger: Any = writer.outputMode("update").trigger  # its overloads do not know real time
+            trigger: Any = writer.outputMode(
+                "update"
+            ).trigger  # its overloads do not know real time
             query: StreamingQuery = trigger(realTime=epoch).start()
             return query
         except (Py4JNetworkError, ConnectionError):
             raise  # the JVM is gone, and with it the use of this process
         except Exception as refused:
-            raise BusError(f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True) from refused
+            raise BusError(
+                f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True
+            ) from refused
 
     def _records(self, topic: str, mode: Mode, at_once: int) -> DataFrame:
         options = {
@@ -184,15 +251,20 @@ class SparkSessions:
         if mode == "microbatch":
             options |= {
                 "kafka.fetch.max.wait.ms": "5",
-                # after every poll Spark asks the broker twice; what it returned is held for as long as what crosses
+                # after every poll Spark asks the broker twice; what it returned is held for as long
+                # as what crosses
                 "kafka.max.poll.records": str(max(at_once // _POLLS, 1)),
                 "maxOffsetsPerTrigger": "8000000",
             }
         loaded = self.of[mode].readStream.format("kafka").options(**options).load()
         if mode == "microbatch":
             return loaded.selectExpr(*_COLUMNS)
-        # Spark hands two rows over when a third has come: the filler behind a record sends it off and goes with the next one, and the
-        # very first record of a task has one in front
-        numbered = loaded.selectExpr(*_COLUMNS, f"monotonically_increasing_id() & {_ROW_OF_TASK} AS row")
+        # Spark hands two rows over when a third has come: the filler behind a record sends it off
+        # and goes with the next one, and the very first record of a task has one in front
+        numbered = loaded.selectExpr(
+            *_COLUMNS, f"monotonically_increasing_id() & {_ROW_OF_TASK} AS row"
+        )
         record = "struct(place, time, value)"
-        return numbered.selectExpr(f"inline(if(row = 0, array(null, {record}, null), array({record}, null)))")
+        return numbered.selectExpr(
+            f"inline(if(row = 0, array(null, {record}, null), array({record}, null)))"
+        )

@@ -18,28 +18,38 @@ class SparkSettings(Settings):
 
     room: ClassVar[str] = "spark"
 
-    #: `local` = in this process's JVM with `slots` task slots; else a cluster: `spark://host:7077`, `k8s://…`, `yarn`
+    #: `local` = in this process's JVM with `slots` task slots; else a cluster: `spark://host:7077`,
+    #: `k8s://…`, `yarn`
     master: str = "local"
-    #: one per partition of every topic that is read, and two to spare; too few would starve queries without an error
+    #: one per partition of every topic that is read, and two to spare; too few would starve queries
+    #: without an error
     slots: int = Field(default=256, ge=4)
     driver_memory: str = "1g"
     driver_host: str = "127.0.0.1"
     #: heap of each executor's JVM on a cluster; the work is done in Python processes beside it
     executor_memory: str = "1g"
-    #: what the machines of a cluster (`spark://…`) prove to each other; without one Spark's own settings say; `local` makes its own
+    #: what the machines of a cluster (`spark://…`) prove to each other; without one Spark's own
+    #: settings say; `local` makes its own
     secret: SecretStr | None = None
     #: more settings of Spark, as JSON: what a cluster asks for
     conf: dict[str, str] = Field(default_factory=dict)
-    #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when that is no directory
-    checkpoint_dir: str = Field(default_factory=lambda data: f"{directory_of(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints")
+    #: Spark's own offsets, written by the driver alone: beside the state, or in `data_dir` when
+    #: that is no directory
+    checkpoint_dir: str = Field(
+        default_factory=lambda data: (
+            f"{directory_of(data['state_dir']) or data['data_dir'] / 'state'}/checkpoints"
+        )
+    )
     #: how long a real-time epoch lasts, 5 at least; a turn pauses results for 0.1 to 0.4 s
     epoch_seconds: float = Field(default=60.0, ge=5)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
-    #: records that the operator takes in at once, and bytes, counted with what Arrow has put aside for them (twice the records, about)
+    #: records that the operator takes in at once, and bytes, counted with what Arrow has put aside
+    #: for them (twice the records, about)
     unit_records: int = Field(default=65_536, ge=1)
     unit_bytes: int = Field(default=32 * 1024 * 1024, ge=1)
-    #: rows that a stream keeps in each partition though their windows are over; corrections of older ones read those again
+    #: rows that a stream keeps in each partition though their windows are over; corrections of
+    #: older ones read those again
     live_rows: int = Field(default=ROOM, ge=0)
     #: rows of history that are read and computed at once
     history_rows: int = Field(default=200_000, ge=1)
@@ -67,7 +77,9 @@ class SparkSettings(Settings):
 
     @property
     def scratch_dir(self) -> Path:
-        """Where workers leave small notes for whoever takes their place, on any machine: beside the state, unless that is no directory."""
+        """Where workers leave small notes for whoever takes their place, on any machine: beside the
+        state, unless that is no directory.
+        """
         return Path(directory_of(self.state_dir) or self.data_dir / "state") / "notes"
 
     def checkpoint(self, topic: str, topic_id: int) -> str:

@@ -1,4 +1,6 @@
-"""The position stamps in records that operators publish: results, events, exchange rows and forwarded controls."""
+"""The position stamps in records that operators publish: results, events, exchange rows and
+forwarded controls.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from penstock.records import ControlRecord, EventsRecord, ExchangeRecord, decode
 from spark_jobs.output import Stamp
 from spark_jobs.worker import Worker
 
-_EXCHANGE, _EVENTS = schemas.BUILT_IN_IDS["exchange"], schemas.BUILT_IN_IDS["events"]
+_EXCHANGE = schemas.BUILT_IN_IDS["exchange"]
+_EVENTS = schemas.BUILT_IN_IDS["events"]
 
 
 def stamps_of(worker: Worker, topic: str, values: Sequence[bytes | None]) -> Iterator[Stamp]:
@@ -34,7 +37,9 @@ def stamps_of(worker: Worker, topic: str, values: Sequence[bytes | None]) -> Ite
             codec = worker.codec(schema_id) if written else None
             if codec is not None:
                 stamped = codec.decode(chosen).records.filter(pl.col("producer").is_not_null())
-                yield from stamped.select("producer", "from_offset", "offset", "ordinal").iter_rows()
+                yield from stamped.select(
+                    "producer", "from_offset", "offset", "ordinal"
+                ).iter_rows()
 
 
 def _built_in(schema_id: int, values: Sequence[bytes | None]) -> Iterator[Stamp]:
@@ -45,7 +50,11 @@ def _built_in(schema_id: int, values: Sequence[bytes | None]) -> Iterator[Stamp]
                 if control.producer is not None:
                     yield control.producer, control.offset, control.offset, control.ordinal
             else:
-                record = decode(ExchangeRecord, value) if schema_id == _EXCHANGE else decode(EventsRecord, value)
+                record = (
+                    decode(ExchangeRecord, value)
+                    if schema_id == _EXCHANGE
+                    else decode(EventsRecord, value)
+                )
                 yield record.producer, record.from_offset, record.offset, record.ordinal
         except SchemaError:
             continue

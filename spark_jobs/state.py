@@ -1,9 +1,11 @@
-"""State files of one topic-partition: named by the next source offset, a full one now and then and deltas between.
+"""State files of one topic-partition: named by the next source offset, a full one now and then and
+deltas between.
 
-A file is sealed as `penstock.statefile` says; inside is an Arrow IPC file (zstd) whose rows are the kernels' frames and whose
-metadata is everything else. It appears under its name whole or not at all. A file that fails its digest, or whose chain of bases is
-broken, counts as absent: the one before it is a valid state too, it only means reading more of the log again. Refused: files of a newer
-version.
+A file is sealed as `penstock.statefile` says; inside is an Arrow IPC file (zstd) whose rows are the
+kernels' frames and whose metadata is everything else. It appears under its name whole or not at
+all. A file that fails its digest, or whose chain of bases is broken, counts as absent: the one
+before it is a valid state too, it only means reading more of the log again. Refused: files of a
+newer version.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ from spark_jobs.replay import Position, Published
 
 _MAX_DELTAS = 50
 _SMALL = 64 * 1024
-_SCHEMA = pa.schema([("stream", pa.int64()), ("full", pa.bool_()), ("frame", pa.string()), ("data", pa.large_binary())])
+_SCHEMA = pa.schema(
+    [
+        ("stream", pa.int64()),
+        ("full", pa.bool_()),
+        ("frame", pa.string()),
+        ("data", pa.large_binary()),
+    ]
+)
 #: a stream's plan (JSON) and whether it runs: running | paused | failed
 StreamState = tuple[str, str]
 
@@ -35,7 +44,9 @@ _log = log.get(__name__)
 
 @dataclass
 class Snapshot:
-    """One file's content; of a delta only what changed (`streams[id]` None: gone; `pending` always whole)."""
+    """One file's content; of a delta only what changed (`streams[id]` None: gone; `pending` always
+    whole).
+    """
 
     next: int
     #: append time (ms) of the newest record taken in
@@ -52,7 +63,10 @@ class Snapshot:
 
     def merge(self, later: Snapshot) -> None:
         """Put *later*, the next file of the chain, on top."""
-        self.next, self.time, self.pending, self.waiting = later.next, later.time, later.pending, later.waiting
+        self.next = later.next
+        self.time = later.time
+        self.pending = later.pending
+        self.waiting = later.waiting
         self.ends.update(later.ends)
         self.seen.update(later.seen)
         for stream, state in later.streams.items():
@@ -63,7 +77,9 @@ class Snapshot:
                 self.streams[stream] = state
         for stream, deltas in later.deltas.items():
             for delta in deltas:
-                self.deltas[stream] = [delta] if delta.full else [*self.deltas.get(stream, []), delta]
+                self.deltas[stream] = (
+                    [delta] if delta.full else [*self.deltas.get(stream, []), delta]
+                )
 
 
 class StateFiles:
@@ -72,7 +88,9 @@ class StateFiles:
     def __init__(self, directory: str, failpoints: Failpoints | None = None) -> None:
         self._fs, self._path = fsspec.core.url_to_fs(directory)
         self._fs.makedirs(self._path, exist_ok=True)
-        self._local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
+        self._local = "file" in (
+            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
+        )
         self._failpoints = failpoints or Failpoints()
         self._chain: list[str] = []
         self._old: list[str] = []
@@ -86,7 +104,11 @@ class StateFiles:
     @property
     def full_due(self) -> bool:
         """Whether the next snapshot should be a full one."""
-        return not self._chain or len(self._chain) > _MAX_DELTAS or self._delta_bytes > max(self._full_bytes, _SMALL)
+        return (
+            not self._chain
+            or len(self._chain) > _MAX_DELTAS
+            or self._delta_bytes > max(self._full_bytes, _SMALL)
+        )
 
     def load(self) -> Snapshot | None:
         """The newest state that can be read; None when there is none at all.
@@ -98,11 +120,16 @@ class StateFiles:
         for newest in reversed(found):
             chain = self._follow(newest)
             if chain is None:
-                _log.warning("state file can't be used, taking the one before", directory=self._path, file=newest)
+                _log.warning(
+                    "state file can't be used, taking the one before",
+                    directory=self._path,
+                    file=newest,
+                )
                 continue
             self._chain = [name for name, _, _ in chain]
             self._old = [n for n in found if n < self._chain[0]]
-            self._full_bytes, self._delta_bytes = chain[0][2], sum(size for _, _, size in chain[1:])
+            self._full_bytes = chain[0][2]
+            self._delta_bytes = sum(size for _, _, size in chain[1:])
             state = Snapshot(0)
             for _, snapshot, _ in chain:
                 state.merge(snapshot)
@@ -117,21 +144,27 @@ class StateFiles:
         if full:
             for old in self._old:
                 self._remove(old)
-            self._old, self._chain = self._chain, [name]
-            self._full_bytes, self._delta_bytes = len(data), 0
+            self._old = self._chain
+            self._chain = [name]
+            self._full_bytes = len(data)
+            self._delta_bytes = 0
         else:
             self._chain.append(name)
             self._delta_bytes += len(data)
         self._failpoints.reach("after_state")
 
     def claim(self, owner: str, next_offset: int) -> bool:
-        """Take the partition over; True when the predecessor left everything published and saved up to *next_offset*."""
+        """Take the partition over; True when the predecessor left everything published and saved up
+        to *next_offset*.
+        """
         clean = self._owner() == f"clean {next_offset}"
         self._fs.pipe_file(f"{self._path}/owner", owner.encode())
         return clean
 
     def release(self, owner: str, next_offset: int) -> None:
-        """Say that everything up to *next_offset* is published and saved, unless somebody else has taken over."""
+        """Say that everything up to *next_offset* is published and saved, unless somebody else has
+        taken over.
+        """
         if self._owner() == owner:
             self._fs.pipe_file(f"{self._path}/owner", f"clean {next_offset}".encode())
 
@@ -164,7 +197,9 @@ class StateFiles:
                 out.write(data[half:])
             self._fs.mv(f"{path}.tmp", path)
         except OSError:
-            self._remove(f"{name}.tmp")  # a disk that is full must not be kept full by what did not fit
+            self._remove(
+                f"{name}.tmp"
+            )  # a disk that is full must not be kept full by what did not fit
             raise
 
     def _remove(self, name: str) -> None:
@@ -199,19 +234,35 @@ def _encode(snapshot: Snapshot, base: str) -> bytes:
             rows.append((stream, delta.full, "", b""))
             for frame_name, frame in delta.frames.items():
                 buffer = io.BytesIO()
-                # a handle of its own: polars locks the frame while it writes, and asks for the GIL meanwhile; the lane's thread may
-                # ask for that lock while it holds the GIL (the kernel's state holds the same frames), and both would wait for ever
+                # a handle of its own: polars locks the frame while it writes, and asks for the GIL
+                # meanwhile; the lane's thread may ask for that lock while it holds the GIL (the
+                # kernel's state holds the same frames), and both would wait for ever
                 frame.clone().write_ipc_stream(buffer)
                 rows.append((stream, delta.full, frame_name, buffer.getvalue()))
     meta = {
-        "base": base, "next": snapshot.next, "time": snapshot.time, "ends": snapshot.ends, "seen": snapshot.seen,
-        "pending": [asdict(p) for p in snapshot.pending], "streams": snapshot.streams, "waiting": snapshot.waiting,
-    }  # fmt: skip
-    columns = [pa.array(values, f.type) for values, f in zip(zip(*rows, strict=True), _SCHEMA, strict=True)] if rows else None
+        "base": base,
+        "next": snapshot.next,
+        "time": snapshot.time,
+        "ends": snapshot.ends,
+        "seen": snapshot.seen,
+        "pending": [asdict(p) for p in snapshot.pending],
+        "streams": snapshot.streams,
+        "waiting": snapshot.waiting,
+    }
+    columns = (
+        [
+            pa.array(values, f.type)
+            for values, f in zip(zip(*rows, strict=True), _SCHEMA, strict=True)
+        ]
+        if rows
+        else None
+    )
     table = pa.table(columns, schema=_SCHEMA) if columns else _SCHEMA.empty_table()
     table = table.replace_schema_metadata({"penstock": json.dumps(meta, separators=(",", ":"))})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_file(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
         writer.write_table(table)
     body: bytes = sink.getvalue().to_pybytes()
     return seal(body)
@@ -228,11 +279,17 @@ def _decode(data: bytes, name: str) -> tuple[Snapshot, str] | None:
         if not row["frame"]:
             deltas.setdefault(row["stream"], []).append(Delta({}, row["full"]))
         else:
-            deltas[row["stream"]][-1].frames[row["frame"]] = pl.read_ipc_stream(io.BytesIO(row["data"]))
+            deltas[row["stream"]][-1].frames[row["frame"]] = pl.read_ipc_stream(
+                io.BytesIO(row["data"])
+            )
     snapshot = Snapshot(
-        next=meta["next"], time=meta["time"], ends=meta["ends"], seen={k: (v[0], v[1]) for k, v in meta["seen"].items()},
+        next=meta["next"],
+        time=meta["time"],
+        ends=meta["ends"],
+        seen={k: (v[0], v[1]) for k, v in meta["seen"].items()},
         pending=[Published(**p) for p in meta["pending"]],
         streams={int(k): None if v is None else (v[0], v[1]) for k, v in meta["streams"].items()},
-        deltas=deltas, waiting=meta["waiting"],
-    )  # fmt: skip
+        deltas=deltas,
+        waiting=meta["waiting"],
+    )
     return snapshot, meta["base"]

@@ -1,7 +1,9 @@
-"""Keeps the queries running that the catalog calls for: starts, stops, restarts, switches modes, and says how they are.
+"""Keeps the queries running that the catalog calls for: starts, stops, restarts, switches modes,
+and says how they are.
 
-Positions come from the workers over Redis, ends from Kafka, epochs from Spark. When the JVM is gone every call fails: the process ends, and
-whoever started it starts it anew. Refused here: anything about rows.
+Positions come from the workers over Redis, ends from Kafka, epochs from Spark. When the JVM is gone
+every call fails: the process ends, and whoever started it starts it anew. Refused here: anything
+about rows.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _HEARTBEAT_SECONDS = 15
 _STUCK_SECONDS = 20.0
 #: Spark's error class for a checkpoint without any epoch in which there is something all the same
 _HALF_BEGUN = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
-#: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in it
+#: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in
+#: it
 _CATCHING_UP = "catching_up"
 
 _log = log.get(__name__)
@@ -64,12 +67,26 @@ class Supervisor:
     """One per mesh."""
 
     def __init__(
-        self, settings: SparkSettings, sessions: SparkSessions, catalog: CatalogReader, client: redis.Redis, admin: Admin,
-        epochs: Epochs, health: Health, clock: Clock, token: str,
-    ) -> None:  # fmt: skip
+        self,
+        settings: SparkSettings,
+        sessions: SparkSessions,
+        catalog: CatalogReader,
+        client: redis.Redis,
+        admin: Admin,
+        epochs: Epochs,
+        health: Health,
+        clock: Clock,
+        token: str,
+    ) -> None:
         self._token = token
-        self._settings, self._sessions, self._catalog, self._redis, self._admin = settings, sessions, catalog, client, admin
-        self._epochs, self._health, self._clock = epochs, health, clock
+        self._settings = settings
+        self._sessions = sessions
+        self._catalog = catalog
+        self._redis = client
+        self._admin = admin
+        self._epochs = epochs
+        self._health = health
+        self._clock = clock
         self._queries: dict[str, _Query] = {}
         self._failures: dict[str, Failures] = {}
         self._lags: dict[str, int] = {}
@@ -78,14 +95,35 @@ class Supervisor:
         self._existing: dict[str, int] = {}
         self._leftovers = False
         self._host = socket.gethostname()
-        self._wake, self._halt = threading.Event(), threading.Event()
+        self._wake = threading.Event()
+        self._halt = threading.Event()
         registry = health.registry
-        self._lag_gauge = Gauge("penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry)
-        self._mode_gauge = Gauge("penstock_query_realtime", "1 in real time, 0 in micro-batches", ["topic"], registry=registry)
-        self._restarts = Counter("penstock_query_failures", "Queries that failed", ["topic"], registry=registry)
-        self._stuck = Counter("penstock_query_stuck", "Times a query made no progress with records waiting", ["topic"], registry=registry)
-        self._ended = Counter("penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry)
-        self._letters = Gauge("penstock_dead_letters", "Dead letters that all rooms have ever written", registry=registry)
+        self._lag_gauge = Gauge(
+            "penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry
+        )
+        self._mode_gauge = Gauge(
+            "penstock_query_realtime",
+            "1 in real time, 0 in micro-batches",
+            ["topic"],
+            registry=registry,
+        )
+        self._restarts = Counter(
+            "penstock_query_failures", "Queries that failed", ["topic"], registry=registry
+        )
+        self._stuck = Counter(
+            "penstock_query_stuck",
+            "Times a query made no progress with records waiting",
+            ["topic"],
+            registry=registry,
+        )
+        self._ended = Counter(
+            "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
+        )
+        self._letters = Gauge(
+            "penstock_dead_letters",
+            "Dead letters that all rooms have ever written",
+            registry=registry,
+        )
         self._figures = Figures(client, registry)
         catalog.listen(self._changed)
 
@@ -138,13 +176,25 @@ class Supervisor:
             if self._leftovers:
                 self._remove_leftovers()
         running = {t: Running(q.wanted, q.mode, True, q.lag) for t, q in self._queries.items()}
-        actions, starved = decide(wanted, running, self._lags, backlog=self._settings.backlog_records, slots=self._sessions.slots())
+        actions, starved = decide(
+            wanted,
+            running,
+            self._lags,
+            backlog=self._settings.backlog_records,
+            slots=self._sessions.slots(),
+        )
         for action in actions:
             self._do(action, now)
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
-        more = "set PENSTOCK_SPARK_SLOTS" if self._settings.master == "local" else f"the cluster has {self._sessions.slots()}, add workers"
+        more = (
+            "set PENSTOCK_SPARK_SLOTS"
+            if self._settings.master == "local"
+            else f"the cluster has {self._sessions.slots()}, add workers"
+        )
         why = f"no task slots for {', '.join(w.topic for w in starved)}: {more}" if starved else ""
-        self._health.ready("queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}")
+        self._health.ready(
+            "queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}"
+        )
 
     def _do(self, action: Action, now: float) -> None:
         topic = action.wanted.topic
@@ -161,7 +211,11 @@ class Supervisor:
         operator = Operator(self._settings, topic, action.wanted.id, self._token)
         self._clear_tasks(topic)
         try:
-            at_once = self._at_once(action.wanted) if action.mode == "microbatch" and not failures.count else CAUTIOUS
+            at_once = (
+                self._at_once(action.wanted)
+                if action.mode == "microbatch" and not failures.count
+                else CAUTIOUS
+            )
             handle = self._sessions.query(topic, action.wanted.id, action.mode, operator, at_once)
         except BusError as error:
             self._failed(topic, str(error), now)
@@ -171,19 +225,29 @@ class Supervisor:
         _log.info("query started", topic=topic, mode=action.mode, lag=self._lags.get(topic, 0))
 
     def _at_once(self, wanted: Wanted) -> int:
-        """How many records of a topic's backlog may cross into Python together; few when whoever asked before has died since, for a look
-        can miss large records.
+        """How many records of a topic's backlog may cross into Python together; few when whoever
+        asked before has died since, for a look can miss large records.
         """
-        topic, partitions = wanted.topic, range(wanted.partitions)
+        topic = wanted.topic
+        partitions = range(wanted.partitions)
         if not self._redis.hsetnx(names.query_progress(topic), _CATCHING_UP, self._host):
             return CAUTIOUS
         ends = self._admin.end_offsets([(topic, p) for p in partitions])
         starts = self._admin.start_offsets([(topic, p) for p in partitions])
         positions = self._positions.get(topic, {})
         begins = {p: max(positions.get(str(p), 0), starts[topic, p]) for p in partitions}
-        size = mean_size(self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions})
-        count = records_at_once(size, most_records=self._settings.unit_records, most_bytes=HAND_OVER_BYTES)
-        _log.info("backlog seen", topic=topic, bytes_of_a_record=None if size is None else round(size), records_at_once=count)
+        size = mean_size(
+            self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions}
+        )
+        count = records_at_once(
+            size, most_records=self._settings.unit_records, most_bytes=HAND_OVER_BYTES
+        )
+        _log.info(
+            "backlog seen",
+            topic=topic,
+            bytes_of_a_record=None if size is None else round(size),
+            records_at_once=count,
+        )
         return count
 
     def _exists(self, wanted: Wanted) -> bool:
@@ -215,12 +279,15 @@ class Supervisor:
     def _failed(self, topic: str, reason: str, now: float) -> None:
         self._failures[topic] = self._failures.get(topic, Failures()).another(now)
         self._restarts.labels(topic).inc()
-        _log.error("query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count)
+        _log.error(
+            "query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count
+        )
         self._redis.delete(names.query_heartbeat(topic))
 
     def _begin_anew(self, wanted: Wanted) -> None:
-        """Remove a checkpoint in which not even the first epoch is whole: its driver died in the middle of committing it, and Spark refuses
-        it for ever. Nothing is lost with it: a lane skips what lies below its own position.
+        """Remove a checkpoint in which not even the first epoch is whole: its driver died in the
+        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a lane
+        skips what lies below its own position.
         """
         fs, path = fsspec.core.url_to_fs(self._settings.checkpoint(wanted.topic, wanted.id))
         _log.warning("the checkpoint was never whole, beginning anew", topic=wanted.topic)
@@ -233,27 +300,42 @@ class Supervisor:
         self._redis.hdel(names.query_progress(query.wanted.topic), _CATCHING_UP)
         _log.info("query stopped", topic=query.wanted.topic, mode=query.mode)
 
-    # -- how they are -----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- how they are
 
     def _beat(self, query: _Query) -> None:
         """Say that the topic is being read, once every partition's task has begun."""
         topic = query.wanted.topic
         fields = self._redis.hgetall(names.query_progress(topic))
-        tasks = [json.loads(value) for name, value in fields.items() if str(name).startswith("task:")]
+        tasks = [
+            json.loads(value) for name, value in fields.items() if str(name).startswith("task:")
+        ]
         self._bury(query, tasks)
         query.reading = query.reading or len(tasks) >= query.wanted.partitions
         if query.reading:
-            beat = {"mode": query.mode, "partitions": query.wanted.partitions, "lag": query.lag, "time": milliseconds(self._clock)}
+            beat = {
+                "mode": query.mode,
+                "partitions": query.wanted.partitions,
+                "lag": query.lag,
+                "time": milliseconds(self._clock),
+            }
             self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)
 
     def _bury(self, query: _Query, tasks: list[dict[str, Any]]) -> None:
-        """Have tasks tried again whose worker has died on this machine; of others Spark hears with the next record."""
+        """Have tasks tried again whose worker has died on this machine; of others Spark hears with
+        the next record.
+        """
         for task in tasks:
             attempt = int(task["attempt"])
-            if task["host"] != self._host or attempt in query.dead or psutil.pid_exists(int(task["pid"])):
+            if (
+                task["host"] != self._host
+                or attempt in query.dead
+                or psutil.pid_exists(int(task["pid"]))
+            ):
                 continue
             query.dead.add(attempt)
-            _log.warning("worker died", topic=query.wanted.topic, pid=task["pid"], epoch=task["epoch"])
+            _log.warning(
+                "worker died", topic=query.wanted.topic, pid=task["pid"], epoch=task["epoch"]
+            )
             self._sessions.retry(attempt)
 
     def _clear_tasks(self, topic: str) -> None:
@@ -266,28 +348,43 @@ class Supervisor:
         """Lag of every topic; alarms for those that stand still with records waiting."""
         there = [w for w in wanted.values() if self._existing.get(w.topic) == w.partitions]
         letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in self._existing else []
-        ends = self._admin.end_offsets([*((w.topic, p) for w in there for p in range(w.partitions)), *letters])
+        ends = self._admin.end_offsets(
+            [*((w.topic, p) for w in there for p in range(w.partitions)), *letters]
+        )
         self._letters.set(sum(ends[place] for place in letters))
         for item in there:
             stored = self._redis.hgetall(names.query_progress(item.topic))
-            # Redis may have lost what partitions said that get no records now: they would look far behind for ever
-            positions = self._positions.get(item.topic, {}) | {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
+            # Redis may have lost what partitions said that get no records now: they would look far
+            # behind for ever
+            positions = self._positions.get(item.topic, {}) | {
+                str(k): int(v) for k, v in stored.items() if str(k).isdigit()
+            }
             self._positions[item.topic] = positions
             begins = self._catalog.catalog.begins(item.topic)
-            lag = sum(max(ends[item.topic, p] - positions.get(str(p), begins.get(p, 0)), 0) for p in range(item.partitions))
+            lag = sum(
+                max(ends[item.topic, p] - positions.get(str(p), begins.get(p, 0)), 0)
+                for p in range(item.partitions)
+            )
             self._lags[item.topic] = lag
             self._lag_gauge.labels(item.topic).set(lag)
             if (query := self._queries.get(item.topic)) is None:
                 continue
             if positions != query.positions or not lag:
-                query.positions, query.moved, query.alarmed = positions, now, False
+                query.positions = positions
+                query.moved = now
+                query.alarmed = False
             elif now - query.moved > _STUCK_SECONDS and not query.alarmed:
                 query.alarmed = True
                 self._stuck.labels(item.topic).inc()
-                _log.error("records wait but the query makes no progress", topic=item.topic, lag=lag, slots=self._sessions.slots())
+                _log.error(
+                    "records wait but the query makes no progress",
+                    topic=item.topic,
+                    lag=lag,
+                    slots=self._sessions.slots(),
+                )
             query.lag = lag if now - query.started > _LAG_SECONDS else 0
 
-    # -- what dropped topics leave ------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- what dropped topics leave
 
     def _forget(self, wanted: Wanted) -> None:
         """Remove the state of a topic that is gone."""
@@ -302,19 +399,23 @@ class Supervisor:
             self._remove(fs, path)
 
     def _remove(self, fs: fsspec.AbstractFileSystem, path: str) -> None:
-        """Remove a directory of a topic that is gone. A worker of its stopped query may be writing its last file there just now:
-        what that leaves goes with `_remove_leftovers`.
+        """Remove a directory of a topic that is gone. A worker of its stopped query may be writing
+        its last file there just now: what that leaves goes with `_remove_leftovers`.
         """
         try:
             if fs.exists(path):
                 fs.rm(path, recursive=True)
         except OSError as error:
-            _log.info("state of a dropped topic is still being written, removed later", path=path, reason=str(error))
+            _log.info(
+                "state of a dropped topic is still being written, removed later",
+                path=path,
+                reason=str(error),
+            )
             self._leftovers = True
 
     def _remove_leftovers(self) -> None:
-        """Remove state of topics that were dropped while this process was not there, or whose removal was disturbed, and of topics of
-        earlier generations that are gone.
+        """Remove state of topics that were dropped while this process was not there, or whose
+        removal was disturbed, and of topics of earlier generations that are gone.
         """
         self._leftovers = False
         known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
@@ -326,6 +427,9 @@ class Supervisor:
                     fs.rm(str(child), recursive=True)
         for database in self._catalog.catalog.databases():
             for topic, partitions in database.lineage[: database.removed]:
-                states = [names.state_directory(self._settings.state_dir, str(database.id), topic, p) for p in range(partitions)]
+                states = [
+                    names.state_directory(self._settings.state_dir, str(database.id), topic, p)
+                    for p in range(partitions)
+                ]
                 for directory in (self._settings.checkpoint(topic, database.id), *states):
                     self._remove(*fsspec.core.url_to_fs(directory))

@@ -1,7 +1,8 @@
-"""What a Python worker process keeps between tasks: catalog, publisher, Redis, codecs. One per process, made by the first task.
+"""What a Python worker process keeps between tasks: catalog, publisher, Redis, codecs. One per
+process, made by the first task.
 
-Redis is never waited for on the path of rows: reports go through a thread of their own, and what gets lost is reported again with the next
-snapshot.
+Redis is never waited for on the path of rows: reports go through a thread of their own, and what
+gets lost is reported again with the next snapshot.
 """
 
 from __future__ import annotations
@@ -49,11 +50,17 @@ class Worker:
         #: another one after each start of the driver
         self.driver = token
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
-        self.catalog = CatalogReader(settings.kafka_bootstrap, client_id="spark-worker", children=False)
+        self.catalog = CatalogReader(
+            settings.kafka_bootstrap, client_id="spark-worker", children=False
+        )
         self.catalog.start()
-        self.publisher = Publisher(settings.kafka_bootstrap, client_id="spark-worker", told_ms=_TOLD_MS)
+        self.publisher = Publisher(
+            settings.kafka_bootstrap, client_id="spark-worker", told_ms=_TOLD_MS
+        )
         self.admin = Admin(settings.kafka_bootstrap, client_id="spark-worker")
-        self.redis = redis_link.connect(settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True)
+        self.redis = redis_link.connect(
+            settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True
+        )
         #: stops this process when another node runs the jobs
         self.guard = Guard(self.redis, token, settings.lease_seconds)
         self._reports = ThreadPoolExecutor(1, "reports")
@@ -62,7 +69,9 @@ class Worker:
         self._plans: dict[str, StreamPlan] = {}
 
     def codec(self, schema_id: int) -> TableCodec | None:
-        """Decoder of records under *schema_id*; None when no table that the catalog knows has it."""
+        """Decoder of records under *schema_id*; None when no table that the catalog knows has
+        it.
+        """
         found = self.catalog.catalog.schema(schema_id)
         if found is None:
             return None
@@ -82,7 +91,9 @@ class Worker:
         return ask
 
     def dropped(self, streams: Iterable[int]) -> set[int]:
-        """Those of these streams that were dropped in safe mode: they are not run even up to where that happened."""
+        """Those of these streams that were dropped in safe mode: they are not run even up to where
+        that happened.
+        """
         candidates = {i for i in streams if self.catalog.catalog.stream_by_id(i) is None}
         if not candidates:
             return set()
@@ -125,11 +136,16 @@ class Worker:
             _log.warning("report to Redis failed", error=str(error))
 
     def _tell_surely(self, action: Callable[[redis.Redis], Any]) -> None:
-        """Tell Redis what somebody waits for and what no snapshot says again. Reports behind it wait: they need Redis, too."""
+        """Tell Redis what somebody waits for and what no snapshot says again. Reports behind it
+        wait: they need Redis, too.
+        """
         again = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(redis.RedisError), wait=tenacity.wait_fixed(_AGAIN_SECONDS),
-            stop=tenacity.stop_after_delay(_BARRIER_SECONDS), before_sleep=_waits, retry_error_callback=lambda _: None,
-        )  # fmt: skip
+            retry=tenacity.retry_if_exception_type(redis.RedisError),
+            wait=tenacity.wait_fixed(_AGAIN_SECONDS),
+            stop=tenacity.stop_after_delay(_BARRIER_SECONDS),
+            before_sleep=_waits,
+            retry_error_callback=lambda _: None,
+        )
         again(action, self.redis)
 
     def report_stream(self, stream_id: int, field: str, value: object) -> None:
@@ -163,7 +179,9 @@ class Worker:
 
     def report_ended(self, key: str, field: str, offset: int) -> None:
         """Say that a partition has ended at *offset*, with all before it kept."""
-        self._reports.submit(self._tell_surely, lambda client: moves.say(client, key, field, offset))
+        self._reports.submit(
+            self._tell_surely, lambda client: moves.say(client, key, field, offset)
+        )
 
     def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:
         """Say that a reader has passed a barrier."""

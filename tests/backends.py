@@ -1,8 +1,9 @@
-"""A whole mesh to test against, embedded or in containers, with one handle for both: addresses, kill, wait.
+"""A whole mesh to test against, embedded or in containers, with one handle for both: addresses,
+kill, wait.
 
-`PENSTOCK_TEST_BACKEND=local|containers` chooses. In containers it is the repository's own compose file with a name, passwords and ports of
-its own, through testcontainers. What exists in one of them only (files of the embedded mesh, containers of the stack) skips a test by name
-in the other.
+`PENSTOCK_TEST_BACKEND=local|containers` chooses. In containers it is the repository's own compose
+file with a name, passwords and ports of its own, through testcontainers. What exists in one of them
+only (files of the embedded mesh, containers of the stack) skips a test by name in the other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import pytest
 from docker.errors import DockerException, ImageNotFound
 from docker.models.containers import Container
 
-# the reaper's image is one more to have; fixtures stop what they start. /.dockerenv does not make this a container's network
+# the reaper's image is one more to have; fixtures stop what they start. /.dockerenv does not make
+# this a container's network
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
@@ -68,14 +70,19 @@ def require_image(image: str) -> None:
 
 def require_compose() -> None:
     """Skip the test where there is no docker compose."""
-    found = shutil.which("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
+    found = (
+        shutil.which("docker")
+        and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
+    )
     if not found:
         pytest.skip("no docker compose")
 
 
 @dataclass
 class RunningStack:
-    """A compose project that is up. Has the addresses of a `RunningMesh`; rooms are compose's services."""
+    """A compose project that is up. Has the addresses of a `RunningMesh`; rooms are compose's
+    services.
+    """
 
     compose: DockerCompose
     variables: Mapping[str, str]
@@ -83,7 +90,9 @@ class RunningStack:
     docker: docker.DockerClient = field(default_factory=docker.from_env)
 
     def __post_init__(self) -> None:
-        """Have clients of Kafka that this process makes speak to the stack's brokers as the mesh itself does."""
+        """Have clients of Kafka that this process makes speak to the stack's brokers as the mesh
+        itself does.
+        """
         options = {k: v for k, v in self.kafka_client.items() if k != "bootstrap.servers"}
         bus.secure(options, self.kafka_bootstrap)
 
@@ -101,7 +110,9 @@ class RunningStack:
 
     @property
     def kafka_client(self) -> dict[str, str]:
-        """What a Kafka client of anybody's needs to speak to the brokers as the mesh itself does, in librdkafka's names."""
+        """What a Kafka client of anybody's needs to speak to the brokers as the mesh itself does,
+        in librdkafka's names.
+        """
         return {
             "bootstrap.servers": self.kafka_bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
@@ -124,7 +135,9 @@ class RunningStack:
 
     @property
     def redis_url(self) -> str:
-        return f"redis://:{self._secret('redis')}@{self.host}:{self.variables['STACK_REDIS_PORT']}/0"
+        return (
+            f"redis://:{self._secret('redis')}@{self.host}:{self.variables['STACK_REDIS_PORT']}/0"
+        )
 
     @property
     def user(self) -> str:
@@ -138,7 +151,9 @@ class RunningStack:
         return (self.directory / "secrets" / f"{name}.password").read_text(encoding="utf-8").strip()
 
     def connect(self, **options: Any) -> Connection:
-        return connect(self.gateway_url, user=self.user, password=self.password, **{"timeout": 180, **options})
+        return connect(
+            self.gateway_url, user=self.user, password=self.password, **{"timeout": 180, **options}
+        )
 
     def containers(self, room: str) -> list[Container]:
         """Containers of a service, those that are down too, by their number."""
@@ -154,7 +169,9 @@ class RunningStack:
         return int(self.container(room, number).attrs["State"]["Pid"])
 
     def kill(self, room: str, number: int = 1) -> int:
-        """Kill a container's first process from outside, so that Docker starts it again; `docker kill` would count as a stop."""
+        """Kill a container's first process from outside, so that Docker starts it again; `docker
+        kill` would count as a stop.
+        """
         pid = self.pid(room, number)
         try:
             os.kill(pid, signal.SIGKILL)
@@ -165,13 +182,22 @@ class RunningStack:
         return pid
 
     def wait_ready(self, room: str, *, not_pid: int | None = None, seconds: float = 180.0) -> None:
-        """Wait until every container of a service is healthy, and none is the one that was killed."""
+        """Wait until every container of a service is healthy, and none is the one that was
+        killed.
+        """
         deadline = time.monotonic() + seconds
         while True:
             states = [c.attrs["State"] for c in self.containers(room)]
-            if states and all(s["Running"] and s.get("Health", {}).get("Status") == "healthy" and s["Pid"] != not_pid for s in states):
+            if states and all(
+                s["Running"]
+                and s.get("Health", {}).get("Status") == "healthy"
+                and s["Pid"] != not_pid
+                for s in states
+            ):
                 return
-            assert time.monotonic() < deadline, f"{room} does not get ready: {states}\n{self.log_tails()}"
+            assert time.monotonic() < deadline, (
+                f"{room} does not get ready: {states}\n{self.log_tails()}"
+            )
             time.sleep(0.1)
 
     def scale(self, **numbers: int) -> None:
@@ -181,7 +207,9 @@ class RunningStack:
 
     def up(self, *options: str) -> None:
         """Start what is missing of the stack's services, and wait until all is healthy."""
-        self.run("up", "--detach", "--wait", "--no-recreate", *options, *(self.compose.services or ()))
+        self.run(
+            "up", "--detach", "--wait", "--no-recreate", *options, *(self.compose.services or ())
+        )
 
     def run(self, *arguments: str) -> str:
         """A command of docker compose on this project."""
@@ -211,35 +239,57 @@ def build() -> None:
     require_compose()
     for image in (KAFKA_IMAGE, REDIS_IMAGE, *BASE_IMAGES):
         require_image(image)
-    done = subprocess.run([ROOT / "deploy/stack", "build"], capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        [ROOT / "deploy/stack", "build"], capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr[-4000:]
 
 
 @contextmanager
 def running_stack(
-    directory: Path, *, profiles: Sequence[str] = (), env_files: Sequence[str] = (), files: Sequence[str] = (),
-    services: Sequence[str] = (), **variables: str,
-) -> Iterator[RunningStack]:  # fmt: skip
-    """The compose stack for the length of a `with`, in a project of its own; *files* are put over the repository's compose
-    file; *services* alone when given; *variables* are those of .env.example, and of *files*."""
+    directory: Path,
+    *,
+    profiles: Sequence[str] = (),
+    env_files: Sequence[str] = (),
+    files: Sequence[str] = (),
+    services: Sequence[str] = (),
+    **variables: str,
+) -> Iterator[RunningStack]:
+    """The compose stack for the length of a `with`, in a project of its own; *files* are put over
+    the repository's compose file; *services* alone when given; *variables* are those of
+    .env.example, and of *files*."""
     build()
-    ports = {f"STACK_{n.upper().replace('-', '_')}_PORT": str(p) for n, p in free_ports().by_name.items()}
-    more = {f"STACK_{n}_PORT": str(p) for n, p in zip(("KAFKA_2", "KAFKA_3"), list(free_ports().by_name.values()), strict=False)}
-    own = {"STACK_NAME": f"penstock-test-{secrets.token_hex(3)}", "STACK_SECRETS": str(directory / "secrets")}
+    ports = {
+        f"STACK_{n.upper().replace('-', '_')}_PORT": str(p) for n, p in free_ports().by_name.items()
+    }
+    more = {
+        f"STACK_{n}_PORT": str(p)
+        for n, p in zip(("KAFKA_2", "KAFKA_3"), list(free_ports().by_name.values()), strict=False)
+    }
+    own = {
+        "STACK_NAME": f"penstock-test-{secrets.token_hex(3)}",
+        "STACK_SECRETS": str(directory / "secrets"),
+    }
     chosen = {**ports, **more, **_PATIENT, **own, **variables}
     directory.mkdir(parents=True, exist_ok=True)
     subprocess.run([ROOT / "deploy/stack", "secrets"], env={**os.environ, **own}, check=True)
     file = directory / "stack.env"
     file.write_text("".join(f"{k}={v}\n" for k, v in chosen.items()), encoding="utf-8")
     compose = DockerCompose(
-        ROOT, compose_file_name=["docker-compose.yml", *files], env_file=[*(str(ROOT / f) for f in env_files), str(file)],
-        profiles=list(profiles), services=list(services) or None, wait=True,
-    )  # fmt: skip
+        ROOT,
+        compose_file_name=["docker-compose.yml", *files],
+        env_file=[*(str(ROOT / f) for f in env_files), str(file)],
+        profiles=list(profiles),
+        services=list(services) or None,
+        wait=True,
+    )
     stack = RunningStack(compose, chosen, directory)
     try:
         compose.start()
         yield stack
     except subprocess.CalledProcessError as failed:
-        raise AssertionError(f"the stack does not come up: {failed.stderr[-2000:]!r}\n{stack.log_tails()}") from failed
+        raise AssertionError(
+            f"the stack does not come up: {failed.stderr[-2000:]!r}\n{stack.log_tails()}"
+        ) from failed
     finally:
         stack.run("--profile", "*", "down", "--volumes", "--remove-orphans", "--timeout", "3")

@@ -18,10 +18,19 @@ class Certificate:
     key: Path
 
 
-def issued(directory: Path, *, authority: trustme.CA | None = None, expired: bool = False) -> Certificate:
+def issued(
+    directory: Path, *, authority: trustme.CA | None = None, expired: bool = False
+) -> Certificate:
     """A certificate in *directory*, of *authority* or of a new one."""
     authority = authority or trustme.CA()
-    until = {"not_before": datetime.now(UTC) - timedelta(days=30), "not_after": datetime.now(UTC) - timedelta(days=9)} if expired else {}
+    until = (
+        {
+            "not_before": datetime.now(UTC) - timedelta(days=30),
+            "not_after": datetime.now(UTC) - timedelta(days=9),
+        }
+        if expired
+        else {}
+    )
     made = authority.issue_cert("127.0.0.1", "localhost", **until)
     directory.mkdir(exist_ok=True)
     files = Certificate(directory / "ca.pem", directory / "cert.pem", directory / "key.pem")

@@ -6,7 +6,10 @@ from hypothesis import settings
 
 from tests.nightly import NIGHTLY, drawn
 
-# how long an example takes says more about the machine's other work than about the code; what CI runs is the same every time,
-# so that it tells what a change did, and `make nightly` looks for new examples
-settings.register_profile("penstock", max_examples=drawn(100), deadline=None, derandomize=not NIGHTLY)
+# how long an example takes says more about the machine's other work than about the code; what CI
+# runs is the same every time, so that it tells what a change did, and `make nightly` looks for new
+# examples
+settings.register_profile(
+    "penstock", max_examples=drawn(100), deadline=None, derandomize=not NIGHTLY
+)
 settings.load_profile("penstock")

@@ -1,8 +1,8 @@
 """Fenced blocks of the documentation: found, run, and compared with what the text says comes out.
 
-`sql`, `python` and `sh` blocks run; `result` (what comes out) or `error` (that it fails, and how) belongs to the block before it.
-`…` stands for anything. Other blocks, and those marked `norun`, are for people. Addresses with default ports are replaced by those of
-the mesh at hand.
+`sql`, `python` and `sh` blocks run; `result` (what comes out) or `error` (that it fails, and how)
+belongs to the block before it. `…` stands for anything. Other blocks, and those marked `norun`, are
+for people. Addresses with default ports are replaced by those of the mesh at hand.
 """
 
 from __future__ import annotations
@@ -45,11 +45,16 @@ def blocks(path: Path) -> list[Block]:
     text = path.read_text(encoding="utf-8")
     found: list[Block] = []
     for match in _FENCE.finditer(text):
-        kind, body = match.group(1), match.group(2)
+        kind = match.group(1)
+        body = match.group(2)
         if kind in ("result", "error"):
             before = found.pop()
-            assert before.result is None and before.error is None, f"{path.name}: two expectations for line {before.line}"
-            found.append(replace(before, result=body) if kind == "result" else replace(before, error=body))
+            assert before.result is None and before.error is None, (
+                f"{path.name}: two expectations for line {before.line}"
+            )
+            found.append(
+                replace(before, result=body) if kind == "result" else replace(before, error=body)
+            )
         elif kind in ("sql", "python", "sh"):
             found.append(Block(kind, body, text.count("\n", 0, match.start()) + 2))
     return found
@@ -61,17 +66,26 @@ def databases(path: Path) -> list[str]:
 
 
 class Reader:
-    """Somebody who types in a document from top to bottom; runs in a directory where `.penstock` is the mesh's."""
+    """Somebody who types in a document from top to bottom; runs in a directory where `.penstock` is
+    the mesh's.
+    """
 
-    def __init__(self, mesh: RunningMesh, client: penstock.Connection, path: Path, directory: Path) -> None:
-        self._mesh, self._client, self._path, self._directory = mesh, client, path, directory
+    def __init__(
+        self, mesh: RunningMesh, client: penstock.Connection, path: Path, directory: Path
+    ) -> None:
+        self._mesh = mesh
+        self._client = client
+        self._path = path
+        self._directory = directory
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._written = False
         #: in order; names without a database mean the first
         self._made: list[str] = []
 
     def run(self, block: Block) -> None:
-        """Run one block. Raises AssertionError with its place when something else comes out than the text says."""
+        """Run one block. Raises AssertionError with its place when something else comes out than
+        the text says.
+        """
         where = f"{self._path.relative_to(ROOT)}:{block.line}"
         text = self._here(block.text)
         try:
@@ -98,16 +112,21 @@ class Reader:
     def _here(self, text: str) -> str:
         mesh = self._mesh
         addresses = {
-            "http://127.0.0.1:7700": mesh.gateway_url, "ws://127.0.0.1:7700": mesh.gateway_url.replace("http", "ws"),
-            "ws://127.0.0.1:7701": mesh.notifier_url, "127.0.0.1:7703": mesh.kafka_bootstrap,
-            "127.0.0.1:7707": mesh.federation_url.removeprefix("ws://"), "grpc://127.0.0.1:7702": mesh.store_url,
-        }  # fmt: skip
+            "http://127.0.0.1:7700": mesh.gateway_url,
+            "ws://127.0.0.1:7700": mesh.gateway_url.replace("http", "ws"),
+            "ws://127.0.0.1:7701": mesh.notifier_url,
+            "127.0.0.1:7703": mesh.kafka_bootstrap,
+            "127.0.0.1:7707": mesh.federation_url.removeprefix("ws://"),
+            "grpc://127.0.0.1:7702": mesh.store_url,
+        }
         for shown, real in addresses.items():
             text = text.replace(shown, real)
         return text
 
     def _settle(self) -> None:
-        """Whoever reads a document takes longer to type the next line than rows take to go through."""
+        """Whoever reads a document takes longer to type the next line than rows take to go
+        through.
+        """
         if self._written:
             for name in self._made:
                 self._client.drain(name, depth=_DEPTH)
@@ -128,8 +147,17 @@ class Reader:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         command = ["bash", "-euo", "pipefail", "-c", text]
-        done = subprocess.run(command, cwd=self._directory, env=environment, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, f"{self._path.name}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+        done = subprocess.run(
+            command,
+            cwd=self._directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, (
+            f"{self._path.name}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
         return done.stdout
 
 
@@ -145,11 +173,14 @@ def _shown(value: object) -> str:
 
 
 def _compare(where: str, expected: str, found: str, *, begins: bool = False) -> None:
-    wanted, lines = _lines(expected), _lines(found)
+    wanted = _lines(expected)
+    lines = _lines(found)
     if begins:
         lines = lines[: len(wanted)]
     pairs = zip(wanted, lines, strict=False)
-    same = len(wanted) == len(lines) and all(re.fullmatch(".*".join(map(re.escape, w.split("…"))), x) for w, x in pairs)
+    same = len(wanted) == len(lines) and all(
+        re.fullmatch(".*".join(map(re.escape, w.split("…"))), x) for w, x in pairs
+    )
     assert same, f"{where}: expected\n{expected}\nfound\n{found}"
 
 

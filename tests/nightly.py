@@ -1,4 +1,6 @@
-"""How long tests may take: `make check` tries few examples of a property, `make test` and CI all of them, `make nightly` many more."""
+"""How long tests may take: `make check` tries few examples of a property, `make test` and CI all of
+them, `make nightly` many more.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import os
 
 NIGHTLY = os.environ.get("PENSTOCK_NIGHTLY") == "1"
 _FEW = os.environ.get("PENSTOCK_EXAMPLES") == "few"
-_MORE, _LESS = 5, 4
+_MORE = 5
+_LESS = 4
 
 
 def drawn(count: int) -> int:

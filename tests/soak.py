@@ -1,7 +1,9 @@
-"""`python -m tests.soak`: a mesh under steady load; memory, file handles and lag of every room over time. Fails on a trend.
+"""`python -m tests.soak`: a mesh under steady load; memory, file handles and lag of every room over
+time. Fails on a trend.
 
-A trend is what the second half of the measurements grows by, by and by, if it is more than a room may: load begins cold, and caches fill
-up first. A single step is none, nor is a value that is out of line.
+A trend is what the second half of the measurements grows by, by and by, if it is more than a room
+may: load begins cold, and caches fill up first. A single step is none, nor is a value that is out
+of line.
 """
 
 from __future__ import annotations
@@ -25,15 +27,19 @@ from tests.faults.world import World, persistently
 EVERY_SECONDS = 10.0
 #: growth over an hour that is no trend: bytes, handles, records behind
 MAY_GROW = {"MB": 150.0, "handles": 60.0, "lag": 2000.0}
-#: MB that a room takes sooner or later: the broker's heap and what a JVM has beside it; twelve workers of the stream jobs, any of which may
-#: get any lane when an epoch turns, and then keeps what the largest takes. Their JVM and their largest worker are looked at by themselves
+#: MB that a room takes sooner or later: the broker's heap and what a JVM has beside it; twelve
+#: workers of the stream jobs, any of which may get any lane when an epoch turns, and then keeps
+#: what the largest takes. Their JVM and their largest worker are looked at by themselves
 SOONER_OR_LATER = {"kafka": 500.0, "spark": 2000.0}
 
 
 def trend(times: list[float], values: list[float]) -> float:
-    """Growth per hour in the second half of the values: the median of the slopes between any two of them."""
+    """Growth per hour in the second half of the values: the median of the slopes between any two of
+    them.
+    """
     half = len(values) // 2
-    x, y = np.array(times[half:]), np.array(values[half:])
+    x = np.array(times[half:])
+    y = np.array(values[half:])
     i, j = np.triu_indices(len(x), 1)
     return float(np.median((y[j] - y[i]) / (x[j] - x[i])) * 3600) if len(x) > 2 else 0.0
 
@@ -52,7 +58,9 @@ def measure(world: World, lag: float) -> dict[tuple[str, str], float]:
     jobs = world.mesh.processes("spark")
     for name, what in (("JVM", "SparkSubmit"), ("worker", "pyspark.worker")):
         alike = [p.pid for p in jobs if _runs(p, what)]
-        found[name, "MB"] = max((proportional_memory(pid, children=False) / 1e6 for pid in alike), default=0.0)
+        found[name, "MB"] = max(
+            (proportional_memory(pid, children=False) / 1e6 for pid in alike), default=0.0
+        )
     return found
 
 
@@ -67,9 +75,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20.0)
     minutes = parser.parse_args().minutes
     with tempfile.TemporaryDirectory(prefix="penstock-soak") as directory:
-        # memory that is bounded has to be full before the second half begins, that of a stream's results, too, which are few: at the usual
-        # room for rows that takes longer than this runs. And epochs turn six times as often as usual
-        bounds = {"PENSTOCK_SPARK_LIVE_ROWS": "5000", "PENSTOCK_FEDERATION_FEED_BYTES": str(4 << 20), "PENSTOCK_SPARK_EPOCH_SECONDS": "10"}
+        # memory that is bounded has to be full before the second half begins, that of a stream's
+        # results, too, which are few: at the usual room for rows that takes longer than this runs.
+        # And epochs turn six times as often as usual
+        bounds = {
+            "PENSTOCK_SPARK_LIVE_ROWS": "5000",
+            "PENSTOCK_FEDERATION_FEED_BYTES": str(4 << 20),
+            "PENSTOCK_SPARK_EPOCH_SECONDS": "10",
+        }
         world = World(Path(directory) / "mesh", **bounds)
         try:
             return soak(world, minutes)
@@ -79,13 +92,17 @@ def main() -> int:
 
 def soak(world: World, minutes: float) -> int:
     world.client.execute("CREATE DATABASE soak")
-    world.client.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))", database="soak")
+    world.client.execute(
+        "CREATE STABLE m (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))",
+        database="soak",
+    )
     # the messages that a target of NOTIFY got would be kept by this process
     checks = [kind(world, "soak") for kind in CHECKS if kind is not Notifications]
     for check in checks:
         check.setup()
     # whatever the streams can keep up with or not: their lag is what is looked at
-    load, times = Load(world, "soak", bearable=float("inf")), []
+    load = Load(world, "soak", bearable=float("inf"))
+    times = []
     series: dict[tuple[str, str], list[float]] = defaultdict(list)
     began = time.monotonic()
     with load.flowing():
@@ -95,9 +112,16 @@ def soak(world: World, minutes: float) -> int:
             times.append(at)
             for key, value in found.items():
                 series[key].append(value)
-            shown = "  ".join(f"{room} {value:.0f}" for (room, what), value in sorted(found.items()) if what == "MB")
+            shown = "  ".join(
+                f"{room} {value:.0f}"
+                for (room, what), value in sorted(found.items())
+                if what == "MB"
+            )
             handles = sum(value for (_, what), value in found.items() if what == "handles")
-            print(f"{at:6.0f} s  rows {load.sent:8d}  MB: {shown}  handles {handles:.0f}  lag {found['streams', 'lag']:.0f}", flush=True)
+            print(
+                f"{at:6.0f} s  rows {load.sent:8d}  MB: {shown}  handles {handles:.0f}  lag {found['streams', 'lag']:.0f}",
+                flush=True,
+            )
     persistently(lambda: world.client.drain("soak", depth=2))
     for check in checks:
         check.close()
@@ -107,8 +131,12 @@ def soak(world: World, minutes: float) -> int:
         growth = trend(times[-len(values) :], values)
         too_much = growth > MAY_GROW[what] and values[-1] > np.median(values[len(values) // 2 :])
         too_much = too_much and not (what == "MB" and values[-1] < SOONER_OR_LATER.get(room, 0.0))
-        wrong += [f"{room} {what} grows by {growth:.0f} an hour"] if too_much and minutes >= 10 else []
-        print(f"{room:<12}{what:<9}{values[0]:>9.0f}{values[-1]:>9.0f}{growth:>10.0f}{'  <-- trend' if too_much else ''}")
+        wrong += (
+            [f"{room} {what} grows by {growth:.0f} an hour"] if too_much and minutes >= 10 else []
+        )
+        print(
+            f"{room:<12}{what:<9}{values[0]:>9.0f}{values[-1]:>9.0f}{growth:>10.0f}{'  <-- trend' if too_much else ''}"
+        )
     print("; ".join(wrong) or f"soak ok: {load.sent} rows in {minutes:g} minutes")
     return 1 if wrong else 0
 

@@ -1,1 +1,3 @@
-"""The catalog: what databases, tables, child tables and streams there are, as one log and one view of it."""
+"""The catalog: what databases, tables, child tables and streams there are, as one log and one view
+of it.
+"""

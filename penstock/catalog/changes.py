@@ -1,7 +1,9 @@
-"""What DDL does to the catalog, as pure decisions: catalog and arguments in, entries to write or a CatalogError out.
+"""What DDL does to the catalog, as pure decisions: catalog and arguments in, entries to write or a
+CatalogError out.
 
-Here are the rules: which names and columns are possible, which ALTERs keep old records readable, and that nothing a stream uses is
-dropped or changed under it. Nothing is written here; `CatalogWriter.commit(change.puts, change.removes)` does that.
+Here are the rules: which names and columns are possible, which ALTERs keep old records readable,
+and that nothing a stream uses is dropped or changed under it. Nothing is written here;
+`CatalogWriter.commit(change.puts, change.removes)` does that.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from penstock.catalog.model import (
     TableKind,
     TableVersion,
     View,
-)  # fmt: skip
+)
 from penstock.catalog.stored import carried
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
@@ -34,16 +36,23 @@ from penstock.sql.plan import Column, Duration, Precision, StreamPlan
 
 #: gives an id that nothing else has or had (`CatalogWriter.new_id`)
 NewId = Callable[[], int]
-MAX_COLUMNS, MAX_TAGS, MAX_PARTITIONS, MAX_COLUMN_NAME = 4096, 128, 1024, 64
+MAX_COLUMNS = 4096
+MAX_TAGS = 128
+MAX_PARTITIONS = 1024
+MAX_COLUMN_NAME = 64
 #: rows carry these beside their columns, on the wire or inside the operator
-RESERVED_COLUMNS = frozenset({"tbname", "op", "_op", "_offset", "_now", "_step", "_record", "_write", "_reason", "_late"})
+RESERVED_COLUMNS = frozenset(
+    {"tbname", "op", "_op", "_offset", "_now", "_step", "_record", "_write", "_reason", "_late"}
+)
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _KEY_KINDS = ("INT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED", "VARCHAR")
 
 
 @dataclass(frozen=True)
 class Change:
-    """Entries to write and entries to remove; both empty when IF [NOT] EXISTS made the statement do nothing."""
+    """Entries to write and entries to remove; both empty when IF [NOT] EXISTS made the statement do
+    nothing.
+    """
 
     puts: tuple[Entry, ...] = ()
     removes: tuple[Entry, ...] = ()
@@ -57,38 +66,69 @@ def _refuse(code: str, message: str, *, detail: str = "", hint: str = "") -> NoR
 
 
 def create_database(
-    catalog: Catalog, new_id: NewId, name: str, *, precision: Precision = "ms", keep: Duration | None = None, partitions: int = 4,
-    max_ahead: Duration | None = None, replica: int = 1, dot_to_underscore: bool = False, if_not_exists: bool = False,
-) -> Change:  # fmt: skip
+    catalog: Catalog,
+    new_id: NewId,
+    name: str,
+    *,
+    precision: Precision = "ms",
+    keep: Duration | None = None,
+    partitions: int = 4,
+    max_ahead: Duration | None = None,
+    replica: int = 1,
+    dot_to_underscore: bool = False,
+    if_not_exists: bool = False,
+) -> Change:
     if catalog.database(name) is not None:
         if if_not_exists:
             return Change()
         _refuse("E_DATABASE_EXISTS", f"database {name} exists already")
     if not _DATABASE_NAME.match(name):
-        _refuse("E_BAD_NAME", f"{name!r} cannot be a database's name", hint="letters, digits and underscores, at most 64")
+        _refuse(
+            "E_BAD_NAME",
+            f"{name!r} cannot be a database's name",
+            hint="letters, digits and underscores, at most 64",
+        )
     _check_partitions(partitions)
     _check_keep(keep)
-    made = Database(new_id(), name, precision, keep, partitions, replica=replica, dot_to_underscore=dot_to_underscore)
+    made = Database(
+        new_id(),
+        name,
+        precision,
+        keep,
+        partitions,
+        replica=replica,
+        dot_to_underscore=dot_to_underscore,
+    )
     return Change((made if max_ahead is None else dataclasses.replace(made, max_ahead=max_ahead),))
 
 
 def alter_database(
-    catalog: Catalog, name: str, *, keep: Duration | None = None, max_ahead: Duration | None = None, dot_to_underscore: bool | None = None
+    catalog: Catalog,
+    name: str,
+    *,
+    keep: Duration | None = None,
+    max_ahead: Duration | None = None,
+    dot_to_underscore: bool | None = None,
 ) -> Change:
-    """KEEP, MAX_AHEAD and DOT_TO_UNDERSCORE may change; precision is for ever, because records already written depend on it.
-    For partitions see `penstock.catalog.generations`.
+    """KEEP, MAX_AHEAD and DOT_TO_UNDERSCORE may change; precision is for ever, because records
+    already written depend on it. For partitions see `penstock.catalog.generations`.
     """
     database = _database(catalog, name)
     _check_keep(keep)
     dots = database.dot_to_underscore if dot_to_underscore is None else dot_to_underscore
     changed = dataclasses.replace(
-        database, keep=keep or database.keep, max_ahead=max_ahead or database.max_ahead, dot_to_underscore=dots
-    )  # fmt: skip
+        database,
+        keep=keep or database.keep,
+        max_ahead=max_ahead or database.max_ahead,
+        dot_to_underscore=dots,
+    )
     return Change((changed,))
 
 
 def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Change:
-    """Drop it with its tables and with its streams, unless a stream of another database uses one of its tables."""
+    """Drop it with its tables and with its streams, unless a stream of another database uses one of
+    its tables.
+    """
     database = catalog.database(name)
     if database is None:
         if if_exists:
@@ -98,14 +138,27 @@ def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
     streams = catalog.streams(name)
     inside = {s.id for s in streams}
     for table in tables:
-        _refuse_used(table, "drop", [s for s in (*catalog.readers_of(table.id), *catalog.writers_of(table.id)) if s.id not in inside])
+        _refuse_used(
+            table,
+            "drop",
+            [
+                s
+                for s in (*catalog.readers_of(table.id), *catalog.writers_of(table.id))
+                if s.id not in inside
+            ],
+        )
     children = [c for t in tables if t.tags for c in catalog.children(t.id)]
-    views, externals = catalog.views(name), catalog.externals(name)
+    views = catalog.views(name)
+    externals = catalog.externals(name)
     known = {v.id for v in views}
     for used in [*((t.id, t.name) for t in tables), *((e.id, e.name) for e in externals)]:
         others = [v for v in catalog.views_of(used[0]) if v.id not in known]
         if others:
-            _refuse("E_IN_USE", f"cannot drop {used[1]}: view {others[0].database}.{others[0].name} uses it", hint="drop the view first")
+            _refuse(
+                "E_IN_USE",
+                f"cannot drop {used[1]}: view {others[0].database}.{others[0].name} uses it",
+                hint="drop the view first",
+            )
     return Change(removes=(*streams, *views, *externals, *children, *tables, database))
 
 
@@ -113,10 +166,22 @@ def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
 
 
 def create_table(
-    catalog: Catalog, new_id: NewId, database: str, name: str, columns: Iterable[Column], tags: Iterable[Column] = (), *,
-    kind: TableKind | None = None, key_column: str | None = None, own_topic: bool = False, partitions: int | None = None,
-    keep: Duration | None = None, comment: str = "", result_of: int | None = None, if_not_exists: bool = False,
-) -> Change:  # fmt: skip
+    catalog: Catalog,
+    new_id: NewId,
+    database: str,
+    name: str,
+    columns: Iterable[Column],
+    tags: Iterable[Column] = (),
+    *,
+    kind: TableKind | None = None,
+    key_column: str | None = None,
+    own_topic: bool = False,
+    partitions: int | None = None,
+    keep: Duration | None = None,
+    comment: str = "",
+    result_of: int | None = None,
+    if_not_exists: bool = False,
+) -> Change:
     """A supertable (with tags) or a plain table (without).
 
     Args:
@@ -142,42 +207,86 @@ def create_table(
             return Change()
         _refuse("E_TABLE_EXISTS", f"table {base.name}.{found.name} exists already")
     _check_table_name(name)
-    columns, tags = tuple(columns), tuple(tags)
+    columns = tuple(columns)
+    tags = tuple(tags)
     if partitions is not None and not own_topic:
-        _refuse("E_BAD_OPTION", "partitions belong to a topic of its own", hint="write WITH (topic='own', partitions=…)")
+        _refuse(
+            "E_BAD_OPTION",
+            "partitions belong to a topic of its own",
+            hint="write WITH (topic='own', partitions=…)",
+        )
     _check_partitions(partitions or base.partitions)
     _check_keep(keep)
     _check_columns(columns, tags)
     if key_column is not None:
         _check_key(columns, key_column)
     table = Table(
-        id=new_id(), database=base.name, name=name, kind=kind or ("stable" if tags else "plain"),
-        topic=ingest_topic(base.name, name) if own_topic else base.topic, partitions=partitions or base.partitions,
+        id=new_id(),
+        database=base.name,
+        name=name,
+        kind=kind or ("stable" if tags else "plain"),
+        topic=ingest_topic(base.name, name) if own_topic else base.topic,
+        partitions=partitions or base.partitions,
         precision=base.precision,
-        versions=(TableVersion(new_id(), columns, tags),), key_column=key_column, result_of=result_of, keep=keep,
+        versions=(TableVersion(new_id(), columns, tags),),
+        key_column=key_column,
+        result_of=result_of,
+        keep=keep,
         options={"comment": comment} if comment else {},
-    )  # fmt: skip
+    )
     return Change((table,))
 
 
 def create_foreign(
-    catalog: Catalog, new_id: NewId, database: str, name: str, columns: Iterable[Column], message_id: Column, option: str
+    catalog: Catalog,
+    new_id: NewId,
+    database: str,
+    name: str,
+    columns: Iterable[Column],
+    message_id: Column,
+    option: str,
 ) -> Change:
-    """A plain table that is filled from a topic of another Kafka; *message_id* becomes its second column and part of its key."""
+    """A plain table that is filled from a topic of another Kafka; *message_id* becomes its second
+    column and part of its key.
+    """
     given = tuple(columns)
     if any(c.name.lower() == message_id.name for c in given):
-        _refuse("E_RESERVED_NAME", f"{message_id.name} is a name that rows carry anyway", hint="choose another name")
+        _refuse(
+            "E_RESERVED_NAME",
+            f"{message_id.name} is a name that rows carry anyway",
+            hint="choose another name",
+        )
     if catalog.external(database, name) is not None:
         _refuse("E_STREAM_EXISTS", f"external stream {database}.{name} exists already")
     made = create_table(
-        catalog, new_id, database, name, (given[0], message_id, *given[1:]), kind="plain", key_column=message_id.name, own_topic=True,
+        catalog,
+        new_id,
+        database,
+        name,
+        (given[0], message_id, *given[1:]),
+        kind="plain",
+        key_column=message_id.name,
+        own_topic=True,
         partitions=1,
-    )  # fmt: skip
-    return Change(tuple(dataclasses.replace(t, options={FOREIGN: option}) for t in made.puts if isinstance(t, Table)))
+    )
+    return Change(
+        tuple(
+            dataclasses.replace(t, options={FOREIGN: option})
+            for t in made.puts
+            if isinstance(t, Table)
+        )
+    )
 
 
 def create_child(
-    catalog: Catalog, new_id: NewId, database: str, name: str, stable: str, tags: Mapping[str, object], *, if_not_exists: bool = False
+    catalog: Catalog,
+    new_id: NewId,
+    database: str,
+    name: str,
+    stable: str,
+    tags: Mapping[str, object],
+    *,
+    if_not_exists: bool = False,
 ) -> Change:
     """A child table of *stable*; tags that are not given are NULL."""
     parent = _table(catalog, database, stable)
@@ -188,18 +297,31 @@ def create_child(
             return Change()
         _refuse("E_TABLE_EXISTS", f"table {parent.database}.{found.name} exists already")
     _check_table_name(name)
-    return Change((Child(new_id(), parent.database, parent.id, name, _tag_values(parent, tags, ())),))
+    return Change(
+        (Child(new_id(), parent.database, parent.id, name, _tag_values(parent, tags, ())),)
+    )
 
 
-def set_tags(catalog: Catalog, new_id: NewId, database: str, name: str, stable: str, tags: Mapping[str, object]) -> Change:
-    """ALTER TABLE child SET TAG; a child that only rows have made known so far gets an entry of its own."""
+def set_tags(
+    catalog: Catalog,
+    new_id: NewId,
+    database: str,
+    name: str,
+    stable: str,
+    tags: Mapping[str, object],
+) -> Change:
+    """ALTER TABLE child SET TAG; a child that only rows have made known so far gets an entry of its
+    own.
+    """
     parent = _table(catalog, database, stable)
     child = catalog.child(database, name) or Child(new_id(), parent.database, parent.id, name)
     return Change((dataclasses.replace(child, tags=_tag_values(parent, tags, child.tags)),))
 
 
 def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:
-    """Drop a supertable with its child tables, a plain table or a child table, unless a stream uses it."""
+    """Drop a supertable with its child tables, a plain table or a child table, unless a stream uses
+    it.
+    """
     child = catalog.child(database, name)
     if child is not None:
         return _drop_child(catalog, child)
@@ -210,14 +332,20 @@ def drop_table(catalog: Catalog, database: str, name: str, *, if_exists: bool = 
         _refuse("E_NO_TABLE", f"there is no table {database}.{name}")
     inlets = [t for t in catalog.tables(database) if t.options.get("inlet_of") == str(table.id)]
     users = [*catalog.readers_of(table.id), *catalog.writers_of(table.id)]
-    _refuse_used(table, "drop", users + [s for t in inlets for s in (*catalog.readers_of(t.id), *catalog.writers_of(t.id))])
+    _refuse_used(
+        table,
+        "drop",
+        users + [s for t in inlets for s in (*catalog.readers_of(t.id), *catalog.writers_of(t.id))],
+    )
     _refuse_viewed(catalog, table)
     gone = [e for t in (*inlets, table) for e in (*(catalog.children(t.id) if t.tags else ()), t)]
     return Change(removes=tuple(gone))
 
 
 def drop_child(catalog: Catalog, new_id: NewId, database: str, name: str, stable: str) -> Change:
-    """Drop a child table. One that only rows have made known gets an entry that goes at once: so every process hears of it."""
+    """Drop a child table. One that only rows have made known gets an entry that goes at once: so
+    every process hears of it.
+    """
     parent = _table(catalog, database, stable)
     child = catalog.child(database, name)
     if child is not None:
@@ -227,7 +355,11 @@ def drop_child(catalog: Catalog, new_id: NewId, database: str, name: str, stable
 
 
 def _drop_child(catalog: Catalog, child: Child) -> Change:
-    _refuse_used(child, "drop", [s for s in catalog.readers_of(child.stable_id) if reads_child(s.plan, child.name)])
+    _refuse_used(
+        child,
+        "drop",
+        [s for s in catalog.readers_of(child.stable_id) if reads_child(s.plan, child.name)],
+    )
     return Change(removes=(child,))
 
 
@@ -238,17 +370,26 @@ def reads_child(plan: StreamPlan, name: str) -> bool:
     return (plan.source.child or "").lower() == name.lower()
 
 
-def set_table_options(catalog: Catalog, database: str, name: str, *, keep: Duration | None = None, comment: str | None = None) -> Change:
+def set_table_options(
+    catalog: Catalog,
+    database: str,
+    name: str,
+    *,
+    keep: Duration | None = None,
+    comment: str | None = None,
+) -> Change:
     table = _table(catalog, database, name)
     _check_keep(keep)
     options = table.options if comment is None else {**table.options, "comment": comment}
     return Change((dataclasses.replace(table, keep=keep or table.keep, options=options),))
 
 
-# ---------------------------------------------------------------- ALTER of columns and tags: every one is a new schema
+# --------------------------------------------- ALTER of columns and tags: every one is a new schema
 
 
-def add_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False) -> Change:
+def add_column(
+    catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False
+) -> Change:
     """ADD COLUMN or ADD TAG: NULL in everything written before."""
     table = _table(catalog, database, name)
     _refuse_frozen(catalog, table)
@@ -258,7 +399,9 @@ def add_column(catalog: Catalog, new_id: NewId, database: str, name: str, column
     return _altered(table, new_id, columns, (*table.tags, column) if tag else table.tags)
 
 
-def drop_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: str, *, tag: bool = False) -> Change:
+def drop_column(
+    catalog: Catalog, new_id: NewId, database: str, name: str, column: str, *, tag: bool = False
+) -> Change:
     """DROP COLUMN or DROP TAG: gone from everything written before, too."""
     table = _table(catalog, database, name)
     _refuse_frozen(catalog, table)
@@ -268,30 +411,51 @@ def drop_column(catalog: Catalog, new_id: NewId, database: str, name: str, colum
     _refuse_column_used(catalog, table, found, "drop")
     if tag and len(table.tags) == 1:
         _refuse("E_LAST_TAG", f"{found.name} is the only tag of {table.name}")
-    change = _altered(table, new_id, _without(table.columns, found, not tag), _without(table.tags, found, tag))
+    change = _altered(
+        table, new_id, _without(table.columns, found, not tag), _without(table.tags, found, tag)
+    )
     if not tag:
         return change
     at = table.tags.index(found)
-    children = (dataclasses.replace(c, tags=c.tags[:at] + c.tags[at + 1 :]) for c in catalog.children(table.id))
+    children = (
+        dataclasses.replace(c, tags=c.tags[:at] + c.tags[at + 1 :])
+        for c in catalog.children(table.id)
+    )
     return Change((*change.puts, *children))
 
 
-def modify_column(catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False) -> Change:
-    """MODIFY COLUMN or TAG: VARCHAR, NCHAR and VARBINARY may become longer; nothing else keeps old records right."""
+def modify_column(
+    catalog: Catalog, new_id: NewId, database: str, name: str, column: Column, *, tag: bool = False
+) -> Change:
+    """MODIFY COLUMN or TAG: VARCHAR, NCHAR and VARBINARY may become longer; nothing else keeps old
+    records right.
+    """
     table = _table(catalog, database, name)
     _refuse_frozen(catalog, table)
     old = _column(table, column.name, tag)
-    if not (old.type.sized and old.type.kind == column.type.kind and column.type.length > old.type.length):
+    if not (
+        old.type.sized
+        and old.type.kind == column.type.kind
+        and column.type.length > old.type.length
+    ):
         _refuse(
-            "E_BAD_MODIFY", f"{old.name} is {old.type} and cannot become {column.type}",
-            hint="VARCHAR, NCHAR and VARBINARY can be made longer; for anything else add a new column",
-        )  # fmt: skip
+            "E_BAD_MODIFY",
+            f"{old.name} is {old.type} and cannot become {column.type}",
+            hint=(
+                "VARCHAR, NCHAR and VARBINARY can be made longer; for anything else add a new"
+                " column"
+            ),
+        )
     new = Column(old.name, column.type)
-    columns, tags = (tuple(new if c == old else c for c in part) for part in (table.columns, table.tags))
+    columns, tags = (
+        tuple(new if c == old else c for c in part) for part in (table.columns, table.tags)
+    )
     return _altered(table, new_id, table.columns if tag else columns, tags if tag else table.tags)
 
 
-def rename_tag(catalog: Catalog, new_id: NewId, database: str, name: str, tag: str, new_name: str) -> Change:
+def rename_tag(
+    catalog: Catalog, new_id: NewId, database: str, name: str, tag: str, new_name: str
+) -> Change:
     table = _table(catalog, database, name)
     _refuse_frozen(catalog, table)
     old = _column(table, tag, True)
@@ -307,7 +471,11 @@ def _refuse_frozen(catalog: Catalog, table: Table) -> None:
 
 
 def _altered(
-    table: Table, new_id: NewId, columns: tuple[Column, ...], tags: tuple[Column, ...], renamed: tuple[tuple[str, str], ...] = ()
+    table: Table,
+    new_id: NewId,
+    columns: tuple[Column, ...],
+    tags: tuple[Column, ...],
+    renamed: tuple[tuple[str, str], ...] = (),
 ) -> Change:
     _check_columns(columns, tags)
     version = TableVersion(new_id(), columns, tags, renamed)
@@ -319,9 +487,17 @@ def _altered(
 
 
 def create_stream(
-    catalog: Catalog, plan: StreamPlan, *, created: int, if_not_exists: bool = False, replaces: StreamEntry | None = None, maker: str = ""
+    catalog: Catalog,
+    plan: StreamPlan,
+    *,
+    created: int,
+    if_not_exists: bool = False,
+    replaces: StreamEntry | None = None,
+    maker: str = "",
 ) -> Change:
-    """The entry of a planned stream, whose ids (its own and its target table's) are already in the plan, in the place of another."""
+    """The entry of a planned stream, whose ids (its own and its target table's) are already in the
+    plan, in the place of another.
+    """
     if catalog.stream(plan.database, plan.name) is not None and replaces is None:
         if if_not_exists:
             return Change()
@@ -335,12 +511,21 @@ def create_stream(
         home = catalog.database(name)
         if home is not None and home.replica > 1 and not catalog.snodes():
             _refuse(
-                "E_NO_SNODE", f"database {home.name} has {home.replica} replicas, but there is no snode to keep the stream's state",
+                "E_NO_SNODE",
+                f"database {home.name} has {home.replica} replicas, but there is no snode to keep"
+                " the stream's state",
                 hint="CREATE SNODE ON DNODE 1 first (SHOW DNODES lists nodes)",
-            )  # fmt: skip
+            )
     if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
-        _refuse("E_STREAM_CYCLE", f"stream {plan.name} would read its own results", detail=f"{plan.target.table} leads to {source.name}")
-    return Change((StreamEntry(plan.stream_id, plan, created=created, maker=maker),), () if replaces is None else (replaces,))
+        _refuse(
+            "E_STREAM_CYCLE",
+            f"stream {plan.name} would read its own results",
+            detail=f"{plan.target.table} leads to {source.name}",
+        )
+    return Change(
+        (StreamEntry(plan.stream_id, plan, created=created, maker=maker),),
+        () if replaces is None else (replaces,),
+    )
 
 
 def drop_stream(catalog: Catalog, database: str, name: str, *, if_exists: bool = False) -> Change:
@@ -353,7 +538,9 @@ def drop_stream(catalog: Catalog, database: str, name: str, *, if_exists: bool =
     return Change(removes=(stream,))
 
 
-def set_stream_status(catalog: Catalog, database: str, name: str, status: StreamStatus, reason: str = "") -> Change:
+def set_stream_status(
+    catalog: Catalog, database: str, name: str, status: StreamStatus, reason: str = ""
+) -> Change:
     stream = catalog.stream(database, name)
     if stream is None:
         _refuse("E_NO_STREAM", f"there is no stream {database}.{name}")
@@ -379,7 +566,8 @@ def drop_snode(catalog: Catalog, dnode: int) -> Change:
 
 def _reaches(catalog: Catalog, start: int, goal: int) -> bool:
     """Whether results in table *start* flow into table *goal* by the streams there are."""
-    seen, todo = set[int](), [start]
+    seen = set[int]()
+    todo = [start]
     while todo:
         table = todo.pop()
         if table == goal:
@@ -399,7 +587,12 @@ def create_external(catalog: Catalog, entry: External) -> Change:
     _check_table_name(entry.name)
     if catalog.external(entry.database, entry.name) is not None:
         _refuse("E_STREAM_EXISTS", f"external stream {entry.database}.{entry.name} exists already")
-    for kind, there in (("table", catalog.table), ("table", catalog.child), ("stream", catalog.stream), ("view", catalog.view)):
+    for kind, there in (
+        ("table", catalog.table),
+        ("table", catalog.child),
+        ("stream", catalog.stream),
+        ("view", catalog.view),
+    ):
         if there(entry.database, entry.name) is not None:
             _refuse("E_TABLE_EXISTS", f"{kind} {entry.database}.{entry.name} exists already")
     _check_columns(entry.columns, entry.tags)
@@ -441,11 +634,19 @@ def drop_view(catalog: Catalog, database: str, name: str, *, if_exists: bool = F
     _refuse_used(table, "drop", [*catalog.readers_of(table.id), *catalog.writers_of(table.id)])
     others = [v for v in catalog.views_of(table.id) if v.id != view.id]
     if others:
-        _refuse("E_IN_USE", f"cannot drop {view.name}: view {others[0].name} uses its rows", hint="drop that view first")
-    return Change(removes=(view, *(catalog.children(table.id) if table.kind == "stable" else ()), table))
+        _refuse(
+            "E_IN_USE",
+            f"cannot drop {view.name}: view {others[0].name} uses its rows",
+            hint="drop that view first",
+        )
+    return Change(
+        removes=(view, *(catalog.children(table.id) if table.kind == "stable" else ()), table)
+    )
 
 
-def set_view_status(catalog: Catalog, database: str, name: str, status: Literal["running", "paused"]) -> Change:
+def set_view_status(
+    catalog: Catalog, database: str, name: str, status: Literal["running", "paused"]
+) -> Change:
     view = catalog.view(database, name)
     if view is None:
         _refuse("E_NO_VIEW", f"there is no materialized view {database}.{name}")
@@ -455,7 +656,8 @@ def set_view_status(catalog: Catalog, database: str, name: str, status: Literal[
 
 def _pumps_into(catalog: Catalog, start: int, goal: int) -> bool:
     """Whether rows of *start* flow into *goal* by the streams and views there are."""
-    seen, todo = set[int](), [start]
+    seen = set[int]()
+    todo = [start]
     while todo:
         at = todo.pop()
         if at == goal:
@@ -471,7 +673,11 @@ def _refuse_viewed(catalog: Catalog, entry: Table | External) -> None:
     views = catalog.views_of(entry.id)
     if views:
         listed = ", ".join(f"{v.database}.{v.name}" for v in views)
-        _refuse("E_IN_USE", f"cannot drop {entry.name}: view {listed} uses it", hint="drop the view first")
+        _refuse(
+            "E_IN_USE",
+            f"cannot drop {entry.name}: view {listed} uses it",
+            hint="drop the view first",
+        )
 
 
 def _refuse_external(catalog: Catalog, database: str, name: str) -> None:
@@ -494,7 +700,11 @@ def _table(catalog: Catalog, database: str, name: str) -> Table:
     found = catalog.table(database, name)
     if found is None:
         if catalog.child(database, name) is not None:
-            _refuse("E_CHILD_TABLE", f"{name} is a child table", hint="its columns and tags are its supertable's")
+            _refuse(
+                "E_CHILD_TABLE",
+                f"{name} is a child table",
+                hint="its columns and tags are its supertable's",
+            )
         _refuse("E_NO_TABLE", f"there is no table {database}.{name}")
     return found
 
@@ -515,7 +725,9 @@ def _needs_tags(table: Table) -> None:
         _refuse("E_NOT_A_STABLE", f"{table.name} is no supertable and has no tags")
 
 
-def _tag_values(table: Table, given: Mapping[str, object], before: tuple[object, ...]) -> tuple[object, ...]:
+def _tag_values(
+    table: Table, given: Mapping[str, object], before: tuple[object, ...]
+) -> tuple[object, ...]:
     values = {t.name.lower(): v for t, v in zip(table.tags, before, strict=False)}
     for name, value in given.items():
         values[_column(table, name, True).name.lower()] = value
@@ -524,12 +736,20 @@ def _tag_values(table: Table, given: Mapping[str, object], before: tuple[object,
 
 def _check_table_name(name: str) -> None:
     if not name or len(name.encode()) > MAX_NAME_BYTES or "." in name or not name.isprintable():
-        _refuse("E_BAD_NAME", f"{name!r} cannot be a table's or stream's name", hint=f"1 to {MAX_NAME_BYTES} bytes, without dots")
+        _refuse(
+            "E_BAD_NAME",
+            f"{name!r} cannot be a table's or stream's name",
+            hint=f"1 to {MAX_NAME_BYTES} bytes, without dots",
+        )
 
 
 def _check_partitions(partitions: int) -> None:
     if not 1 <= partitions <= MAX_PARTITIONS:
-        _refuse("E_BAD_OPTION", f"{partitions} partitions are not possible", hint=f"1 to {MAX_PARTITIONS}")
+        _refuse(
+            "E_BAD_OPTION",
+            f"{partitions} partitions are not possible",
+            hint=f"1 to {MAX_PARTITIONS}",
+        )
 
 
 def _check_keep(keep: Duration | None) -> None:
@@ -541,48 +761,84 @@ def _check_columns(columns: tuple[Column, ...], tags: tuple[Column, ...]) -> Non
     if not columns or columns[0].type.kind != "TIMESTAMP":
         _refuse("E_NO_TIME_COLUMN", "the first column must be a TIMESTAMP")
     if len(columns) + len(tags) > MAX_COLUMNS or len(tags) > MAX_TAGS:
-        _refuse("E_TOO_MANY_COLUMNS", f"at most {MAX_COLUMNS} columns and tags, of them {MAX_TAGS} tags")
+        _refuse(
+            "E_TOO_MANY_COLUMNS", f"at most {MAX_COLUMNS} columns and tags, of them {MAX_TAGS} tags"
+        )
     seen: set[str] = set()
     for column in (*columns, *tags):
         name = column.name.lower()
         if not name or len(name.encode()) > MAX_COLUMN_NAME:
-            _refuse("E_BAD_NAME", f"{column.name!r} cannot be a column's name", hint=f"1 to {MAX_COLUMN_NAME} bytes")
+            _refuse(
+                "E_BAD_NAME",
+                f"{column.name!r} cannot be a column's name",
+                hint=f"1 to {MAX_COLUMN_NAME} bytes",
+            )
         if name in RESERVED_COLUMNS:
-            _refuse("E_RESERVED_NAME", f"{column.name} is a name that rows carry anyway", hint="choose another name")
+            _refuse(
+                "E_RESERVED_NAME",
+                f"{column.name} is a name that rows carry anyway",
+                hint="choose another name",
+            )
         if name in seen:
             _refuse("E_DUPLICATE_COLUMN", f"{column.name} is there twice")
         seen.add(name)
-    if any(c.type.kind == "JSON" for c in columns) or (any(t.type.kind == "JSON" for t in tags) and len(tags) > 1):
+    if any(c.type.kind == "JSON" for c in columns) or (
+        any(t.type.kind == "JSON" for t in tags) and len(tags) > 1
+    ):
         _refuse("E_BAD_JSON", "JSON is possible as the only tag of a supertable")
 
 
 def _check_key(columns: tuple[Column, ...], key: str) -> None:
     if len(columns) < 2 or columns[1].name != key or columns[1].type.kind not in _KEY_KINDS:
-        _refuse("E_BAD_KEY", f"{key} cannot be part of the primary key", hint="the second column, an integer or a VARCHAR")
+        _refuse(
+            "E_BAD_KEY",
+            f"{key} cannot be part of the primary key",
+            hint="the second column, an integer or a VARCHAR",
+        )
 
 
 def _refuse_used(entry: Table | Child, what: str, streams: list[StreamEntry]) -> None:
     if streams:
         names = ", ".join(dict.fromkeys(f"{s.database}.{s.name}" for s in streams))
-        _refuse("E_IN_USE", f"cannot {what} {entry.name}: stream {names} uses it", hint="drop the stream first")
+        _refuse(
+            "E_IN_USE",
+            f"cannot {what} {entry.name}: stream {names} uses it",
+            hint="drop the stream first",
+        )
 
 
 def _refuse_column_used(catalog: Catalog, table: Table, column: Column, what: str) -> None:
     word = re.compile(rf"(?<![\w$]){re.escape(column.name)}(?![\w$])", re.IGNORECASE)
-    users = [s for s in catalog.readers_of(table.id) if any(word.search(text) for text in _texts(s.plan))]
+    users = [
+        s for s in catalog.readers_of(table.id) if any(word.search(text) for text in _texts(s.plan))
+    ]
     for stream in catalog.writers_of(table.id):
         target = stream.plan.target
-        filled = [*zip(target.columns, target.column_of, strict=True), *zip(target.tags, target.tag_of, strict=True)]
-        if any(c.name.lower() == column.name.lower() and source is not None for c, source in filled):
+        filled = [
+            *zip(target.columns, target.column_of, strict=True),
+            *zip(target.tags, target.tag_of, strict=True),
+        ]
+        if any(
+            c.name.lower() == column.name.lower() and source is not None for c, source in filled
+        ):
             users.append(stream)
     if users:
         names = ", ".join(dict.fromkeys(f"{s.database}.{s.name}" for s in users))
-        _refuse("E_IN_USE", f"cannot {what} {table.name}.{column.name}: stream {names} uses it", hint="drop the stream first")
+        _refuse(
+            "E_IN_USE",
+            f"cannot {what} {table.name}.{column.name}: stream {names} uses it",
+            hint="drop the stream first",
+        )
 
 
 def _texts(plan: StreamPlan) -> list[str]:
     """Every expression of the plan; more than it reads of the source is better than less."""
     window = plan.window
-    found = [plan.where, *(k.sql for k in plan.keys), *(a.sql for a in plan.aggregates), *(o.sql for o in plan.outputs)]
+    found = [
+        plan.where,
+        *(k.sql for k in plan.keys),
+        *(a.sql for a in plan.aggregates),
+        *(o.sql for o in plan.outputs),
+    ]
     found += [getattr(window, part, None) for part in ("sql", "start_sql", "end_sql")]
     return [text for text in found if text]

@@ -1,4 +1,6 @@
-"""Catalog entries to log records and back: key `kind/id`, value an Avro CatalogEntry with the entry's JSON, null removes."""
+"""Catalog entries to log records and back: key `kind/id`, value an Avro CatalogEntry with the
+entry's JSON, null removes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,19 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, User, View, VirtualColumn
+from penstock.catalog.model import (
+    Child,
+    Database,
+    Entry,
+    External,
+    Role,
+    Snode,
+    StreamEntry,
+    Table,
+    User,
+    View,
+    VirtualColumn,
+)
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, decode, encode
 from penstock.sql.plan import StreamPlan, build
@@ -19,9 +33,17 @@ LEADER_KEY = b"leader/0"
 
 def kind_of(entry: Entry) -> str:
     kinds: dict[type[Entry], str] = {
-        Database: "database", Table: "table", Child: "child", StreamEntry: "stream", External: "external", View: "view", User: "user",
-        Role: "role", UserFunction: "function", Snode: "snode",
-    }  # fmt: skip
+        Database: "database",
+        Table: "table",
+        Child: "child",
+        StreamEntry: "stream",
+        External: "external",
+        View: "view",
+        User: "user",
+        Role: "role",
+        UserFunction: "function",
+        Snode: "snode",
+    }
     return kinds[type(entry)]
 
 
@@ -39,7 +61,12 @@ def to_value(entry: Entry, epoch: int) -> bytes:
     """Record value of *entry* as written under the catalog lease's *epoch*."""
     body: Any
     if isinstance(entry, StreamEntry):
-        body = {"plan": entry.plan.to_json(), "status": entry.status, "created": entry.created, "reason": entry.reason}
+        body = {
+            "plan": entry.plan.to_json(),
+            "status": entry.status,
+            "created": entry.created,
+            "reason": entry.reason,
+        }
         if entry.maker:
             body["maker"] = entry.maker
     elif isinstance(entry, Child):
@@ -48,7 +75,11 @@ def to_value(entry: Entry, epoch: int) -> bytes:
             body.append([dataclasses.asdict(o) for o in entry.origins])
     else:
         body = dataclasses.asdict(entry)
-    return encode(CatalogRecord(kind_of(entry), entry.id, entry.name, epoch, json.dumps(body, separators=(",", ":"))))
+    return encode(
+        CatalogRecord(
+            kind_of(entry), entry.id, entry.name, epoch, json.dumps(body, separators=(",", ":"))
+        )
+    )
 
 
 def leader_value(epoch: int, next_id: int) -> bytes:
@@ -72,12 +103,19 @@ def from_record(record: CatalogRecord) -> Entry | None:
     try:
         return make(record, json.loads(record.body))
     except (ValueError, TypeError, KeyError) as error:
-        raise SchemaError(f"malformed catalog entry {record.kind}/{record.id}", detail=str(error)) from None
+        raise SchemaError(
+            f"malformed catalog entry {record.kind}/{record.id}", detail=str(error)
+        ) from None
 
 
 def _stream(record: CatalogRecord, body: Any) -> StreamEntry:
     return StreamEntry(
-        record.id, StreamPlan.from_json(body["plan"]), body["status"], body["created"], body["reason"], body.get("maker", "")
+        record.id,
+        StreamPlan.from_json(body["plan"]),
+        body["status"],
+        body["created"],
+        body["reason"],
+        body.get("maker", ""),
     )
 
 
@@ -85,7 +123,12 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "database": lambda record, body: cast(Database, build(Database, body)),
     "table": lambda record, body: cast(Table, build(Table, body)),
     "child": lambda record, body: Child(
-        record.id, body[0], body[1], record.name, tuple(body[2]), tuple(VirtualColumn(**o) for o in (body[3] if len(body) > 3 else ()))
+        record.id,
+        body[0],
+        body[1],
+        record.name,
+        tuple(body[2]),
+        tuple(VirtualColumn(**o) for o in (body[3] if len(body) > 3 else ())),
     ),
     "stream": _stream,
     "external": lambda record, body: cast(External, build(External, body)),

@@ -14,23 +14,46 @@ from penstock.types import ColumnType
 from penstock.udf.function import UserFunction
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-MAX_CODE, MAX_PARAMETERS = 64 * 1024, 16
+MAX_CODE = 64 * 1024
+MAX_PARAMETERS = 16
 
 
 def create_function(
-    catalog: Catalog, new_id: NewId, name: str, parameters: Sequence[ColumnType], returns: ColumnType, code: str, *,
-    aggregate: bool = False, if_not_exists: bool = False, or_replace: bool = False,
-) -> Change:  # fmt: skip
-    """A new function, or another under an old name: streams that run keep the one they were made with."""
+    catalog: Catalog,
+    new_id: NewId,
+    name: str,
+    parameters: Sequence[ColumnType],
+    returns: ColumnType,
+    code: str,
+    *,
+    aggregate: bool = False,
+    if_not_exists: bool = False,
+    or_replace: bool = False,
+) -> Change:
+    """A new function, or another under an old name: streams that run keep the one they were made
+    with.
+    """
     old = catalog.function(name)
     if old is not None and not or_replace:
         if if_not_exists:
             return Change()
-        raise CatalogError(f"function {old.name} exists already", code="E_FUNCTION_EXISTS", hint="CREATE OR REPLACE FUNCTION replaces it")
+        raise CatalogError(
+            f"function {old.name} exists already",
+            code="E_FUNCTION_EXISTS",
+            hint="CREATE OR REPLACE FUNCTION replaces it",
+        )
     if not _NAME.match(name) or keyword.iskeyword(name) or name.startswith("_"):
-        raise CatalogError(f"{name!r} cannot be a function's name", code="E_BAD_NAME", hint="letters, digits and underscores, as in Python")
+        raise CatalogError(
+            f"{name!r} cannot be a function's name",
+            code="E_BAD_NAME",
+            hint="letters, digits and underscores, as in Python",
+        )
     if name.lower() in {*REGISTRY, *AGGREGATES, *FORBIDDEN, *RANDOM}:
-        raise CatalogError(f"{name} is a function of the dialect", code="E_RESERVED_NAME", hint="choose another name")
+        raise CatalogError(
+            f"{name} is a function of the dialect",
+            code="E_RESERVED_NAME",
+            hint="choose another name",
+        )
     if aggregate and len(parameters) != 1:
         raise CatalogError("an aggregate function takes one argument", code="E_BAD_OPTION")
     if not 1 <= len(parameters) <= MAX_PARAMETERS:
@@ -48,8 +71,18 @@ def drop_function(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
     if found is None:
         if if_exists:
             return Change()
-        raise CatalogError(f"there is no function {name}", code="E_NO_FUNCTION", hint="SHOW FUNCTIONS lists them")
-    users = [f"{s.database}.{s.name}" for s in catalog.streams() if any(f.id == found.id for f in s.plan.functions)]
+        raise CatalogError(
+            f"there is no function {name}", code="E_NO_FUNCTION", hint="SHOW FUNCTIONS lists them"
+        )
+    users = [
+        f"{s.database}.{s.name}"
+        for s in catalog.streams()
+        if any(f.id == found.id for f in s.plan.functions)
+    ]
     if users:
-        raise CatalogError(f"cannot drop {found.name}: stream {', '.join(users)} uses it", code="E_IN_USE", hint="drop the stream first")
+        raise CatalogError(
+            f"cannot drop {found.name}: stream {', '.join(users)} uses it",
+            code="E_IN_USE",
+            hint="drop the stream first",
+        )
     return Change(removes=(found,))

@@ -1,7 +1,9 @@
-"""What the catalog holds: frozen dataclasses of databases, tables with all their versions, child tables, streams, users and roles.
+"""What the catalog holds: frozen dataclasses of databases, tables with all their versions, child
+tables, streams, users and roles.
 
-Names keep the spelling they were created with; who looks them up compares case-insensitively (`penstock.catalog.view`).
-Nothing here knows Kafka or Avro: entries become records in `penstock.catalog.entries`.
+Names keep the spelling they were created with; who looks them up compares case-insensitively
+(`penstock.catalog.view`). Nothing here knows Kafka or Avro: entries become records in
+`penstock.catalog.entries`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ StreamStatus = Literal["running", "paused", "failed"]
 
 @dataclass(frozen=True)
 class Move:
-    """A database on its way to a topic of the next generation with so many partitions; what is false or empty has yet to happen."""
+    """A database on its way to a topic of the next generation with so many partitions; what is
+    false or empty has yet to happen.
+    """
 
     partitions: int
     #: writers of ours hold what they get
@@ -35,7 +39,8 @@ class Move:
 class Database:
     """`keep` None: rows are kept for ever. `max_ahead`: how far in the future a row's time may lie.
 
-    `dot_to_underscore`: measurements of line protocol with dots become tables with underscores; otherwise they are refused.
+    `dot_to_underscore`: measurements of line protocol with dots become tables with underscores;
+    otherwise they are refused.
     """
 
     id: int
@@ -71,7 +76,9 @@ class Database:
 
     @property
     def former_topics(self) -> dict[str, int]:
-        """Topics of earlier generations that are still there, the first one's first, and how many partitions each has."""
+        """Topics of earlier generations that are still there, the first one's first, and how many
+        partitions each has.
+        """
         return {t: n for t, n in self.lineage[self.removed : -1]}
 
     @property
@@ -83,14 +90,17 @@ class Database:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """The columns and tags of a table between two ALTERs; records written then carry `schema_id`."""
+    """The columns and tags of a table between two ALTERs; records written then carry
+    `schema_id`.
+    """
 
     schema_id: int
     columns: tuple[Column, ...]
     tags: tuple[Column, ...] = ()
     #: (old, new) names of what was renamed since the version before.
     renamed: tuple[tuple[str, str], ...] = ()
-    #: (name, stored name) of columns whose names in segments differ from their own (`penstock.catalog.stored`)
+    #: (name, stored name) of columns whose names in segments differ from their own
+    #: (`penstock.catalog.stored`)
     stored: tuple[tuple[str, str], ...] = ()
 
 
@@ -100,13 +110,16 @@ ROW_ID = "row_id"
 FOREIGN = "kafka"
 
 
-#: which rows of a keyed stream table are taken: the first of each key, newer ones by time, or all of them, each told new from update
+#: which rows of a keyed stream table are taken: the first of each key, newer ones by time, or all
+#: of them, each told new from update
 KeyRule = Literal["first", "latest", "changelog"]
 
 
 @dataclass(frozen=True)
 class Purge:
-    """When rows leave memory by a time in them: rows older than `keep_ms` against the newest, once the oldest is older than `every_ms`."""
+    """When rows leave memory by a time in them: rows older than `keep_ms` against the newest, once
+    the oldest is older than `every_ms`.
+    """
 
     column: str
     every_ms: int
@@ -115,7 +128,9 @@ class Purge:
 
 @dataclass(frozen=True)
 class Replicated:
-    """What a table of a raft group was made with. `asked_limit` is the cache limit before it was lowered to what is possible."""
+    """What a table of a raft group was made with. `asked_limit` is the cache limit before it was
+    lowered to what is possible.
+    """
 
     group: int
     cache_limit: int
@@ -139,7 +154,9 @@ class Replicated:
 
 @dataclass(frozen=True)
 class VirtualColumn:
-    """Where a column of a virtual table comes from, by name: whoever bears the name when somebody asks."""
+    """Where a column of a virtual table comes from, by name: whoever bears the name when somebody
+    asks.
+    """
 
     column: str
     database: str
@@ -153,9 +170,11 @@ def _names(option: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Table:
-    """A supertable or a plain table. `versions` holds every definition it ever had, the newest last.
+    """A supertable or a plain table. `versions` holds every definition it ever had, the newest
+    last.
 
-    A `virtual` one has no rows of its own: with tags it is a supertable of virtual tables, else its columns are its `origins`.
+    A `virtual` one has no rows of its own: with tags it is a supertable of virtual tables, else its
+    columns are its `origins`.
     """
 
     id: int
@@ -176,18 +195,35 @@ class Table:
 
     @property
     def replicated(self) -> Replicated | None:
-        """Set for a stream table kept by a raft group: its rows are written by the group's leader only."""
+        """Set for a stream table kept by a raft group: its rows are written by the group's leader
+        only.
+        """
         if "raft_group" not in self.options:
             return None
         o = self.options
         return Replicated(
-            int(o["raft_group"]), int(o["cache_limit"]), int(o["asked_limit"]), float(o["retention_minutes"]),
-            _names(o.get("key_column")), o.get("filter_column") or None, o.get("timestamp_column") or None,
-            int(o["pre_cache"]) if "pre_cache" in o else None, cast(KeyRule, o.get("key_rule", "first")), _names(o.get("time_column")),
-            o.get("status_column"), o.get("async_write") == "true", o.get("compress") != "false", int(o.get("flush_mode", "0")),
-            Purge(o["cache_purge_time_column"], int(o["cache_purge_interval"]), int(o["cache_retention_time"]))
-            if "cache_purge_time_column" in o else None,
-        )  # fmt: skip
+            int(o["raft_group"]),
+            int(o["cache_limit"]),
+            int(o["asked_limit"]),
+            float(o["retention_minutes"]),
+            _names(o.get("key_column")),
+            o.get("filter_column") or None,
+            o.get("timestamp_column") or None,
+            int(o["pre_cache"]) if "pre_cache" in o else None,
+            cast(KeyRule, o.get("key_rule", "first")),
+            _names(o.get("time_column")),
+            o.get("status_column"),
+            o.get("async_write") == "true",
+            o.get("compress") != "false",
+            int(o.get("flush_mode", "0")),
+            Purge(
+                o["cache_purge_time_column"],
+                int(o["cache_purge_interval"]),
+                int(o["cache_retention_time"]),
+            )
+            if "cache_purge_time_column" in o
+            else None,
+        )
 
     @property
     def foreign(self) -> bool:
@@ -238,9 +274,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A child table made by CREATE TABLE … USING. `tags[i]` is the value of the supertable's i-th tag when it was set;
-    tags added to the supertable later are missing at the end and count as NULL. Values are JSON's: TIMESTAMP as ticks,
-    DECIMAL as text, VARBINARY as hex digits.
+    """A child table made by CREATE TABLE … USING. `tags[i]` is the value of the supertable's i-th
+    tag when it was set; tags added to the supertable later are missing at the end and count as
+    NULL. Values are JSON's: TIMESTAMP as ticks, DECIMAL as text, VARBINARY as hex digits.
     """
 
     id: int
@@ -277,7 +313,9 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class External:
-    """A table of another deployment under a name of ours. Its password is a secret file, never here (`penstock.link.external`)."""
+    """A table of another deployment under a name of ours. Its password is a secret file, never here
+    (`penstock.link.external`).
+    """
 
     id: int
     database: str
@@ -304,7 +342,8 @@ class External:
     created: int = 0
     #: a stream table over there: its leader fills ROW_ID
     numbered: bool = False
-    #: the user who made it, whose rights say where it may connect to; empty: made before that was kept
+    #: the user who made it, whose rights say where it may connect to; empty: made before that was
+    #: kept
     maker: str = ""
 
     @property
@@ -314,7 +353,9 @@ class External:
 
 @dataclass(frozen=True)
 class View:
-    """A materialized view: `sql` is its SELECT, which filters and projects rows of the source into the target, each exactly once."""
+    """A materialized view: `sql` is its SELECT, which filters and projects rows of the source into
+    the target, each exactly once.
+    """
 
     id: int
     database: str
@@ -333,7 +374,8 @@ class View:
     timezone: str = "UTC"
     #: made by Penstock itself, so that a stream can compute over an external stream
     mirror: bool = False
-    #: what becomes of a row that the target does not take: it is tried again for ever, it stops the view, or it is a dead letter
+    #: what becomes of a row that the target does not take: it is tried again for ever, it stops the
+    #: view, or it is a dead letter
     on_error: Literal["retry", "stop", "drop"] = "retry"
     #: how often RESUME was said: one more, and a view that stopped at a row goes on
     resumed: int = 0
@@ -345,7 +387,9 @@ Right = Literal["READ", "WRITE", "CREATE", "ALTER", "DROP", "FUNCTION", "ADMIN"]
 
 @dataclass(frozen=True)
 class Grant:
-    """One right on the database, table or stream of an id (ids are never used again), or on everything: 0."""
+    """One right on the database, table or stream of an id (ids are never used again), or on
+    everything: 0.
+    """
 
     right: Right
     object_id: int = 0
@@ -362,7 +406,9 @@ class Role:
 
 @dataclass(frozen=True)
 class User:
-    """Somebody who may log in. `password` is an argon2 hash and is shown nowhere; `generation` outdates the tokens given out before."""
+    """Somebody who may log in. `password` is an argon2 hash and is shown nowhere; `generation`
+    outdates the tokens given out before.
+    """
 
     id: int
     name: str
@@ -377,7 +423,9 @@ class User:
 
 @dataclass(frozen=True)
 class Snode:
-    """A node that keeps backups of what the stream jobs need to go on elsewhere. `created` is epoch milliseconds."""
+    """A node that keeps backups of what the stream jobs need to go on elsewhere. `created` is epoch
+    milliseconds.
+    """
 
     id: int
     dnode: int
@@ -389,4 +437,6 @@ class Snode:
 
 
 Principal = User | Role
-Entry = Database | Table | Child | StreamEntry | External | View | User | Role | Snode | UserFunction
+Entry = (
+    Database | Table | Child | StreamEntry | External | View | User | Role | Snode | UserFunction
+)

@@ -1,7 +1,9 @@
-"""What user, role and grant statements do to the catalog, as pure decisions like those of `penstock.catalog.changes`.
+"""What user, role and grant statements do to the catalog, as pure decisions like those of
+`penstock.catalog.changes`.
 
-Here are the rules: which names and rights are possible and where, and that the mesh's own user (`root`) is nobody's to change by SQL: its
-password is a setting. Passwords arrive here as hashes only.
+Here are the rules: which names and rights are possible and where, and that the mesh's own user
+(`root`) is nobody's to change by SQL: its password is a setting. Passwords arrive here as hashes
+only.
 """
 
 from __future__ import annotations
@@ -13,7 +15,19 @@ from typing import NoReturn, cast, get_args
 
 from penstock import names
 from penstock.catalog.changes import Change, NewId
-from penstock.catalog.model import Database, Entry, External, Grant, Principal, Right, Role, StreamEntry, Table, User, View
+from penstock.catalog.model import (
+    Database,
+    Entry,
+    External,
+    Grant,
+    Principal,
+    Right,
+    Role,
+    StreamEntry,
+    Table,
+    User,
+    View,
+)
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 
@@ -38,7 +52,13 @@ def _refuse(code: str, message: str, *, detail: str = "", hint: str = "") -> NoR
 
 def kind_of(target: Target) -> str:
     """What the object of a grant is called."""
-    kinds = {Database: "database", Table: "table", StreamEntry: "stream", External: "external stream", View: "view"}
+    kinds = {
+        Database: "database",
+        Table: "table",
+        StreamEntry: "stream",
+        External: "external stream",
+        View: "view",
+    }
     return kinds.get(type(target), "all")
 
 
@@ -46,7 +66,15 @@ def kind_of(target: Target) -> str:
 
 
 def create_user(
-    catalog: Catalog, new_id: NewId, name: str, password: str, *, root: str, created: int, enabled: bool = True, if_not_exists: bool = False
+    catalog: Catalog,
+    new_id: NewId,
+    name: str,
+    password: str,
+    *,
+    root: str,
+    created: int,
+    enabled: bool = True,
+    if_not_exists: bool = False,
 ) -> Change:
     """A user without rights; *password* is its hash."""
     if catalog.user(name) is not None and if_not_exists:
@@ -55,7 +83,14 @@ def create_user(
     return Change((User(new_id(), name, password, enabled, created=created),))
 
 
-def alter_user(catalog: Catalog, name: str, *, root: str, password: str | None = None, enabled: bool | None = None) -> Change:
+def alter_user(
+    catalog: Catalog,
+    name: str,
+    *,
+    root: str,
+    password: str | None = None,
+    enabled: bool | None = None,
+) -> Change:
     """A new password, or ENABLE 0 and 1; either ends the tokens given out before."""
     user = _user(catalog, name, root)
     return Change(
@@ -86,7 +121,9 @@ def drop_user(catalog: Catalog, name: str, *, root: str, if_exists: bool = False
 # ---------------------------------------------------------------- roles
 
 
-def create_role(catalog: Catalog, new_id: NewId, name: str, *, root: str, if_not_exists: bool = False) -> Change:
+def create_role(
+    catalog: Catalog, new_id: NewId, name: str, *, root: str, if_not_exists: bool = False
+) -> Change:
     if catalog.role(name) is not None and if_not_exists:
         return Change()
     _check_name(catalog, name, root)
@@ -101,38 +138,67 @@ def drop_role(catalog: Catalog, name: str, *, if_exists: bool = False) -> Change
             return Change()
         _refuse("E_NO_ROLE", f"there is no role {name}")
     having = [u for u in catalog.users() if role.id in u.roles]
-    return Change(tuple(dataclasses.replace(u, roles=tuple(r for r in u.roles if r != role.id)) for u in having), (role,))
+    return Change(
+        tuple(
+            dataclasses.replace(u, roles=tuple(r for r in u.roles if r != role.id)) for u in having
+        ),
+        (role,),
+    )
 
 
 def give_role(catalog: Catalog, role: str, user: str, *, root: str) -> Change:
-    found, holder = _role(catalog, role), _user(catalog, user, root)
+    found = _role(catalog, role)
+    holder = _user(catalog, user, root)
     return Change((dataclasses.replace(holder, roles=tuple(sorted({*holder.roles, found.id}))),))
 
 
 def take_role(catalog: Catalog, role: str, user: str, *, root: str) -> Change:
-    found, holder = _role(catalog, role), _user(catalog, user, root)
-    return Change((dataclasses.replace(holder, roles=tuple(r for r in holder.roles if r != found.id)),))
+    found = _role(catalog, role)
+    holder = _user(catalog, user, root)
+    return Change(
+        (dataclasses.replace(holder, roles=tuple(r for r in holder.roles if r != found.id)),)
+    )
 
 
 # ---------------------------------------------------------------- grants
 
 
-def grant(catalog: Catalog, rights: Iterable[str], target: Target, grantee: str, *, root: str) -> Change:
+def grant(
+    catalog: Catalog, rights: Iterable[str], target: Target, grantee: str, *, root: str
+) -> Change:
     """Rights on *target* for a user or role; `ALL` is every right that it can have."""
-    principal, wanted = _principal(catalog, grantee, root), _rights(rights, target)
+    principal = _principal(catalog, grantee, root)
+    wanted = _rights(rights, target)
     place = target.id if target is not None else 0
-    return Change((_with(catalog, principal, {*principal.grants, *(Grant(r, place) for r in wanted)}),))
+    return Change(
+        (_with(catalog, principal, {*principal.grants, *(Grant(r, place) for r in wanted)}),)
+    )
 
 
-def revoke(catalog: Catalog, rights: Iterable[str], target: Target, grantee: str, *, root: str) -> Change:
-    """Take rights on *target* away; what was granted on something larger or to a role of the user stays."""
-    principal, unwanted = _principal(catalog, grantee, root), _rights(rights, target)
+def revoke(
+    catalog: Catalog, rights: Iterable[str], target: Target, grantee: str, *, root: str
+) -> Change:
+    """Take rights on *target* away; what was granted on something larger or to a role of the user
+    stays.
+    """
+    principal = _principal(catalog, grantee, root)
+    unwanted = _rights(rights, target)
     place = target.id if target is not None else 0
-    return Change((_with(catalog, principal, {g for g in principal.grants if g.object_id != place or g.right not in unwanted}),))
+    return Change(
+        (
+            _with(
+                catalog,
+                principal,
+                {g for g in principal.grants if g.object_id != place or g.right not in unwanted},
+            ),
+        )
+    )
 
 
 def owner(catalog: Catalog, made: Iterable[Entry], name: str) -> tuple[User, ...]:
-    """The user entry with all rights on what that user has just made, to be written along; nothing for who has them anyway."""
+    """The user entry with all rights on what that user has just made, to be written along; nothing
+    for who has them anyway.
+    """
     user = catalog.user(name)
     if user is None:
         return ()
@@ -143,11 +209,19 @@ def owner(catalog: Catalog, made: Iterable[Entry], name: str) -> tuple[User, ...
     return (cast(User, _with(catalog, user, grants, [e.id for e in new])),)
 
 
-def _with(catalog: Catalog, principal: Principal, grants: Iterable[Grant], coming: Iterable[int] = ()) -> Principal:
+def _with(
+    catalog: Catalog, principal: Principal, grants: Iterable[Grant], coming: Iterable[int] = ()
+) -> Principal:
     """With these grants, without those on what was dropped."""
     known = set(coming)
-    alive = (g for g in grants if not g.object_id or g.object_id in known or catalog.by_id(g.object_id) is not None)
-    return dataclasses.replace(principal, grants=tuple(sorted(alive, key=lambda g: (g.object_id, RIGHTS.index(g.right)))))
+    alive = (
+        g
+        for g in grants
+        if not g.object_id or g.object_id in known or catalog.by_id(g.object_id) is not None
+    )
+    return dataclasses.replace(
+        principal, grants=tuple(sorted(alive, key=lambda g: (g.object_id, RIGHTS.index(g.right))))
+    )
 
 
 def _rights(given: Iterable[str], target: Target) -> tuple[Right, ...]:
@@ -160,10 +234,16 @@ def _rights(given: Iterable[str], target: Target) -> tuple[Right, ...]:
             wanted.add(word)
         elif word in RIGHTS:
             _refuse(
-                "E_BAD_GRANT", f"{word} is no right on a {kind_of(target)}", hint=f"there are {', '.join(possible)}; all of them on *.*"
+                "E_BAD_GRANT",
+                f"{word} is no right on a {kind_of(target)}",
+                hint=f"there are {', '.join(possible)}; all of them on *.*",
             )
         else:
-            _refuse("E_BAD_GRANT", f"there is no right {word}", hint=f"rights are {', '.join(RIGHTS)}, ALL")
+            _refuse(
+                "E_BAD_GRANT",
+                f"there is no right {word}",
+                hint=f"rights are {', '.join(RIGHTS)}, ALL",
+            )
     return tuple(r for r in RIGHTS if r in wanted)
 
 
@@ -176,7 +256,11 @@ def _check_name(catalog: Catalog, name: str, root: str) -> None:
         hint = "a letter or underscore, then letters, digits and _ . @ -, at most 64"
         _refuse("E_BAD_NAME", f"{name!r} cannot be a user's or role's name", hint=hint)
     if name.lower() == names.KAFKA_USER:
-        _refuse("E_BAD_NAME", f"{name} is what the mesh itself is called in Kafka", hint="choose another name")
+        _refuse(
+            "E_BAD_NAME",
+            f"{name} is what the mesh itself is called in Kafka",
+            hint="choose another name",
+        )
     if catalog.user(name) is not None or name.lower() == root.lower():
         _refuse("E_USER_EXISTS", f"user {name} exists already")
     if catalog.role(name) is not None:
@@ -185,8 +269,13 @@ def _check_name(catalog: Catalog, name: str, root: str) -> None:
 
 def _user(catalog: Catalog, name: str, root: str) -> User:
     if name.lower() == root.lower():
-        hint = "its password is PENSTOCK_PASSWORD or its file: change that and restart; for people make users of their own"
-        _refuse("E_BAD_GRANT", f"{name} is the mesh's own user and cannot be changed by SQL", hint=hint)
+        hint = (
+            "its password is PENSTOCK_PASSWORD or its file: change that and restart; for people"
+            " make users of their own"
+        )
+        _refuse(
+            "E_BAD_GRANT", f"{name} is the mesh's own user and cannot be changed by SQL", hint=hint
+        )
     found = catalog.user(name)
     if found is None:
         _refuse("E_NO_USER", f"there is no user {name}")

@@ -36,44 +36,62 @@ class Changed:
 class CatalogReader:
     """Follows `penstock.catalog`; only what was committed is seen.
 
-    Skips records that cannot be read, records whose key names another entry than their content, and records of a writer that
-    does not hold the catalog's lease. Each is logged and counted, and the entry that was known before stays.
+    Skips records that cannot be read, records whose key names another entry than their content, and
+    records of a writer that does not hold the catalog's lease. Each is logged and counted, and the
+    entry that was known before stays.
     """
 
-    def __init__(self, bootstrap: str, *, client_id: str, children: bool = True, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str,
+        children: bool = True,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
         """
         Args:
             bootstrap: brokers of the mesh.
             client_id: name of the client in the broker's log.
-            children: keep child tables too; a service that does not need them saves the memory of millions.
+            children: keep child tables too; a service that does not need them saves the memory of
+                millions.
             registry: metrics of the service; the refused records are counted there.
         """
         self.catalog = Catalog()
-        self._bootstrap, self._client_id, self._children = bootstrap, client_id, children
+        self._bootstrap = bootstrap
+        self._client_id = client_id
+        self._children = children
         self._changed = threading.Condition()
         self._listeners: list[Callable[[list[Changed]], None]] = []
         self._caught_up = False
-        #: the present connection has read the log to its end once: what comes from now on comes from a live writer
+        #: the present connection has read the log to its end once: what comes from now on comes
+        #: from a live writer
         self._live = False
         #: epoch of the newest leader record
         self._led = 0
         self._refused = Counter(
             "penstock_catalog_refused_records",
-            "Records of the catalog's log that were skipped: forged, of a writer without the lease, or unreadable",
+            "Records of the catalog's log that were skipped: forged, of a writer without the lease,"
+            " or unreadable",
             registry=registry or CollectorRegistry(),
         )
-        #: keys whose newest record was refused: the leader writes what they should hold, else compaction would lose it
+        #: keys whose newest record was refused: the leader writes what they should hold, else
+        #: compaction would lose it
         self.spoiled: set[bytes] = set()
-        #: offset up to which the log was read, with the marks of transactions, which make no revision
+        #: offset up to which the log was read, with the marks of transactions, which make no
+        #: revision
         self._read = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name=f"catalog-{client_id}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._follow, name=f"catalog-{client_id}", daemon=True
+        )
 
     def start(self, timeout: float = 30.0) -> CatalogReader:
         """Begin to follow and return when all that was there is applied.
 
         Raises:
-            BusError: nothing of the log came for *timeout* seconds. Who gives up while it comes, however slowly, begins again from nothing.
+            BusError: nothing of the log came for *timeout* seconds. Who gives up while it comes,
+                however slowly, begins again from nothing.
         """
         self._thread.start()
         applied = -1
@@ -87,7 +105,9 @@ class CatalogReader:
         return self
 
     def listen(self, listener: Callable[[list[Changed]], None]) -> None:
-        """Have *listener* called, on the reader's thread, with every batch of changes from now on."""
+        """Have *listener* called, on the reader's thread, with every batch of changes from now
+        on.
+        """
         self._listeners.append(listener)
 
     def wait_for(self, what: int | Callable[[Catalog], bool], timeout: float = 10.0) -> Catalog:
@@ -97,13 +117,19 @@ class CatalogReader:
             BusError: it did not happen in time.
         """
         with self._changed:
-            done = self._changed.wait_for(lambda: self.catalog.revision >= what if isinstance(what, int) else what(self.catalog), timeout)
+            done = self._changed.wait_for(
+                lambda: (
+                    self.catalog.revision >= what if isinstance(what, int) else what(self.catalog)
+                ),
+                timeout,
+            )
         if not done:
             raise _not_in_time(self.catalog)
         return self.catalog
 
     def catch_up(self, timeout: float = 10.0) -> Catalog:
-        """Wait until all is applied that is in the log now: whatever was committed before this was called.
+        """Wait until all is applied that is in the log now: whatever was committed before this was
+        called.
 
         Raises:
             BusError: it did not happen in time, or Kafka cannot say where the log ends.
@@ -112,10 +138,12 @@ class CatalogReader:
         return self.wait_for(lambda _: self._read >= end, timeout)
 
     def know(self, schema_ids: Iterable[int]) -> None:
-        """Return once the definitions of records under *schema_ids* are here, so that none is skipped or refused for coming before its own.
+        """Return once the definitions of records under *schema_ids* are here, so that none is
+        skipped or refused for coming before its own.
 
-        Who writes a record has seen its definition in the log. So the log as it is now is enough, and what it does not define is nobody's.
-        While Kafka cannot say where that ends, definitions are given some seconds to come.
+        Who writes a record has seen its definition in the log. So the log as it is now is enough,
+        and what it does not define is nobody's. While Kafka cannot say where that ends, definitions
+        are given some seconds to come.
         """
         missing = [i for i in schema_ids if self.catalog.undecided(i)]
         if not missing:
@@ -125,7 +153,9 @@ class CatalogReader:
         except BusError as error:
             _log.warning("definitions are waited for", schema_ids=missing, error=str(error))
             with contextlib.suppress(BusError):
-                self.wait_for(lambda catalog: not any(map(catalog.undecided, missing)), _SCHEMA_PATIENCE)
+                self.wait_for(
+                    lambda catalog: not any(map(catalog.undecided, missing)), _SCHEMA_PATIENCE
+                )
 
     @cached_property
     def _admin(self) -> Admin:
@@ -148,7 +178,9 @@ class CatalogReader:
             start = {_PARTITION: self.catalog.revision or BEGINNING}
             self._live = False
             try:
-                with Reader(self._bootstrap, start, client_id=self._client_id, committed=True, ends=True) as reader:
+                with Reader(
+                    self._bootstrap, start, client_id=self._client_id, committed=True, ends=True
+                ) as reader:
                     while not self._stop.is_set():
                         self._take(reader.read(timeout=0.5), reader.at_end.get(_PARTITION))
             except BusError as error:
@@ -170,7 +202,9 @@ class CatalogReader:
 
     def _apply(self, batch: Batch) -> list[Changed]:
         changes = []
-        for offset, key, value in zip(batch.offsets.tolist(), batch.keys, batch.values, strict=True):
+        for offset, key, value in zip(
+            batch.offsets.tolist(), batch.keys, batch.values, strict=True
+        ):
             try:
                 change = self._apply_one(key or b"", value)
                 self.spoiled.discard(key or b"")
@@ -201,31 +235,41 @@ class CatalogReader:
         if entry is None:
             return None
         known = catalog.by_id(record.id)
-        if (entries.key_of(entry), entry.name) != (key, record.name) or (known is not None and entries.key_of(known) != key):
+        if (entries.key_of(entry), entry.name) != (key, record.name) or (
+            known is not None and entries.key_of(known) != key
+        ):
             raise SchemaError(f"the record of {_printed(key)} holds another entry")
         return Changed(catalog.put(entry), entry)
 
     def _remove(self, key: bytes) -> Changed | None:
-        """Forget the entry that *key* names. Raises SchemaError when the entry of that id is of another kind."""
+        """Forget the entry that *key* names. Raises SchemaError when the entry of that id is of
+        another kind.
+        """
         number = entries.id_of(key)
         known = self.catalog.by_id(number) if number is not None else None
         if known is None:
             return None
         if entries.key_of(known) != key:
-            raise SchemaError(f"the key {_printed(key)} would remove {entries.key_of(known).decode()}")
+            raise SchemaError(
+                f"the key {_printed(key)} would remove {entries.key_of(known).decode()}"
+            )
         return Changed(self.catalog.remove(known.id), None)
 
     def _check_writer(self, epoch: int, *, leads: bool) -> None:
         """Refuse a record that was not written under the lease.
 
-        A writer announces its epoch with a leader record before it writes anything else. Compaction keeps only the newest leader
-        record, so entries may come before theirs while the log is read from its beginning, but not from a writer that is live.
+        A writer announces its epoch with a leader record before it writes anything else. Compaction
+        keeps only the newest leader record, so entries may come before theirs while the log is read
+        from its beginning, but not from a writer that is live.
         """
         catalog = self.catalog
         if epoch < catalog.epoch:
             raise SchemaError(f"a leader of epoch {epoch} wrote after epoch {catalog.epoch}")
         if not leads and self._live and epoch > self._led:
-            raise SchemaError(f"a writer of epoch {epoch} wrote that has never led; the leader's epoch is {self._led}")
+            raise SchemaError(
+                f"a writer of epoch {epoch} wrote that has never led; the leader's epoch is"
+                f" {self._led}"
+            )
         catalog.epoch = epoch
         if leads:
             self._led = epoch
@@ -243,4 +287,8 @@ def _next_id(body: str) -> int:
 
 
 def _not_in_time(catalog: Catalog) -> BusError:
-    return BusError("the catalog does not get there in time", detail=f"at revision {catalog.revision}", retryable=True)
+    return BusError(
+        "the catalog does not get there in time",
+        detail=f"at revision {catalog.revision}",
+        retryable=True,
+    )

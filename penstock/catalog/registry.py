@@ -1,4 +1,6 @@
-"""The catalog as a Confluent Schema Registry would show it: subjects, versions, ids and schema texts; read only."""
+"""The catalog as a Confluent Schema Registry would show it: subjects, versions, ids and schema
+texts; read only.
+"""
 
 from __future__ import annotations
 

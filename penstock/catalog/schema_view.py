@@ -27,11 +27,15 @@ class CatalogSchema:
         """
         Args:
             catalog: what there is.
-            find_child: (database, name) → id of the supertable of a child table that only rows have made known.
+            find_child: (database, name) → id of the supertable of a child table that only rows have
+                made known.
             virtual_as_real: for queries: the rows of a virtual table are there as any other's.
             find_other: (database, name) → what else may be read as a table.
         """
-        self._catalog, self._find_child, self._as_real, self._find_other = catalog, find_child, virtual_as_real, find_other
+        self._catalog = catalog
+        self._find_child = find_child
+        self._as_real = virtual_as_real
+        self._find_other = find_other
 
     def precision(self, database: str) -> Precision | None:
         found = self._catalog.database(database)
@@ -48,7 +52,13 @@ class CatalogSchema:
         if self._find_other is not None and (other := self._find_other(database, name)) is not None:
             return other, None
         child = self._catalog.child(database, name)
-        stable_id = child.stable_id if child else self._find_child(database, name) if self._find_child else None
+        stable_id = (
+            child.stable_id
+            if child
+            else self._find_child(database, name)
+            if self._find_child
+            else None
+        )
         stable = self._catalog.table_by_id(stable_id) if stable_id is not None else None
         return (stable, child.name if child else name) if stable else None
 
@@ -60,13 +70,25 @@ class CatalogSchema:
         return [s.name for s in self._catalog.writers_of(found.id)] if found else []
 
     def _definition(self, table: Table, child: str | None) -> TableDef:
-        kind: Literal["stable", "child", "plain", "virtual"] = "child" if child is not None else table.kind
+        kind: Literal["stable", "child", "plain", "virtual"] = (
+            "child" if child is not None else table.kind
+        )
         found: tuple[Member, ...] = ()
         if table.kind == "virtual" and self._as_real:
             kind = "child" if child is not None else "stable" if table.tags else "plain"
         elif table.kind == "virtual":
-            kind, found = "virtual", members(self._catalog, self.find, table, child)
+            kind = "virtual"
+            found = members(self._catalog, self.find, table, child)
         return TableDef(
-            table.id, table.database, table.name, kind, table.columns, table.tags, table.precision, table.key_column, child,
-            table.result_of, found,
-        )  # fmt: skip
+            table.id,
+            table.database,
+            table.name,
+            kind,
+            table.columns,
+            table.tags,
+            table.precision,
+            table.key_column,
+            child,
+            table.result_of,
+            found,
+        )

@@ -1,7 +1,8 @@
 """Names that columns and tags have in segments, and in what Redis holds of rows.
 
-A stored name is given when a column is made and never changes. It is the column's own name, unless that tag was renamed later or a
-column before it bore the name. Builds before this rule wrote the name of the moment; such names are read, too.
+A stored name is given when a column is made and never changes. It is the column's own name, unless
+that tag was renamed later or a column before it bore the name. Builds before this rule wrote the
+name of the moment; such names are read, too.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import polars as pl
 if TYPE_CHECKING:
     from penstock.catalog.model import TableVersion
 
-#: column → its names in segments: the one that is written, then those that earlier builds may have written
+#: column → its names in segments: the one that is written, then those that earlier builds may have
+#: written
 StoredNames = Mapping[str, tuple[str, ...]]
 
 
 def carried(versions: Sequence[TableVersion], version: TableVersion) -> tuple[tuple[str, str], ...]:
-    """Stored names of the columns of *version*, which follows *versions*, where they differ from their names."""
+    """Stored names of the columns of *version*, which follows *versions*, where they differ from
+    their names.
+    """
     before = versions[-1]
     there = {c.name.lower(): c.name for c in (*before.columns, *before.tags)}
     kept = {name.lower(): held for name, held in before.stored}
@@ -53,7 +57,9 @@ def stored_names(versions: Sequence[TableVersion]) -> StoredNames:
 
 
 def _earlier(versions: Sequence[TableVersion], name: str) -> list[str]:
-    """Names that *name* had before builds that did not keep its stored name renamed it, the latest first."""
+    """Names that *name* had before builds that did not keep its stored name renamed it, the latest
+    first.
+    """
     found: list[str] = []
     for before, after in zip(reversed(versions[:-1]), reversed(versions), strict=False):
         low = name.lower()
@@ -73,15 +79,21 @@ def written(names: StoredNames) -> dict[str, str]:
 
 
 def present(names: StoredNames, held: Mapping[str, Any]) -> dict[str, Any]:
-    """Stored values under the names that their columns bear now; a column without a value is left out."""
-    sources = {name: next((n for n in choices if n in held), None) for name, choices in names.items()}
+    """Stored values under the names that their columns bear now; a column without a value is left
+    out.
+    """
+    sources = {
+        name: next((n for n in choices if n in held), None) for name, choices in names.items()
+    }
     found = {name: held[source] for name, source in sources.items() if source is not None}
     known = {n.lower() for n in (*names, *(s for s in sources.values() if s is not None))}
     return found | {name: value for name, value in held.items() if name.lower() not in known}
 
 
 def present_rows(names: StoredNames, rows: pl.DataFrame) -> pl.DataFrame:
-    """Stored *rows* with the names that their columns bear now; columns that are not there are left out."""
+    """Stored *rows* with the names that their columns bear now; columns that are not there are left
+    out.
+    """
     if all(held == (name,) for name, held in names.items()):
         return rows
     there = set(rows.columns)

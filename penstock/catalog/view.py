@@ -1,7 +1,8 @@
 """`Catalog`: everything the log says, looked up by name (in any case), id or schema id.
 
-One thread applies changes, any number look things up: every lookup is consistent by itself and returns frozen entries or a
-list of its own. It holds what it is given and judges nothing; rules are in `penstock.catalog.changes`.
+One thread applies changes, any number look things up: every lookup is consistent by itself and
+returns frozen entries or a list of its own. It holds what it is given and judges nothing; rules are
+in `penstock.catalog.changes`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from penstock.catalog.model import Child, Database, Entry, External, Role, Snode, StreamEntry, Table, TableVersion, User, View
+from penstock.catalog.model import (
+    Child,
+    Database,
+    Entry,
+    External,
+    Role,
+    Snode,
+    StreamEntry,
+    Table,
+    TableVersion,
+    User,
+    View,
+)
 from penstock.names import FIRST_TABLE_SCHEMA_ID, database_of, generation
 from penstock.sql.plan import StreamPlan
 from penstock.udf.function import UserFunction
@@ -34,7 +47,8 @@ class Catalog:
         self.principals = 0
         self._snodes: dict[int, Snode] = {}
         self._functions: dict[str, UserFunction] = {}
-        #: by database, then by name; child tables may be millions, so they are in no other index but `_ids`
+        #: by database, then by name; child tables may be millions, so they are in no other index
+        #: but `_ids`
         self._children: dict[str, dict[str, Child]] = {}
         #: supertable → how often a child table of it has gone since this process reads the log
         self._gone: dict[int, int] = {}
@@ -74,7 +88,11 @@ class Catalog:
             self._functions[entry.name.lower()] = entry
         else:
             self._databases[entry.name.lower()] = entry
-        self.next_id = max(self.next_id, entry.id + 1, *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,))
+        self.next_id = max(
+            self.next_id,
+            entry.id + 1,
+            *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,),
+        )
         return old
 
     def remove(self, entry_id: int) -> Entry | None:
@@ -129,7 +147,10 @@ class Catalog:
     def tables(self, database: str | None = None) -> list[Table]:
         """Supertables and plain tables of *database* (None: of all), by name."""
         found = self._tables.copy().values()
-        return sorted((t for t in found if database is None or t.database.lower() == database.lower()), key=lambda t: (t.database, t.name))
+        return sorted(
+            (t for t in found if database is None or t.database.lower() == database.lower()),
+            key=lambda t: (t.database, t.name),
+        )
 
     def tables_of_topic(self, topic: str) -> list[Table]:
         return [t for t in self._tables.copy().values() if t.topic == topic]
@@ -140,59 +161,91 @@ class Catalog:
         return found | {t.topic: t.partitions for t in self._tables.copy().values()}
 
     def former_topics(self) -> dict[str, int]:
-        """Topics of earlier generations, and their partitions: what comes there now comes too late."""
+        """Topics of earlier generations, and their partitions: what comes there now comes too
+        late.
+        """
         return {t: n for d in self._databases.copy().values() for t, n in d.former_topics.items()}
 
     def database_of_topic(self, topic: str) -> Database | None:
-        """The database whose tables share *topic*, whichever generation it is of, the next one too while it is made."""
+        """The database whose tables share *topic*, whichever generation it is of, the next one too
+        while it is made.
+        """
         found = self.database(database_of(topic))
         if found is None:
             return None
-        known = (found.topic, *found.former_topics, *((found.next_topic,) if found.move is not None else ()))
+        known = (
+            found.topic,
+            *found.former_topics,
+            *((found.next_topic,) if found.move is not None else ()),
+        )
         return found if topic in known else None
 
     def halted(self, topic: str) -> bool:
-        """Whether nothing may be written to *topic*, because its partitions are being changed or have been."""
+        """Whether nothing may be written to *topic*, because its partitions are being changed or
+        have been.
+        """
         found = self.database_of_topic(topic)
         if found is None or topic != found.topic:
             return found is not None
         return found.move is not None and found.move.halted
 
     def begins(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic begin that took the place of others; there are no records below."""
+        """Where partitions of a topic begin that took the place of others; there are no records
+        below.
+        """
         found = self.database_of_topic(topic)
         number = generation(topic)
         if found is None or not 1 < number <= found.generation:
             return {}
-        ends, partitions = found.former[number - 2], found.lineage[number - 1][1]
+        ends = found.former[number - 2]
+        partitions = found.lineage[number - 1][1]
         return {q: ends[q % len(ends)] + 1 for q in range(partitions)}
 
     def ends(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic ended that others have taken the place of: nothing behind counts."""
+        """Where partitions of a topic ended that others have taken the place of: nothing behind
+        counts.
+        """
         found = self.database_of_topic(topic)
-        return dict(enumerate(found.former[generation(topic) - 1])) if found is not None and topic in found.former_topics else {}
+        return (
+            dict(enumerate(found.former[generation(topic) - 1]))
+            if found is not None and topic in found.former_topics
+            else {}
+        )
 
     def lineage(self, topic: str) -> list[tuple[str, int]]:
         """A topic and those it took the place of, the newest first, each with its partitions."""
         home = self.database_of_topic(topic)
-        return home.lineage[: generation(topic)][::-1] if home is not None else [(topic, self.topics().get(topic, 0))]
+        return (
+            home.lineage[: generation(topic)][::-1]
+            if home is not None
+            else [(topic, self.topics().get(topic, 0))]
+        )
 
     def scanned(self, topic: str) -> bool:
-        """Whether a query reads the topic: a stream table's own one only while a stream does, because its rows go other ways, too."""
+        """Whether a query reads the topic: a stream table's own one only while a stream does,
+        because its rows go other ways, too.
+        """
         tables = self.tables_of_topic(topic)
         if not tables or any(t.replicated is None for t in tables):
             return True
         return any(self.readers_of(t.id) for t in tables)
 
     def topic_owner(self, topic: str) -> int:
-        """Id of the database or table that an ingestion topic was made for; 0 when there is none. A topic that was dropped and made
-        again under the same name has another owner: nothing kept about the old one's offsets holds for it.
+        """Id of the database or table that an ingestion topic was made for; 0 when there is none. A
+        topic that was dropped and made again under the same name has another owner: nothing kept
+        about the old one's offsets holds for it.
         """
         home = self.database_of_topic(topic)
-        return home.id if home is not None else next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+        return (
+            home.id
+            if home is not None
+            else next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+        )
 
     def databases_behind(self, database: str, name: str) -> set[str]:
-        """Databases whose rows a query over the table *name* reads: more than its own when it is virtual."""
+        """Databases whose rows a query over the table *name* reads: more than its own when it is
+        virtual.
+        """
         entry = self.table(database, name) or self.child(database, name)
         table = self.table_by_id(entry.stable_id) if isinstance(entry, Child) else entry
         if entry is None or table is None or table.kind != "virtual":
@@ -201,7 +254,9 @@ class Catalog:
         return {database, *(o.database for part in parts for o in part.origins)}
 
     def child(self, database: str, name: str) -> Child | None:
-        """The child table *name*, if it was made by CREATE TABLE (others are known to the store)."""
+        """The child table *name*, if it was made by CREATE TABLE (others are known to the
+        store).
+        """
         return self._children.get(database.lower(), {}).get(name.lower())
 
     def children(self, stable_id: int) -> list[Child]:
@@ -210,7 +265,9 @@ class Catalog:
         return [c for c in found if c.stable_id == stable_id]
 
     def children_gone(self, stable_id: int) -> int:
-        """Grows when a child table of the supertable goes: what was remembered of its child tables is old then."""
+        """Grows when a child table of the supertable goes: what was remembered of its child tables
+        is old then.
+        """
         return self._gone.get(stable_id, 0)
 
     def stream(self, database: str, name: str) -> StreamEntry | None:
@@ -222,7 +279,10 @@ class Catalog:
 
     def streams(self, database: str | None = None) -> list[StreamEntry]:
         found = self._streams.copy().values()
-        return sorted((s for s in found if database is None or s.database.lower() == database.lower()), key=lambda s: s.id)
+        return sorted(
+            (s for s in found if database is None or s.database.lower() == database.lower()),
+            key=lambda s: s.id,
+        )
 
     def snodes(self) -> list[Snode]:
         return sorted(self._snodes.copy().values(), key=lambda s: s.dnode)
@@ -241,11 +301,15 @@ class Catalog:
         return [s for s in self.streams() if s.plan.source.table_id == table_id]
 
     def fed_by(self, table_id: int) -> list[StreamEntry]:
-        """Streams that see the records of this table: its readers, and those over virtual tables that take columns from it."""
+        """Streams that see the records of this table: its readers, and those over virtual tables
+        that take columns from it.
+        """
         return [s for s in self.streams() if table_id in s.plan.source.table_ids]
 
     def sources_of(self, plan: StreamPlan) -> list[Table]:
-        """Tables whose topics carry the rows of a plan's source; those of a virtual one that are dropped are left out."""
+        """Tables whose topics carry the rows of a plan's source; those of a virtual one that are
+        dropped are left out.
+        """
         found = (self.table_by_id(i) for i in plan.source.table_ids)
         return [t for t in found if t is not None]
 
@@ -262,7 +326,10 @@ class Catalog:
 
     def externals(self, database: str | None = None) -> list[External]:
         found = self._externals.copy().values()
-        return sorted((e for e in found if database is None or e.database.lower() == database.lower()), key=lambda e: e.id)
+        return sorted(
+            (e for e in found if database is None or e.database.lower() == database.lower()),
+            key=lambda e: e.id,
+        )
 
     def view(self, database: str, name: str) -> View | None:
         """The materialized view *name*."""
@@ -270,7 +337,10 @@ class Catalog:
 
     def views(self, database: str | None = None) -> list[View]:
         found = self._views.copy().values()
-        return sorted((v for v in found if database is None or v.database.lower() == database.lower()), key=lambda v: v.id)
+        return sorted(
+            (v for v in found if database is None or v.database.lower() == database.lower()),
+            key=lambda v: v.id,
+        )
 
     def views_of(self, entry_id: int) -> list[View]:
         """Views that read or write this table or external stream."""
@@ -293,12 +363,18 @@ class Catalog:
         return self._versions.get(schema_id)
 
     def was_dropped(self, schema_id: int) -> bool:
-        """Whether *schema_id* was given out once and its table is gone: its records are skipped, not dead-lettered."""
+        """Whether *schema_id* was given out once and its table is gone: its records are skipped,
+        not dead-lettered.
+        """
         return FIRST_TABLE_SCHEMA_ID <= schema_id < self.next_id and schema_id not in self._versions
 
     def undecided(self, schema_id: int) -> bool:
         """Whether *schema_id* may be of a table whose definition is not here yet."""
-        return schema_id >= FIRST_TABLE_SCHEMA_ID and schema_id not in self._versions and not self.was_dropped(schema_id)
+        return (
+            schema_id >= FIRST_TABLE_SCHEMA_ID
+            and schema_id not in self._versions
+            and not self.was_dropped(schema_id)
+        )
 
 
 def _lean_lower(name: str) -> str:

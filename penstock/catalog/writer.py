@@ -1,8 +1,10 @@
-"""`CatalogWriter`: the one process that may change the catalog, by lease and by Kafka's transactional fence.
+"""`CatalogWriter`: the one process that may change the catalog, by lease and by Kafka's
+transactional fence.
 
-A writer leads only after it has read the log to its end: it fences older producers, writes a leader record under its epoch and
-waits until its own reader has applied it. Every commit is one transaction and returns when that reader shows it. When anything
-about a commit is uncertain the writer steps down; whoever leads next reads what really happened.
+A writer leads only after it has read the log to its end: it fences older producers, writes a leader
+record under its epoch and waits until its own reader has applied it. Every commit is one
+transaction and returns when that reader shows it. When anything about a commit is uncertain the
+writer steps down; whoever leads next reads what really happened.
 """
 
 from __future__ import annotations
@@ -37,14 +39,23 @@ class CatalogWriter:
     """Commits changes while it holds the catalog's lease; safe to call from many threads."""
 
     def __init__(
-        self, bootstrap: str, client: redis.Redis, reader: CatalogReader, *, address: str, clock: Clock | None = None, ttl: float = 5.0
+        self,
+        bootstrap: str,
+        client: redis.Redis,
+        reader: CatalogReader,
+        *,
+        address: str,
+        clock: Clock | None = None,
+        ttl: float = 5.0,
     ) -> None:
         """
         Arguments that need a word:
             reader: a started reader of the same catalog; a commit returns when it has applied it.
             address: where other gateways can forward DDL to while this one leads.
         """
-        self._bootstrap, self._reader, self._address = bootstrap, reader, address
+        self._bootstrap = bootstrap
+        self._reader = reader
+        self._address = address
         self._lease = Lease(client, LEASE, ttl=ttl, address=address, clock=clock)
         self._lock = threading.RLock()
         self._publisher: Publisher | None = None
@@ -77,12 +88,22 @@ class CatalogWriter:
             self._epoch = self._lease.epoch
             try:
                 self._publisher = Publisher(
-                    self._bootstrap, client_id="penstock-catalog-writer", transactional_id="penstock-catalog", timeout=timeout
+                    self._bootstrap,
+                    client_id="penstock-catalog-writer",
+                    transactional_id="penstock-catalog",
+                    timeout=timeout,
                 )
                 self._publisher.fence()
-                self._lease.keep(lambda lost: _log.warning("the catalog's lease is lost", epoch=lost.epoch))
-                self._write([(entries.LEADER_KEY, entries.leader_value(self._epoch, self.catalog.next_id))], timeout)
-                if self.catalog.epoch > self._epoch:  # Redis had forgotten epochs that the log knows
+                self._lease.keep(
+                    lambda lost: _log.warning("the catalog's lease is lost", epoch=lost.epoch)
+                )
+                self._write(
+                    [(entries.LEADER_KEY, entries.leader_value(self._epoch, self.catalog.next_id))],
+                    timeout,
+                )
+                if (
+                    self.catalog.epoch > self._epoch
+                ):  # Redis had forgotten epochs that the log knows
                     self._step_down()
                     return self.lead(timeout)
             except BaseException:
@@ -93,8 +114,9 @@ class CatalogWriter:
             return True
 
     def _acquire(self) -> bool:
-        """Take the lease unless it is held elsewhere. One that is held at this very address was left by a process that is no more: its end
-        is waited for, else DDL that comes just after a restart would be forwarded to ourselves.
+        """Take the lease unless it is held elsewhere. One that is held at this very address was
+        left by a process that is no more: its end is waited for, else DDL that comes just after a
+        restart would be forwarded to ourselves.
         """
 
         def left_behind(taken: bool) -> bool:
@@ -102,9 +124,11 @@ class CatalogWriter:
             return not taken and (holder is None or holder.address == self._address)
 
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_result(left_behind), wait=tenacity.wait_fixed(_PAUSE),
-            stop=tenacity.stop_after_delay(self._lease.ttl + 1), retry_error_callback=lambda _: False,
-        )  # fmt: skip
+            retry=tenacity.retry_if_result(left_behind),
+            wait=tenacity.wait_fixed(_PAUSE),
+            stop=tenacity.stop_after_delay(self._lease.ttl + 1),
+            retry_error_callback=lambda _: False,
+        )
         return bool(attempts(lambda: self._lease.acquire(seen=self.catalog.epoch)))
 
     def new_id(self) -> int:
@@ -113,12 +137,15 @@ class CatalogWriter:
             self._next_id += 1
             return self._next_id - 1
 
-    def commit(self, puts: Sequence[Entry], removes: Sequence[Entry] = (), timeout: float = 10.0) -> int:
+    def commit(
+        self, puts: Sequence[Entry], removes: Sequence[Entry] = (), timeout: float = 10.0
+    ) -> int:
         """Write all of it or nothing and return the revision that shows it.
 
         Raises:
             LeaseLost: this process does not lead (any more).
-            BusError: Kafka did not confirm; this process has stepped down and the change may or may not have happened.
+            BusError: Kafka did not confirm; this process has stepped down and the change may or may
+                not have happened.
         """
         with self._lock:
             if not self.leading:
@@ -137,13 +164,22 @@ class CatalogWriter:
                 raise
 
     def _mended(self, epoch: int) -> list[tuple[bytes, bytes | None]]:
-        """Return the true records of keys whose newest record in the log was refused, so that compaction keeps these."""
+        """Return the true records of keys whose newest record in the log was refused, so that
+        compaction keeps these.
+        """
         found: list[tuple[bytes, bytes | None]] = []
         for key in sorted(self._reader.spoiled)[:_MENDED_AT_ONCE]:
             number = entries.id_of(key)
             known = self.catalog.by_id(number) if number is not None else None
             if key != entries.LEADER_KEY:
-                found.append((key, entries.to_value(known, epoch) if known is not None and entries.key_of(known) == key else None))
+                found.append(
+                    (
+                        key,
+                        entries.to_value(known, epoch)
+                        if known is not None and entries.key_of(known) == key
+                        else None,
+                    )
+                )
         return found
 
     def close(self) -> None:
@@ -154,7 +190,10 @@ class CatalogWriter:
     def _write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float) -> int:
         assert self._publisher is not None
         with self._publisher.transaction():
-            sent: list[Future[Delivery]] = [self._publisher.publish(names.CATALOG, value, key=key, partition=0) for key, value in records]
+            sent: list[Future[Delivery]] = [
+                self._publisher.publish(names.CATALOG, value, key=key, partition=0)
+                for key, value in records
+            ]
             self._lease.check()
         try:
             revision = sent[-1].result(timeout).offset + 1
@@ -164,10 +203,14 @@ class CatalogWriter:
         return revision
 
     def _step_down(self) -> None:
-        publisher, self._publisher = self._publisher, None
+        publisher = self._publisher
+        self._publisher = None
         if publisher is not None:
             publisher.close(1.0)
         try:
             self._lease.release()
         except PenstockError as error:
-            _log.warning("the catalog's lease could not be given back; it runs out by itself", error=str(error))
+            _log.warning(
+                "the catalog's lease could not be given back; it runs out by itself",
+                error=str(error),
+            )

@@ -1,4 +1,6 @@
-"""The `penstock` command. Each subject has a file that adds its commands to `app`; errors end in one place, without a traceback."""
+"""The `penstock` command. Each subject has a file that adds its commands to `app`; errors end in
+one place, without a traceback.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run one command line; exit status 78 for a wrong configuration, 1 for any other error."""
-    from penstock.cli import backup, demo, doctor, mesh, query, snode  # noqa: F401 - importing adds their commands
+    # - importing adds their commands
+    from penstock.cli import backup, demo, doctor, mesh, query, snode  # noqa: F401
 
     try:
         app()

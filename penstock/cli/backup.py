@@ -20,17 +20,31 @@ from penstock.mesh.process import UMASK
 from penstock.vault import Vault, masked
 
 _console = Console(stderr=True, highlight=False)
-Target = Annotated[str, typer.Argument(help="directory or fsspec URL of the backups; several share what is the same in them")]
+Target = Annotated[
+    str,
+    typer.Argument(
+        help="directory or fsspec URL of the backups; several share what is the same in them"
+    ),
+]
 
 
 @app.command("backup")
 def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
-    """Back up a whole mesh, running or not: catalog, segments, offsets, state. Its passwords are not in it."""
+    """Back up a whole mesh, running or not: catalog, segments, offsets, state. Its passwords are
+    not in it.
+    """
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
-    if target.startswith("/") and layout.root in (resolved := Layout(type(layout.root)(target)).root, *resolved.parents):
-        raise ConfigError("a backup inside of what it backs up helps nobody", hint="name a directory elsewhere")
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console) as progress:
+    if target.startswith("/") and layout.root in (
+        resolved := Layout(type(layout.root)(target)).root,
+        *resolved.parents,
+    ):
+        raise ConfigError(
+            "a backup inside of what it backs up helps nobody", hint="name a directory elsewhere"
+        )
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
+    ) as progress:
         task = progress.add_task("files", total=None)
 
         def seen(_path: str, number: int, count: int) -> None:
@@ -38,24 +52,41 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
 
         done = backup(layout, Vault(target, signing_key(layout)), time.time_ns() // 10**6, seen)
     size = done.backup.size / 1e6
-    print(f"{done.backup.name}: {done.backup.facts['files']} files, {size:.1f} MB; the mesh stood still for {done.paused * 1000:.0f} ms")
+    print(
+        f"{done.backup.name}: {done.backup.facts['files']} files, {size:.1f} MB; the mesh stood"
+        f" still for {done.paused * 1000:.0f} ms"
+    )
 
 
 @app.command("restore")
 def restore_command(
     target: Target,
     data_dir: DataDir = DATA_DIR,
-    name: Annotated[str | None, typer.Option("--backup", help="a backup by its name; default: the newest")] = None,
+    name: Annotated[
+        str | None, typer.Option("--backup", help="a backup by its name; default: the newest")
+    ] = None,
     key: Key = KEY,
     unsigned: Unsigned = UNSIGNED,
 ) -> None:
-    """Restore a whole mesh into an empty data directory; `penstock up` starts it. It gets new passwords."""
+    """Restore a whole mesh into an empty data directory; `penstock up` starts it. It gets new
+    passwords.
+    """
     os.umask(UMASK)
     vault = trusted_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
     if not found:
-        raise StateError(f"no such backup in {masked(target)}", detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none")
-    with Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=_console) as progress:
+        raise StateError(
+            f"no such backup in {masked(target)}",
+            detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none",
+        )
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=_console
+    ) as progress:
         task = progress.add_task(found[0].name, total=found[0].size)
-        restore(Layout(data_dir.expanduser().absolute()), vault, found[0], lambda item: progress.advance(task, item.size))
+        restore(
+            Layout(data_dir.expanduser().absolute()),
+            vault,
+            found[0],
+            lambda item: progress.advance(task, item.size),
+        )
     print(f"{found[0].name}: {found[0].facts['files']} files restored")

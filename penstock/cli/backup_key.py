@@ -20,11 +20,17 @@ _VARIABLE = "PENSTOCK_BACKUP_KEY"
 Key = Annotated[
     Path | None,
     typer.Option(
-        "--key", envvar=f"{_VARIABLE}_FILE", help="file with the key of the mesh that made the backup: its secrets/backup.password"
+        "--key",
+        envvar=f"{_VARIABLE}_FILE",
+        help="file with the key of the mesh that made the backup: its secrets/backup.password",
     ),
 ]
 Unsigned = Annotated[
-    bool, typer.Option("--unsigned", help="restore what has no signature, or that of another key; only if you know who wrote it")
+    bool,
+    typer.Option(
+        "--unsigned",
+        help="restore what has no signature, or that of another key; only if you know who wrote it",
+    ),
 ]
 KEY: Path | None = None
 UNSIGNED = False
@@ -34,7 +40,12 @@ def signing_key(layout: Layout) -> bytes:
     """The key of the mesh in *layout*; made at first use, unless the environment names one."""
     layout.secrets.mkdir(parents=True, mode=0o700, exist_ok=True)
     given = os.environ.get(_VARIABLE)
-    return (given or read_secret(Path(os.environ.get(f"{_VARIABLE}_FILE") or layout.secret(SECRET)), _VARIABLE)).encode()
+    return (
+        given
+        or read_secret(
+            Path(os.environ.get(f"{_VARIABLE}_FILE") or layout.secret(SECRET)), _VARIABLE
+        )
+    ).encode()
 
 
 def trusted_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
@@ -51,6 +62,9 @@ def trusted_vault(place: str, layout: Layout, key: Path | None, *, unsigned: boo
     if not given and not unsigned:
         raise ConfigError(
             "no key to check the backup with",
-            hint="--key FILE: secrets/backup.password of the mesh that made it; --unsigned restores it unchecked",
+            hint=(
+                "--key FILE: secrets/backup.password of the mesh that made it; --unsigned restores"
+                " it unchecked"
+            ),
         )
     return Vault(place, given.encode() or None, unsigned=unsigned)

@@ -21,16 +21,24 @@ _PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "300"}
 
 @app.command()
 def demo(
-    out: Annotated[Path | None, typer.Option(help="leave each stream's DDL and final rows in this directory")] = None,
-    live: Annotated[bool, typer.Option("--live", help="this machine's own metrics instead, until Ctrl-C")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="leave each stream's DDL and final rows in this directory")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="this machine's own metrics instead, until Ctrl-C")
+    ] = False,
     url: Url = None,
-    notifier_url: Annotated[str | None, typer.Option(help="with --url: the notifier's address; default: what the gateway says")] = None,
+    notifier_url: Annotated[
+        str | None,
+        typer.Option(help="with --url: the notifier's address; default: what the gateway says"),
+    ] = None,
     user: User = "root",
     password_file: PasswordFile = None,
 ) -> None:
     """Replay 336,776 flights through a mesh, watch windows arrive, and check every one of them.
 
-    The mesh is one of its own that is gone afterwards; with --url it is the one there, which must not have a database `flights` yet.
+    The mesh is one of its own that is gone afterwards; with --url it is the one there, which must
+    not have a database `flights` yet.
 
     Example: penstock demo --out /tmp/flights
     """
@@ -39,7 +47,9 @@ def demo(
 
     console = Console(stderr=True, highlight=False)
     if url is not None:
-        with connection(DATA_DIR, url, user, password_file, timeout=330, notifier_url=notifier_url) as client:
+        with connection(
+            DATA_DIR, url, user, password_file, timeout=330, notifier_url=notifier_url
+        ) as client:
             if live:
                 machine.run(client, console)
                 return
@@ -49,7 +59,9 @@ def demo(
         console.print("starting a mesh of its own …")
         with (
             running_mesh(Path(directory) / "mesh", environment=_PATIENT) as mesh,
-            connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=330) as client,
+            connect(
+                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=330
+            ) as client,
         ):
             if live:
                 machine.run(client, console)

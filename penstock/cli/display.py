@@ -32,10 +32,27 @@ _PORTS = {
 
 
 def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
-    """Rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment to read."""
+    """Rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment to
+    read.
+    """
     table = Table(box=None, pad_edge=False)
-    for heading in ("room", "state", "pid", "port", "health", "up", "restarts", *(("PSS MB",) if memory else ()), ""):
-        table.add_column(heading, justify="right" if heading in ("pid", "port", "health", "up", "restarts", "PSS MB") else "left")
+    for heading in (
+        "room",
+        "state",
+        "pid",
+        "port",
+        "health",
+        "up",
+        "restarts",
+        *(("PSS MB",) if memory else ()),
+        "",
+    ):
+        table.add_column(
+            heading,
+            justify="right"
+            if heading in ("pid", "port", "health", "up", "restarts", "PSS MB")
+            else "left",
+        )
     total = 0
     for name, room in state["rooms"].items():
         ports = state["ports"]
@@ -43,7 +60,9 @@ def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
             name,
             Text(room["state"], _STYLE.get(room["state"], "")),
             str(room["pid"] or ""),
-            " ".join(str(ports[port]) for port in _PORTS.get(name, (name,) if name in ports else ())),
+            " ".join(
+                str(ports[port]) for port in _PORTS.get(name, (name,) if name in ports else ())
+            ),
             str(ports.get(f"{name}-health", "")),
             _duration(time.time() - room["started"]) if room["started"] else "",
             str(room["restarts"]),
@@ -55,7 +74,9 @@ def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
         table.add_row(*row, Text(room["why"], "dim"))
     if memory:
         size = proportional_memory(state["supervisor"], children=False)
-        table.add_row("supervisor", "", str(state["supervisor"]), "", "", "", "", f"{size / 1e6:.0f}", "")
+        table.add_row(
+            "supervisor", "", str(state["supervisor"]), "", "", "", "", f"{size / 1e6:.0f}", ""
+        )
         table.add_row("sum", "", "", "", "", "", "", f"{(total + size) / 1e6:.0f}", "")
     return table
 

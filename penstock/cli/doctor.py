@@ -28,9 +28,14 @@ _MARKS = {"ok": "[green]ok  [/]", "look": "[yellow]look[/]", "bad": "[red]bad [/
 
 @app.command(name="doctor")
 def examine(
-    data_dir: DataDir = DATA_DIR, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="leave out what is in order")] = False
+    data_dir: DataDir = DATA_DIR,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="leave out what is in order")
+    ] = False,
 ) -> None:
-    """Say what is wrong with the mesh and what to do; exit status 1 when something has to be done."""
+    """Say what is wrong with the mesh and what to do; exit status 1 when something has to be
+    done.
+    """
     layout = Layout(data_dir.expanduser().absolute())
     settings = Settings.load(data_dir=layout.root)
     state = read_state(layout)
@@ -44,21 +49,36 @@ def examine(
     findings += doctor.secrets(_modes(layout.secrets))
     findings += doctor.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     findings += doctor.exposure(
-        [settings.host, *(v for k, v in os.environ.items() if k.startswith("PENSTOCK_") and k.endswith("_HOST"))],
+        [
+            settings.host,
+            *(
+                v
+                for k, v in os.environ.items()
+                if k.startswith("PENSTOCK_") and k.endswith("_HOST")
+            ),
+        ],
         tls=settings.tls_cert is not None,
         password=_password(settings, layout),
         broker_asks=security != "PLAINTEXT",
         embedded_broker=state is not None and "kafka" in state["rooms"],
     )
     if state is not None and state["ready"]:
-        options = kafka.options(running) if "PENSTOCK_KAFKA_SECURITY" in running else settings.kafka_options
+        options = (
+            kafka.options(running)
+            if "PENSTOCK_KAFKA_SECURITY" in running
+            else settings.kafka_options
+        )
         findings += _asked(layout, options, running["PENSTOCK_KAFKA_BOOTSTRAP"])
     console = Console(highlight=False)
     for finding in sorted(findings, key=lambda f: ("bad", "look", "ok").index(f.grade)):
         if finding.grade == "ok" and quiet:
             continue
         console.print(_MARKS[finding.grade], end=" ")
-        console.print(finding.what + (f"\n     → {finding.do}" if finding.do else ""), markup=False, soft_wrap=True)
+        console.print(
+            finding.what + (f"\n     → {finding.do}" if finding.do else ""),
+            markup=False,
+            soft_wrap=True,
+        )
     raise typer.Exit(1 if doctor.worst(findings) == "bad" else 0)
 
 
@@ -80,18 +100,31 @@ def _asked(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[F
     found = []
     try:
         with connection(layout.root, None, "root", None) as client:
-            listed = client.query("SELECT stream_name, status, message FROM information_schema.ins_streams").rows
+            listed = client.query(
+                "SELECT stream_name, status, message FROM information_schema.ins_streams"
+            ).rows
             found += doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
-            listed = client.query("SELECT db_name, view_name, status, last_error FROM information_schema.ins_views").rows
+            listed = client.query(
+                "SELECT db_name, view_name, status, last_error FROM information_schema.ins_views"
+            ).rows
             found += doctor.views([(f"{d}.{n}", str(s), str(m or "")) for d, n, s, m in listed])
     except PenstockError as error:
-        found.append(Finding("bad", f"the gateway does not answer as it should: {error.message}", error.hint or "penstock logs gateway"))
+        found.append(
+            Finding(
+                "bad",
+                f"the gateway does not answer as it should: {error.message}",
+                error.hint or "penstock logs gateway",
+            )
+        )
     try:
         bus.secure(options)
         admin = bus.Admin(bootstrap, client_id="penstock-doctor", timeout=5)
         where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
-        ends, begins = admin.end_offsets(where), admin.start_offsets(where)
+        ends = admin.end_offsets(where)
+        begins = admin.start_offsets(where)
         found += doctor.dead_letters(sum(ends[at] - begins[at] for at in where))
     except PenstockError as error:
-        found.append(Finding("bad", f"Kafka does not answer: {error.message}", "penstock logs kafka"))
+        found.append(
+            Finding("bad", f"Kafka does not answer: {error.message}", "penstock logs kafka")
+        )
     return found

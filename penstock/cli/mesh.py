@@ -28,7 +28,10 @@ from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
 from penstock.tokens import LOGIN_S, Tokens
 
-DataDir = Annotated[Path, typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything")]
+DataDir = Annotated[
+    Path,
+    typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything"),
+]
 RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
 DATA_DIR = Path(".penstock")
 #: of `up --safe`
@@ -39,20 +42,49 @@ _console = Console(stderr=True, highlight=False)
 @app.command()
 def up(
     data_dir: DataDir = DATA_DIR,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="leave it running in the background")] = False,
-    rooms: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(ALL_ROOMS),
-    port_base: Annotated[str, typer.Option(envvar="PENSTOCK_PORT_BASE", help="first port of the mesh, or `auto` for free ones")] = str(
-        DEFAULT_PORT_BASE
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="leave it running in the background")
+    ] = False,
+    rooms: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(
+        ALL_ROOMS
     ),
-    port: Annotated[list[str] | None, typer.Option(help="one port by name: NAME=NUMBER; may be repeated")] = None,
-    nodes: Annotated[int, typer.Option(envvar="PENSTOCK_NODES", help="nodes of stream tables: NODE1 and so on; 3 make a group")] = 0,
-    clock: Annotated[str, typer.Option(help="`manual`: time moves only by control records (tests)")] = "system",
-    safe: Annotated[bool, typer.Option("--safe", help="start no stream: to drop one that does harm before it runs")] = False,
+    port_base: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_PORT_BASE", help="first port of the mesh, or `auto` for free ones"
+        ),
+    ] = str(DEFAULT_PORT_BASE),
+    port: Annotated[
+        list[str] | None, typer.Option(help="one port by name: NAME=NUMBER; may be repeated")
+    ] = None,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            envvar="PENSTOCK_NODES", help="nodes of stream tables: NODE1 and so on; 3 make a group"
+        ),
+    ] = 0,
+    clock: Annotated[
+        str, typer.Option(help="`manual`: time moves only by control records (tests)")
+    ] = "system",
+    safe: Annotated[
+        bool,
+        typer.Option("--safe", help="start no stream: to drop one that does harm before it runs"),
+    ] = False,
     open_kafka: Annotated[
-        bool, typer.Option("--open-kafka", envvar="PENSTOCK_OPEN_KAFKA", help="Kafka asks for no login: on a machine that is yours alone")
+        bool,
+        typer.Option(
+            "--open-kafka",
+            envvar="PENSTOCK_OPEN_KAFKA",
+            help="Kafka asks for no login: on a machine that is yours alone",
+        ),
     ] = False,
     silent_seconds: Annotated[
-        float, typer.Option(min=0, envvar="PENSTOCK_SILENT_SECONDS", help="restart a service that does not answer for so long; 0: never")
+        float,
+        typer.Option(
+            min=0,
+            envvar="PENSTOCK_SILENT_SECONDS",
+            help="restart a service that does not answer for so long; 0: never",
+        ),
     ] = 20.0,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
@@ -60,7 +92,14 @@ def up(
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
     environment = _SAFE if safe else ()
-    options = Options(tuple(rooms.split(",")), cast(Literal["system", "manual"], clock), nodes, environment, open_kafka, silent_seconds)
+    options = Options(
+        tuple(rooms.split(",")),
+        cast(Literal["system", "manual"], clock),
+        nodes,
+        environment,
+        open_kafka,
+        silent_seconds,
+    )
     check_rooms(options.rooms)
     check_nodes(nodes, os.environ)
     fetch_all(options.rooms)
@@ -103,7 +142,10 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
     state = read_state(layout)
     if state is None:
         left = members(layout.root)
-        _console.print(f"no mesh runs in {layout.root}" + (f"; {len(left)} processes are left: `penstock down`" if left else ""))
+        _console.print(
+            f"no mesh runs in {layout.root}"
+            + (f"; {len(left)} processes are left: `penstock down`" if left else "")
+        )
         raise typer.Exit(1)
     Console(highlight=False).print(rooms_table(state, memory=True))
     raise typer.Exit(0 if state["ready"] else 1)
@@ -111,11 +153,22 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
 
 @app.command()
 def logs(
-    room: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor; with --trace none: all")] = "",
+    room: Annotated[
+        str,
+        typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor; with --trace none: all"),
+    ] = "",
     data_dir: DataDir = DATA_DIR,
     lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as it grows")] = False,
-    trace: Annotated[str, typer.Option(help="only what is about rows that were written under this trace id, in the order of time")] = "",
+    trace: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "only what is about rows that were written under this trace id, in the order of"
+                " time"
+            )
+        ),
+    ] = "",
 ) -> None:
     """Show the log of one room, or what all of them say about the rows of one trace."""
     layout = Layout(data_dir.expanduser().absolute())
@@ -125,7 +178,11 @@ def logs(
             typer.echo(line)
         return
     if not path.exists():
-        raise ConfigError(f"no log of {room}", detail=str(path), hint=f"logs are kept for {', '.join(ALL_ROOMS)}, supervisor")
+        raise ConfigError(
+            f"no log of {room}",
+            detail=str(path),
+            hint=f"logs are kept for {', '.join(ALL_ROOMS)}, supervisor",
+        )
     command = ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
     try:
         raise typer.Exit(subprocess.run(command).returncode)
@@ -140,7 +197,9 @@ def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
     if room not in mesh.state()["rooms"]:
-        raise ConfigError(f"no such room: {room}", hint=f"it runs {', '.join(mesh.state()['rooms'])}")
+        raise ConfigError(
+            f"no such room: {room}", hint=f"it runs {', '.join(mesh.state()['rooms'])}"
+        )
     began = time.monotonic()
     mesh.restart(room)
     _console.print(f"{room}: ready again after {time.monotonic() - began:.1f} s")
@@ -148,16 +207,26 @@ def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
 
 @app.command()
 def setup() -> None:
-    """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are there."""
+    """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are
+    there.
+    """
     fetch_all(ALL_ROOMS)
 
 
 @app.command()
 def init(
-    kafka: Annotated[str, typer.Option(envvar="PENSTOCK_KAFKA_BOOTSTRAP", help="brokers of a mesh that `penstock up` does not run")],
+    kafka: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_KAFKA_BOOTSTRAP",
+            help="brokers of a mesh that `penstock up` does not run",
+        ),
+    ],
     seconds: Annotated[float, typer.Option(help="how long to wait for the brokers")] = 120.0,
 ) -> None:
-    """Make the topics every mesh has, with the brokers' own replication; those that exist stay as they are."""
+    """Make the topics every mesh has, with the brokers' own replication; those that exist stay as
+    they are.
+    """
     bus.secure(Settings.load().kafka_options)
     admin = bus.Admin(kafka, client_id="penstock-init", timeout=10)
     deadline = time.monotonic() + seconds
@@ -212,8 +281,15 @@ def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
     if "gateway" in state["rooms"]:
         url = state["settings"]["PENSTOCK_GATEWAY_URL"]
         console.print(f"\n  Penstock is up: {url}", markup=False)
-        console.print(f"  log in with a browser (once, within 15 minutes): {login_link(layout, url)}", markup=False, soft_wrap=True)
-        console.print(f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}", markup=False)
+        console.print(
+            f"  log in with a browser (once, within 15 minutes): {login_link(layout, url)}",
+            markup=False,
+            soft_wrap=True,
+        )
+        console.print(
+            f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}",
+            markup=False,
+        )
         console.print(f"  (kept in {layout.secret('root')})\n", markup=False, soft_wrap=True)
 
 
@@ -223,11 +299,15 @@ def login(data_dir: DataDir = DATA_DIR) -> None:
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
-    Console(highlight=False).print(login_link(mesh.layout, mesh.gateway_url), markup=False, soft_wrap=True)
+    Console(highlight=False).print(
+        login_link(mesh.layout, mesh.gateway_url), markup=False, soft_wrap=True
+    )
 
 
 def login_link(layout: Layout, gateway_url: str) -> str:
-    """Return an address that logs a browser in: whoever may read the mesh's secrets may make one."""
+    """Return an address that logs a browser in: whoever may read the mesh's secrets may make
+    one.
+    """
     password = layout.secret("root").read_text(encoding="utf-8").strip()
     tokens = Tokens(layout.token_key.read_text(encoding="utf-8").strip(), SystemClock())
     token = tokens.issue("root", tokens.root_mark(password), seconds=LOGIN_S, kind="login")

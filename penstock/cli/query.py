@@ -26,14 +26,20 @@ from penstock.sql.words import in_backticks
 SLICE_ROWS = 1_000_000
 _SHOWN_ROWS = 1000
 
-Url = Annotated[str | None, typer.Option(help="the gateway's address; default: the mesh of the data directory")]
+Url = Annotated[
+    str | None, typer.Option(help="the gateway's address; default: the mesh of the data directory")
+]
 User = Annotated[str, typer.Option(envvar="PENSTOCK_USER")]
-PasswordFile = Annotated[Path | None, typer.Option(envvar="PENSTOCK_PASSWORD_FILE", help="file that holds the password")]
+PasswordFile = Annotated[
+    Path | None, typer.Option(envvar="PENSTOCK_PASSWORD_FILE", help="file that holds the password")
+]
 
 
 @app.command()
 def sql(
-    statement: Annotated[str, typer.Argument(help="one statement, or several separated by semicolons")],
+    statement: Annotated[
+        str, typer.Argument(help="one statement, or several separated by semicolons")
+    ],
     database: Annotated[str | None, typer.Option(help="for names without one")] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
@@ -53,12 +59,19 @@ def sql(
         table.add_row(*("NULL" if value is None else str(value) for value in row.values()))
     Console(highlight=False).print(table, markup=False)
     if len(result) > _SHOWN_ROWS:
-        Console(stderr=True).print(f"{_SHOWN_ROWS} of {len(result)} rows shown; `penstock export` writes all")
+        Console(stderr=True).print(
+            f"{_SHOWN_ROWS} of {len(result)} rows shown; `penstock export` writes all"
+        )
 
 
 @app.command()
 def export(
-    table: Annotated[str, typer.Argument(help="DATABASE.TABLE: a supertable, child table, plain table or result table")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="DATABASE.TABLE: a supertable, child table, plain table or result table"
+        ),
+    ],
     out: Annotated[Path, typer.Argument(help="the Parquet file to write")],
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
@@ -71,8 +84,16 @@ def export(
     """
     if "." not in table:
         raise ConfigError(f"which database is {table} in?", hint="write DATABASE.TABLE")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
-    with connection(data_dir, url, user, password_file) as client, Progress(*columns, console=Console(stderr=True)) as progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+    )
+    with (
+        connection(data_dir, url, user, password_file) as client,
+        Progress(*columns, console=Console(stderr=True)) as progress,
+    ):
         task = progress.add_task(table, total=None)
         written = 0
         partial = out.with_name(out.name + ".part")
@@ -92,7 +113,9 @@ def slices(client: Connection, table: str, most: int = SLICE_ROWS) -> Iterator[p
     Rows that share one moment stay together, however many.
     """
     key = in_backticks(_schema(client, table).names[0])
-    whole = client.query(f"SELECT count(*) AS n, min({key}) AS a, max({key}) AS b FROM {table}").table
+    whole = client.query(
+        f"SELECT count(*) AS n, min({key}) AS a, max({key}) AS b FROM {table}"
+    ).table
     if whole["n"][0].as_py() == 0:
         return
     first, last = (whole[name].cast(pa.int64())[0].as_py() for name in ("a", "b"))
@@ -114,16 +137,35 @@ def _schema(client: Connection, table: str) -> pa.Schema:
 
 
 def connection(
-    data_dir: Path, url: str | None, user: str, password_file: Path | None, *, timeout: float = 60.0, notifier_url: str | None = None
+    data_dir: Path,
+    url: str | None,
+    user: str,
+    password_file: Path | None,
+    *,
+    timeout: float = 60.0,
+    notifier_url: str | None = None,
 ) -> Connection:
-    """A client of the mesh in *data_dir*, or of the one at *url*. Raises ConfigError, AuthError, RemoteError."""
+    """A client of the mesh in *data_dir*, or of the one at *url*. Raises ConfigError, AuthError,
+    RemoteError.
+    """
     mesh = RunningMesh.attach(data_dir.expanduser()) if url is None else None
     if url is None and mesh is None:
-        raise ConfigError(f"no mesh runs in {data_dir.absolute()}", hint="`penstock up` starts one; --url names another's gateway")
+        raise ConfigError(
+            f"no mesh runs in {data_dir.absolute()}",
+            hint="`penstock up` starts one; --url names another's gateway",
+        )
     if password_file is None and mesh is None:
         raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
-    password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE") if password_file else mesh.password if mesh else ""
+    password = (
+        read_secret(password_file, "PENSTOCK_PASSWORD_FILE")
+        if password_file
+        else mesh.password
+        if mesh
+        else ""
+    )
     url = url or (mesh.gateway_url if mesh else "")
     # what the rooms trust, the command trusts
     ca = os.environ.get("PENSTOCK_TLS_CA") or None
-    return connect(url, user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca)
+    return connect(
+        url, user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca
+    )

@@ -1,4 +1,6 @@
-"""penstock snode backup, list, verify, restore: what snodes keep of the stream jobs' state, by hand."""
+"""penstock snode backup, list, verify, restore: what snodes keep of the stream jobs' state, by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +39,42 @@ BackupDir = Annotated[
         help="directory, rsync place or fsspec URL; default: backup/ in the data directory",
     ),
 ]
-StateDir = Annotated[str | None, typer.Option(envvar="PENSTOCK_STATE_DIR", help="default: state/ in the data directory")]
-CheckpointDir = Annotated[str | None, typer.Option(envvar="PENSTOCK_SPARK_CHECKPOINT_DIR", help="default: checkpoints/ in the state's")]
+StateDir = Annotated[
+    str | None,
+    typer.Option(envvar="PENSTOCK_STATE_DIR", help="default: state/ in the data directory"),
+]
+CheckpointDir = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PENSTOCK_SPARK_CHECKPOINT_DIR", help="default: checkpoints/ in the state's"
+    ),
+]
 Query = Annotated[str | None, typer.Option(help="only of this query, e.g. in.power")]
-Name = Annotated[str | None, typer.Option("--backup", help="a backup as `list` names it; default: the newest")]
+Name = Annotated[
+    str | None, typer.Option("--backup", help="a backup as `list` names it; default: the newest")
+]
 
 
 @commands.command("backup")
 def backup_now(
-    data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, state_dir: StateDir = None, checkpoint_dir: CheckpointDir = None
+    data_dir: DataDir = DATA_DIR,
+    backup_dir: BackupDir = None,
+    state_dir: StateDir = None,
+    checkpoint_dir: CheckpointDir = None,
 ) -> None:
     """Take a backup of every query now, from the files that are there; the mesh may run or not."""
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
-    vault, (state, checkpoints) = _vault(data_dir, backup_dir, signing_key(layout)), _directories(data_dir, state_dir, checkpoint_dir)
+    vault, (state, checkpoints) = (
+        _vault(data_dir, backup_dir, signing_key(layout)),
+        _directories(data_dir, state_dir, checkpoint_dir),
+    )
     found = places(state, checkpoints)
     if not found:
-        raise StateError(f"no query has a checkpoint in {checkpoints}", hint="is this the node that runs the jobs? --data-dir, --state-dir")
+        raise StateError(
+            f"no query has a checkpoint in {checkpoints}",
+            hint="is this the node that runs the jobs? --data-dir, --state-dir",
+        )
     with _progress() as progress:
         for place in found:
             task = progress.add_task(place.query, total=None)
@@ -65,25 +86,47 @@ def backup_now(
             number = earlier[0].number if earlier else 0
             made = take(vault, place, time=time.time_ns() // 10**6, number=number, seen=seen)
             done = progress.tasks[task].completed
-            progress.update(task, total=done, description=f"{place.query} {made.name if made else 'has nothing yet'}")
+            progress.update(
+                task,
+                total=done,
+                description=f"{place.query} {made.name if made else 'has nothing yet'}",
+            )
 
 
 @commands.command("list")
-def list_backups(data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Query = None) -> None:
+def list_backups(
+    data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Query = None
+) -> None:
     """Show the backups there are, the newest of each query first."""
     table = Table(box=None, pad_edge=False)
     for heading in ("query", "backup", "taken", "files", "kB", "position"):
-        table.add_column(heading, justify="right" if heading in ("files", "kB", "position") else "left", no_wrap=True)
+        table.add_column(
+            heading,
+            justify="right" if heading in ("files", "kB", "position") else "left",
+            no_wrap=True,
+        )
     for made in _chosen(_vault(data_dir, backup_dir), query, None, every=True):
         taken = datetime.fromtimestamp(made.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         position = sum(made.facts["positions"].values())
-        table.add_row(made.facts["query"], made.name, taken, str(len(made.items)), f"{made.size / 1000:.0f}", str(position))
+        table.add_row(
+            made.facts["query"],
+            made.name,
+            taken,
+            str(len(made.items)),
+            f"{made.size / 1000:.0f}",
+            str(position),
+        )
     console = Console(highlight=False)
     Console(highlight=False, width=max(console.width, 120)).print(table, markup=False)
 
 
 @commands.command()
-def verify(data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Query = None, name: Name = None) -> None:
+def verify(
+    data_dir: DataDir = DATA_DIR,
+    backup_dir: BackupDir = None,
+    query: Query = None,
+    name: Name = None,
+) -> None:
     """Read every file of the backups and compare its digest; exit status 1 when one is damaged."""
     vault = _vault(data_dir, backup_dir)
     chosen = list(_chosen(vault, query, name, every=name is None))
@@ -102,15 +145,26 @@ def verify(data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Qu
 
 @commands.command("restore")
 def restore_backup(
-    data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, state_dir: StateDir = None, checkpoint_dir: CheckpointDir = None,
-    query: Query = None, name: Name = None, key: Key = KEY, unsigned: Unsigned = UNSIGNED,
-) -> None:  # fmt: skip
-    """Put the newest backup of each query (or the one named) where its state was lost. The jobs must not run there."""
+    data_dir: DataDir = DATA_DIR,
+    backup_dir: BackupDir = None,
+    state_dir: StateDir = None,
+    checkpoint_dir: CheckpointDir = None,
+    query: Query = None,
+    name: Name = None,
+    key: Key = KEY,
+    unsigned: Unsigned = UNSIGNED,
+) -> None:
+    """Put the newest backup of each query (or the one named) where its state was lost. The jobs
+    must not run there.
+    """
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     running = read_state(layout) if state_dir is None else None
     if running is not None and "spark" in running["rooms"]:
-        raise ConfigError(f"the jobs run in {layout.root}", hint="they restore by themselves what is missing; else `penstock down` first")
+        raise ConfigError(
+            f"the jobs run in {layout.root}",
+            hint="they restore by themselves what is missing; else `penstock down` first",
+        )
     vault = trusted_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
     state, checkpoints = _directories(data_dir, state_dir, checkpoint_dir)
     with _progress() as progress:
@@ -119,12 +173,17 @@ def restore_backup(
             place = Place(topic, number, state, checkpoints)
             if local_positions(place):
                 raise ConfigError(
-                    f"there is state of {topic} already in {place.state}", hint="move it away first, or name another --state-dir"
+                    f"there is state of {topic} already in {place.state}",
+                    hint="move it away first, or name another --state-dir",
                 )
             task = progress.add_task(f"{topic} {made.name}", total=len(made.items))
             faults = vault.faults(made)
             if faults:
-                raise StateError(f"backup {made.name} of {topic} is damaged", detail="; ".join(faults[:5]), hint="--backup names another")
+                raise StateError(
+                    f"backup {made.name} of {topic} is damaged",
+                    detail="; ".join(faults[:5]),
+                    hint="--backup names another",
+                )
 
             def seen(_: Item, task: TaskID = task) -> None:
                 progress.advance(task)
@@ -137,12 +196,17 @@ def _chosen(vault: Vault, query: str | None, name: str | None, *, every: bool) -
     found = False
     for subject in vault.subjects():
         made = [b for b in vault.backups(subject) if "positions" in b.facts]
-        made = [b for b in made if (query is None or b.facts["query"] == query) and (name is None or b.name == name)]
+        made = [
+            b
+            for b in made
+            if (query is None or b.facts["query"] == query) and (name is None or b.name == name)
+        ]
         found = found or bool(made)
         yield from made if every else made[:1]
     if not found:
         raise StateError(
-            f"no such backup in {masked(vault.url)}", hint="`penstock snode list` shows what there is; CREATE SNODE makes some"
+            f"no such backup in {masked(vault.url)}",
+            hint="`penstock snode list` shows what there is; CREATE SNODE makes some",
         )
 
 
@@ -154,12 +218,16 @@ def _place(data_dir: Path, backup_dir: str | None) -> str:
     return backup_dir or str(data_dir.expanduser().absolute() / "backup")
 
 
-def _directories(data_dir: Path, state_dir: str | None, checkpoint_dir: str | None) -> tuple[str, str]:
+def _directories(
+    data_dir: Path, state_dir: str | None, checkpoint_dir: str | None
+) -> tuple[str, str]:
     state = state_dir or str(data_dir.expanduser().absolute() / "state")
     return state, checkpoint_dir or f"{state}/checkpoints"
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console) as progress:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
+    ) as progress:
         yield progress

@@ -1,10 +1,12 @@
 """`Appender`: rows into a stream table, in order, each write once, wherever its leader is.
 
-Writes carry the producer's id and count up. After a lost connection or a change of the leader everything without an answer is sent again
-in the same order under the same numbers, and the leader recognises what is in the log already. So a write that is acked is there once.
+Writes carry the producer's id and count up. After a lost connection or a change of the leader
+everything without an answer is sent again in the same order under the same numbers, and the leader
+recognises what is in the log already. So a write that is acked is there once.
 
-A thread of its own connects and takes answers. As long as somebody calls `append`, which waits anyway, that one takes the answers itself:
-to wake one thread for each answer instead of two is a good part of what a single row costs.
+A thread of its own connects and takes answers. As long as somebody calls `append`, which waits
+anyway, that one takes the answers itself: to wake one thread for each answer instead of two is a
+good part of what a single row costs.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
 _SILENCE = 0.5
 #: seconds after an `append` in which the next one is awaited, and takes its answer itself
 _LEFT_SECONDS = 1.0
-#: seconds in which a group below its majority may find together again before writes are refused: a node that died is back in that time
+#: seconds in which a group below its majority may find together again before writes are refused: a
+#: node that died is back in that time
 _QUORUM_SECONDS = 10.0
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
@@ -46,9 +49,20 @@ class _Open:
 
 
 class Appender:
-    """One producer of one table. Safe to use from several threads: their writes get into one order."""
+    """One producer of one table. Safe to use from several threads: their writes get into one
+    order.
+    """
 
-    def __init__(self, nodes: Nodes, table: str, group: int, *, window: int = 256, patience: float = 60.0, producer: str = "") -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        table: str,
+        group: int,
+        *,
+        window: int = 256,
+        patience: float = 60.0,
+        producer: str = "",
+    ) -> None:
         """
         Args:
             nodes: where to find the leader.
@@ -58,8 +72,11 @@ class Appender:
             patience: seconds to go on trying without any answer.
             producer: id among producers; empty: a new one.
         """
-        self._nodes, self._table, self._group = nodes, table, group
-        self._window, self._patience = window, patience
+        self._nodes = nodes
+        self._table = table
+        self._group = group
+        self._window = window
+        self._patience = patience
         self.producer = producer or f"c-{secrets.token_hex(8)}"
         lock = threading.RLock()
         self._lock = threading.Condition(lock)
@@ -69,7 +86,8 @@ class Appender:
         self._reading = False
         #: until when the connection's thread leaves reading to those who wait
         self._left_until = 0.0
-        #: what a caller found out while reading: the connection is of no use ("broken"), or the rest has to be sent again ("again")
+        #: what a caller found out while reading: the connection is of no use ("broken"), or the
+        #: rest has to be sent again ("again")
         self._trouble = ""
         #: writes without an answer by their number, in order
         self._open: dict[int, _Open] = {}
@@ -106,8 +124,12 @@ class Appender:
 
     def _submit(self, data: pa.Table) -> _Open:
         with self._lock:
-            if not self._lock.wait_for(lambda: len(self._open) < self._window or self._closed, self._patience):
-                raise OverloadError(f"{len(self._open)} writes have no answer", hint="is there a majority of nodes?")
+            if not self._lock.wait_for(
+                lambda: len(self._open) < self._window or self._closed, self._patience
+            ):
+                raise OverloadError(
+                    f"{len(self._open)} writes have no answer", hint="is there a majority of nodes?"
+                )
             if self._closed:
                 raise OverloadError("this appender is closed", hint="make another one")
             if not self._open:
@@ -130,14 +152,17 @@ class Appender:
             raise outcome_unknown(1, f"after {timeout} s") from None
 
     def _read_for(self, write: _Open) -> None:
-        """Take answers until *write* has its own, unless somebody reads already; any trouble is the connection's thread's."""
+        """Take answers until *write* has its own, unless somebody reads already; any trouble is the
+        connection's thread's.
+        """
         with self._lock:
             self._left_until = time.monotonic() + _LEFT_SECONDS
             socket = self._socket
             if self._reading or self._trouble or socket is None:
                 return
             self._reading = True
-        trouble, end = "", time.monotonic() + _SILENCE
+        trouble = ""
+        end = time.monotonic() + _SILENCE
         try:
             while not write.done.done() and not trouble:
                 if not self._take(json.loads(socket.recv(end - time.monotonic()))["answers"]):
@@ -168,7 +193,8 @@ class Appender:
         self.flush()
         with self._lock:
             self._closed = True
-            socket, self._socket = self._socket, None
+            socket = self._socket
+            self._socket = None
             self._lock.notify_all()
             self._read_on()
         if socket is not None:
@@ -179,7 +205,8 @@ class Appender:
         """Leave at once: what has no answer gets an error."""
         with self._lock:
             self._closed = True
-            socket, self._socket = self._socket, None
+            socket = self._socket
+            self._socket = None
             self._read_on()
         self._give_up("this appender was closed")
         if socket is not None:
@@ -188,13 +215,22 @@ class Appender:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _send(self, write: _Open) -> None:
         """With the lock held. What cannot be sent is sent again with the next connection."""
         assert self._socket is not None
-        meta = {"penstock.producer": self.producer, "penstock.seq": str(write.sequence), "penstock.settled": str(next(iter(self._open)))}
+        meta = {
+            "penstock.producer": self.producer,
+            "penstock.seq": str(write.sequence),
+            "penstock.settled": str(next(iter(self._open))),
+        }
         try:
             self._socket.send(to_stream(write.data, meta))
         except OSError:
@@ -204,7 +240,8 @@ class Appender:
     # ---------------------------------------------------------------- the connection's thread
 
     def _run(self) -> None:
-        avoid, pause = "", _PAUSE
+        avoid = ""
+        pause = _PAUSE
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: bool(self._open) or self._closed)
@@ -252,14 +289,17 @@ class Appender:
             return None
         self.connects += 1
         with self._lock:
-            self._socket, self._trouble = socket, ""
+            self._socket = socket
+            self._trouble = ""
             for write in list(self._open.values()):
                 if self._socket is not None:
                     self._send(write)
         return socket
 
     def _my_turn(self, socket: Line) -> str:
-        """Wait until no caller reads or is about to; what one found out. From then on this thread reads."""
+        """Wait until no caller reads or is about to; what one found out. From then on this thread
+        reads.
+        """
         with self._lock:
             while not self._trouble and not self._closed and self._socket is socket:
                 left = self._left_until - time.monotonic()
@@ -275,12 +315,15 @@ class Appender:
             self._reading = False
 
     def _converse(self, socket: Line, url: str) -> bool:
-        """Take answers until the connection is of no use any more; whether the node at its other end should be avoided."""
+        """Take answers until the connection is of no use any more; whether the node at its other
+        end should be avoided.
+        """
         asked = silent_since = time.monotonic()
         mute = False
         try:
             while True:
-                trouble, answers = self._my_turn(socket), None
+                trouble = self._my_turn(socket)
+                answers = None
                 try:
                     if trouble:
                         return trouble == "broken" and not mute
@@ -337,7 +380,9 @@ class Appender:
         return True
 
     def _may_recover(self, error: PenstockError) -> bool:
-        """Whether the group has lost its majority so lately that the write is worth sending again, which keeps the writes in order, too."""
+        """Whether the group has lost its majority so lately that the write is worth sending again,
+        which keeps the writes in order, too.
+        """
         if error.code != "E_NO_QUORUM":
             return False
         now = time.monotonic()
@@ -347,16 +392,26 @@ class Appender:
         return now - self._short_since < _QUORUM_SECONDS
 
     def _refused(self, answer: InvalidStatus) -> None:
-        """A node does not let this user write, or the table is gone: no other node will take the rows."""
+        """A node does not let this user write, or the table is gone: no other node will take the
+        rows.
+        """
         if answer.response.status_code not in (401, 403, 404):
             return
         try:
-            error = error_of(json.loads(answer.response.body or b"")["error"], answer.response.status_code)
+            error = error_of(
+                json.loads(answer.response.body or b"")["error"], answer.response.status_code
+            )
         except (ValueError, KeyError):
             return
         if answer.response.status_code == 404:
             if self._nodes.is_gone(self._table):
-                self._fail(CatalogError(f"table {self._table} was dropped", code="E_NO_TABLE", hint="rows without an answer are lost"))
+                self._fail(
+                    CatalogError(
+                        f"table {self._table} was dropped",
+                        code="E_NO_TABLE",
+                        hint="rows without an answer are lost",
+                    )
+                )
         elif self.connects:
             self._give_up(error.message)  # what was sent before may be there
         else:
@@ -367,7 +422,8 @@ class Appender:
 
     def _fail(self, error: PenstockError) -> None:
         with self._lock:
-            failed, self._open = list(self._open.values()), {}
+            failed = list(self._open.values())
+            self._open = {}
             self._heard = time.monotonic()
             self._lock.notify_all()
         for write in failed:

@@ -1,4 +1,6 @@
-"""Databases and partitioned tables, where rows of subscriptions stay, as users of the reference make them."""
+"""Databases and partitioned tables, where rows of subscriptions stay, as users of the reference
+make them.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,19 @@ class Database:
     """What `database` gives: the place for partitioned tables."""
 
     def __init__(self, client: AtNodes, name: str) -> None:
-        self._client, self.name = client, name
+        self._client = client
+        self.name = name
 
     def create_partitioned_table(
-        self, table: TableDefinition, table_name: str, partition_columns: str | Sequence[str] = (), *, keep: str | None = None
+        self,
+        table: TableDefinition,
+        table_name: str,
+        partition_columns: str | Sequence[str] = (),
+        *,
+        keep: str | None = None,
     ) -> PartitionedTable:
-        """A table for rows to stay. Rows are spread over partitions by table name here, so *partition_columns* are only checked.
+        """A table for rows to stay. Rows are spread over partitions by table name here, so
+        *partition_columns* are only checked.
 
         Args:
             table: its columns, the time first.
@@ -30,14 +39,20 @@ class Database:
             partition_columns: columns that the reference would partition by.
             keep: how long rows stay, as in SQL: `30d`; None: for ever.
         """
-        wanted = [partition_columns] if isinstance(partition_columns, str) else list(partition_columns)
+        wanted = (
+            [partition_columns] if isinstance(partition_columns, str) else list(partition_columns)
+        )
         unknown = [c for c in wanted if c.lower() not in {n.lower() for n in table.names}]
         if unknown:
-            raise CatalogError(f"partition column {unknown[0]} is no column of the table", code="E_NO_COLUMN")
+            raise CatalogError(
+                f"partition column {unknown[0]} is no column of the table", code="E_NO_COLUMN"
+            )
         first, *others = table.columns_sql().split(", ", 1)
         columns = ", ".join([first, f"{SINK_KEY} BIGINT COMPOSITE KEY", *others])
         kept = f" KEEP {keep}" if keep else ""
-        self._client.execute(f"CREATE TABLE {quoted(self.name)}.{quoted(table_name)} ({columns}){kept}")
+        self._client.execute(
+            f"CREATE TABLE {quoted(self.name)}.{quoted(table_name)} ({columns}){kept}"
+        )
         return PartitionedTable(self._client, f"{self.name}.{table_name}", table.names)
 
     createPartitionedTable = create_partitioned_table  # noqa: N815
@@ -45,7 +60,11 @@ class Database:
     def load_table(self, table_name: str) -> PartitionedTable:
         """A partitioned table that was made before. Raises CatalogError."""
         found = self._client.query(f"DESCRIBE {quoted(self.name)}.{quoted(table_name)}")
-        return PartitionedTable(self._client, f"{self.name}.{table_name}", [str(r[0]) for r in found.rows if r[0] != SINK_KEY])
+        return PartitionedTable(
+            self._client,
+            f"{self.name}.{table_name}",
+            [str(r[0]) for r in found.rows if r[0] != SINK_KEY],
+        )
 
 
 class Databases(AtNodes):
@@ -64,17 +83,31 @@ class Databases(AtNodes):
 
     dropDatabase = drop_database  # noqa: N815
 
-    def make_database(self, name: str, partition_type: str | None = None, partition_scheme: Sequence[Any] | None = None) -> Database:
+    def make_database(
+        self,
+        name: str,
+        partition_type: str | None = None,
+        partition_scheme: Sequence[Any] | None = None,
+    ) -> Database:
         """Make a database, or take the one there is: the reference's `database`.
 
         Args:
             name: `stock` or `dfs://stock`.
             partition_type: VALUE, RANGE, HASH, …; rows are spread by their table's name here.
-            partition_scheme: one entry per partition: a database gets as many partitions, at most 16.
+            partition_scheme: one entry per partition: a database gets as many partitions, at most
+                16.
         """
         if partition_type is not None and str(partition_type).upper() not in _SCHEMES:
-            raise SchemaError(f"no such partition type: {partition_type}", code="E_BODY", hint=f"one of {', '.join(_SCHEMES)}")
-        count = min(max(len(partition_scheme or ()), 1), _MAX_PARTITIONS) if partition_scheme is not None else 4
+            raise SchemaError(
+                f"no such partition type: {partition_type}",
+                code="E_BODY",
+                hint=f"one of {', '.join(_SCHEMES)}",
+            )
+        count = (
+            min(max(len(partition_scheme or ()), 1), _MAX_PARTITIONS)
+            if partition_scheme is not None
+            else 4
+        )
         self.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(_database(name))} PARTITIONS {count}")
         return Database(self, _database(name))
 

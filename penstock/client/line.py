@@ -1,6 +1,8 @@
-"""A WebSocket without a thread of its own: who waits for an answer reads the connection, so that only one thread has to be woken for it.
+"""A WebSocket without a thread of its own: who waits for an answer reads the connection, so that
+only one thread has to be woken for it.
 
-One thread reads at a time; any may send. Text and binary messages, answered pings, TLS; nothing else. Refused: compression.
+One thread reads at a time; any may send. Text and binary messages, answered pings, TLS; nothing
+else. Refused: compression.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ class Line:
     """Open until `close`, or until the other end is gone."""
 
     def __init__(
-        self, url: str, authorization: str, *, context: ssl.SSLContext | None = None, max_size: int = 1 << 20, timeout: float = 1.0
+        self,
+        url: str,
+        authorization: str,
+        *,
+        context: ssl.SSLContext | None = None,
+        max_size: int = 1 << 20,
+        timeout: float = 1.0,
     ) -> None:
         """
         Args:
@@ -44,10 +52,18 @@ class Line:
         """
         parts = urlsplit(url)
         secure = parts.scheme == "https"
-        raw = socket.create_connection((parts.hostname, parts.port or (443 if secure else 80)), timeout)
+        raw = socket.create_connection(
+            (parts.hostname, parts.port or (443 if secure else 80)), timeout
+        )
         try:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = (context or ssl.create_default_context()).wrap_socket(raw, server_hostname=parts.hostname) if secure else raw
+            self._socket = (
+                (context or ssl.create_default_context()).wrap_socket(
+                    raw, server_hostname=parts.hostname
+                )
+                if secure
+                else raw
+            )
         except BaseException:
             raw.close()
             raise
@@ -74,7 +90,9 @@ class Line:
         end = time.monotonic() + timeout
         while not (events := self._protocol.events_received()):
             if self._gone or self._protocol.handshake_exc is not None:
-                raise self._protocol.handshake_exc or ConnectionResetError("closed before the handshake")
+                raise self._protocol.handshake_exc or ConnectionResetError(
+                    "closed before the handshake"
+                )
             if time.monotonic() > end:
                 raise TimeoutError("no answer to the handshake")
             self._receive()
@@ -152,7 +170,9 @@ class Line:
                 self._parts.append(event)
                 if event.fin:
                     data = b"".join(bytes(part.data) for part in self._parts)
-                    self._come.append(data.decode() if self._parts[0].opcode is Opcode.TEXT else data)
+                    self._come.append(
+                        data.decode() if self._parts[0].opcode is Opcode.TEXT else data
+                    )
                     self._parts = []
             elif event.opcode is Opcode.CLOSE:
                 self._gone = True

@@ -1,7 +1,8 @@
 """The nodes of stream tables as a client sees them: where they are, who leads, and asking them.
 
-What is known of addresses stays known, so clients find the nodes without gateway and Redis once they have seen them. A node that does not
-answer in time is passed over; nobody waits for a process that sleeps.
+What is known of addresses stays known, so clients find the nodes without gateway and Redis once
+they have seen them. A node that does not answer in time is passed over; nobody waits for a process
+that sleeps.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ class Nodes:
     """Safe to use from several threads."""
 
     def __init__(
-        self, fetch: Callable[[], dict[str, Any]], authorization: str, *, among_nodes: bool = False, context: ssl.SSLContext | None = None
+        self,
+        fetch: Callable[[], dict[str, Any]],
+        authorization: str,
+        *,
+        among_nodes: bool = False,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         """
         Args:
@@ -48,7 +54,9 @@ class Nodes:
             among_nodes: use the addresses that nodes have for each other, not those for clients.
             context: checks the certificates of nodes that speak TLS; None: as the machine does.
         """
-        self._fetch, self.authorization, self._among_nodes = fetch, authorization, among_nodes
+        self._fetch = fetch
+        self.authorization = authorization
+        self._among_nodes = among_nodes
         self._lock = threading.Lock()
         self._urls: dict[str, str] = {}
         self._groups: list[dict[str, Any]] = []
@@ -82,11 +90,17 @@ class Nodes:
             self.refresh()
         found = self._tables.get(table.lower())
         if found is None:
-            raise CatalogError(f"{table} is no stream table of a group", code="E_NO_TABLE", hint="haStreamTable makes one")
+            raise CatalogError(
+                f"{table} is no stream table of a group",
+                code="E_NO_TABLE",
+                hint="haStreamTable makes one",
+            )
         return found
 
     def is_gone(self, table: str) -> bool:
-        """Whether the gateway says that there is no such stream table, and not only a node that has just started."""
+        """Whether the gateway says that there is no such stream table, and not only a node that has
+        just started.
+        """
         try:
             self.refresh()
             self.group_of(table)
@@ -100,17 +114,25 @@ class Nodes:
             if str(group["id"]) == str(wanted) or group["alias"] and group["alias"] == wanted:
                 return group
         known = ", ".join(str(g["id"]) for g in self._groups)
-        raise CatalogError(f"there is no group {wanted}", code="E_NO_GROUP", hint=f"groups are {known}")
+        raise CatalogError(
+            f"there is no group {wanted}", code="E_NO_GROUP", hint=f"groups are {known}"
+        )
 
     def url(self, node: str) -> str:
-        """Where the node called *node* is; `host:port` and URLs are taken as they are. Raises RemoteError."""
+        """Where the node called *node* is; `host:port` and URLs are taken as they are. Raises
+        RemoteError.
+        """
         if node.startswith("http"):
             return node.rstrip("/")
         if node not in self._urls:
             self.refresh()
         found = self._urls.get(node)
         if found is None:
-            raise RemoteError(f"node {node} is not known", code="E_NO_NODE", hint="`getStreamingRaftGroups` lists the nodes")
+            raise RemoteError(
+                f"node {node} is not known",
+                code="E_NO_NODE",
+                hint="`getStreamingRaftGroups` lists the nodes",
+            )
         return found
 
     def members(self, group: int) -> list[str]:
@@ -121,19 +143,36 @@ class Nodes:
     # ---------------------------------------------------------------- asking
 
     def line(self, url: str, path: str, *, max_size: int) -> Line:
-        """A WebSocket to the node at *url* that its user reads. Raises OSError, TimeoutError, WebSocketException."""
+        """A WebSocket to the node at *url* that its user reads. Raises OSError, TimeoutError,
+        WebSocketException.
+        """
         return Line(url + path, self.authorization, context=self._context, max_size=max_size)
 
     def dial(self, url: str, path: str, **options: Any) -> ClientConnection:
         """A WebSocket to the node at *url*. Raises OSError, WebSocketException."""
         return connect(
-            url.replace("http", "ws", 1) + path, additional_headers={"Authorization": self.authorization}, compression=None,
-            open_timeout=1.0, close_timeout=0.2, ping_interval=None, legacy=True,
-            ssl=self._context if url.startswith("https") else None, **options,
-        )  # fmt: skip
+            url.replace("http", "ws", 1) + path,
+            additional_headers={"Authorization": self.authorization},
+            compression=None,
+            open_timeout=1.0,
+            close_timeout=0.2,
+            ping_interval=None,
+            legacy=True,
+            ssl=self._context if url.startswith("https") else None,
+            **options,
+        )
 
-    def ask(self, url: str, path: str, body: dict[str, Any] | bytes | None = None, *, seconds: float = 10.0) -> Any:
-        """GET without a body, else POST; the answer's JSON (bytes for anything else). Raises PenstockError."""
+    def ask(
+        self,
+        url: str,
+        path: str,
+        body: dict[str, Any] | bytes | None = None,
+        *,
+        seconds: float = 10.0,
+    ) -> Any:
+        """GET without a body, else POST; the answer's JSON (bytes for anything else). Raises
+        PenstockError.
+        """
         try:
             if body is None:
                 response = self._http.get(url + path, timeout=seconds)
@@ -141,7 +180,11 @@ class Nodes:
                 content = body if isinstance(body, bytes) else json.dumps(body).encode()
                 response = self._http.post(url + path, content=content, timeout=seconds)
         except httpx.HTTPError as broken:
-            raise RemoteError(f"the node at {url} cannot be reached", code="E_NODE_DOWN", detail=type(broken).__name__) from broken
+            raise RemoteError(
+                f"the node at {url} cannot be reached",
+                code="E_NODE_DOWN",
+                detail=type(broken).__name__,
+            ) from broken
         if response.headers.get("content-type", "").startswith("application/json"):
             answer = response.json()
             if not response.is_success:
@@ -151,9 +194,13 @@ class Nodes:
             raise RemoteError(f"the node at {url} answered with status {response.status_code}")
         return response.content
 
-    def ask_any(self, urls: Iterable[str], path: str, body: dict[str, Any] | bytes | None = None) -> Any:
+    def ask_any(
+        self, urls: Iterable[str], path: str, body: dict[str, Any] | bytes | None = None
+    ) -> Any:
         """The answer of the first node that gives one. Raises PenstockError: the last one's."""
-        failed: PenstockError = RemoteError("no node is known", code="E_NODE_DOWN", hint="`penstock up --nodes 3` starts some")
+        failed: PenstockError = RemoteError(
+            "no node is known", code="E_NODE_DOWN", hint="`penstock up --nodes 3` starts some"
+        )
         for url in urls:
             try:
                 return self.ask(url, path, body, seconds=3.0)
@@ -168,7 +215,8 @@ class Nodes:
 
         Args:
             avoid: where nobody is asked, and who is not believed to lead while another is named.
-            of_all: ask every node and take the newest epoch. A node that has not heard of a change yet names who led before.
+            of_all: ask every node and take the newest epoch. A node that has not heard of a change
+                yet names who led before.
         """
         urls = self.members(group)
         if not urls:
@@ -185,9 +233,19 @@ class Nodes:
                 continue
             for found in answer["groups"]:
                 with self._lock:
-                    self._urls |= {n: u for n, u in found["urls" if self._among_nodes else "client_urls"].items() if u}
-                if found["id"] == group and found["leader"] and (best is None or found["epoch"] > best.epoch):
-                    best = Leader(found["leader"], self._urls.get(found["leader"], ""), found["epoch"])
+                    self._urls |= {
+                        n: u
+                        for n, u in found["urls" if self._among_nodes else "client_urls"].items()
+                        if u
+                    }
+                if (
+                    found["id"] == group
+                    and found["leader"]
+                    and (best is None or found["epoch"] > best.epoch)
+                ):
+                    best = Leader(
+                        found["leader"], self._urls.get(found["leader"], ""), found["epoch"]
+                    )
             if best is not None and best.url != avoid and not of_all:
                 return best
         return best
@@ -200,6 +258,10 @@ def outcome_unknown(rows: int, detail: str) -> BusError:
 
 
 def patience_is_over(state: tenacity.RetryCallState) -> NoReturn:
-    """What tenacity does at the end of attempts of one write: the same as an error. Raises BusError."""
+    """What tenacity does at the end of attempts of one write: the same as an error. Raises
+    BusError.
+    """
     last = state.outcome.exception() if state.outcome is not None else None
-    raise outcome_unknown(1, f"{last.code}: {last.message}" if isinstance(last, PenstockError) else "") from last
+    raise outcome_unknown(
+        1, f"{last.code}: {last.message}" if isinstance(last, PenstockError) else ""
+    ) from last

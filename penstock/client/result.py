@@ -26,7 +26,9 @@ class Count(int):
 
 @dataclass(frozen=True)
 class Result:
-    """Rows of a query. Iterating gives tuples. `notices`: what the gateway has to say about what was written."""
+    """Rows of a query. Iterating gives tuples. `notices`: what the gateway has to say about what
+    was written.
+    """
 
     table: pa.Table
     notices: tuple[str, ...] = field(default=(), kw_only=True)

@@ -1,6 +1,8 @@
-"""`Connection.stream`: an unbounded SELECT. Rows that pass it come as Arrow tables for as long as somebody iterates.
+"""`Connection.stream`: an unbounded SELECT. Rows that pass it come as Arrow tables for as long as
+somebody iterates.
 
-Reconnects by itself and goes on behind the last message it gave out. Refused: windows and aggregates, which are CREATE STREAM's.
+Reconnects by itself and goes on behind the last message it gave out. Refused: windows and
+aggregates, which are CREATE STREAM's.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _PAUSES = (0.05, 2.0)
 
 @dataclass(frozen=True)
 class Rows:
-    """One message: `rows` have `_op` (0 upsert, 1 delete, 2 some columns), `tbname`, `_time` and the selected columns."""
+    """One message: `rows` have `_op` (0 upsert, 1 delete, 2 some columns), `tbname`, `_time` and
+    the selected columns.
+    """
 
     rows: pa.Table
     token: str
@@ -30,8 +34,20 @@ class Rows:
 class Stream:
     """Iterate it; `close` ends it. Not to be iterated twice at a time."""
 
-    def __init__(self, address: Address, sql: str, database: str, *, start: str, timezone: str, patience: float = 60.0) -> None:
-        self._address, self._sql, self._database, self._timezone = address, sql, database, timezone
+    def __init__(
+        self,
+        address: Address,
+        sql: str,
+        database: str,
+        *,
+        start: str,
+        timezone: str,
+        patience: float = 60.0,
+    ) -> None:
+        self._address = address
+        self._sql = sql
+        self._database = database
+        self._timezone = timezone
         self._patience = patience
         #: continues behind the last message given out
         self.token = start
@@ -40,20 +56,26 @@ class Stream:
         self._closed = False
 
     def open(self) -> Self:
-        """Subscribe now, instead of at the first iteration: whatever comes after this call is seen. Raises PenstockError."""
+        """Subscribe now, instead of at the first iteration: whatever comes after this call is seen.
+        Raises PenstockError.
+        """
         if self._channel is None:
             self._link = Link(self._address)
-            channel = self._link.subscribe(self._sql, self._database, start=self.token, timezone=self._timezone)
+            channel = self._link.subscribe(
+                self._sql, self._database, start=self.token, timezone=self._timezone
+            )
             self.token = str(channel.expect("subscribed", 30.0).header["token"])
             self._channel = channel
         return self
 
     def __iter__(self) -> Iterator[Rows]:
-        down_since, pause = time.monotonic(), _PAUSES[0]
+        down_since = time.monotonic()
+        pause = _PAUSES[0]
         while not self._closed:
             try:
                 self.open()
-                down_since, pause = time.monotonic(), _PAUSES[0]
+                down_since = time.monotonic()
+                pause = _PAUSES[0]
                 yield from self._messages()
             except PenstockError as error:
                 self._drop()
@@ -83,7 +105,9 @@ class Stream:
             held = []
 
     def _drop(self) -> None:
-        link, self._link, self._channel = self._link, None, None
+        link = self._link
+        self._link = None
+        self._channel = None
         if link is not None:
             link.close()
 
@@ -94,5 +118,10 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

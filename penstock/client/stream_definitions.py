@@ -1,8 +1,10 @@
-"""Stream tables before they are made: `streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` and `changelogStreamTable`.
+"""Stream tables before they are made: `streamTable`, `keyedStreamTable`, `latestKeyedStreamTable`
+and `changelogStreamTable`.
 
-As in the reference, each gives a table that nobody else sees; `share` or `enableTableShareAndPersistence` of a connection makes it. What it
-becomes here is a stream table of a raft group like any other, so it needs a time as its first column: without one it gets `arrived`, which
-the leader fills and `StreamTable.select` leaves out.
+As in the reference, each gives a table that nobody else sees; `share` or
+`enableTableShareAndPersistence` of a connection makes it. What it becomes here is a stream table of
+a raft group like any other, so it needs a time as its first column: without one it gets `arrived`,
+which the leader fills and `StreamTable.select` leaves out.
 """
 
 from __future__ import annotations
@@ -18,9 +20,14 @@ class StreamDefinition(TableDefinition):
     """Columns, the rule about keys, and perhaps the first rows, by column."""
 
     def __init__(
-        self, names: Sequence[str], types: Sequence[str], key_column: Sequence[str] = (), rule: str = "first",
-        time_column: Sequence[str] = (), values: Mapping[str, Sequence[Any]] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        names: Sequence[str],
+        types: Sequence[str],
+        key_column: Sequence[str] = (),
+        rule: str = "first",
+        time_column: Sequence[str] = (),
+        values: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         """
         Args:
             key_column: columns of the key; none: rows are not looked at.
@@ -33,7 +40,9 @@ class StreamDefinition(TableDefinition):
         """
         super().__init__(names, types)
         self.values = dict(values or {})
-        self._key, self._rule, self._time = tuple(key_column), rule, tuple(time_column)
+        self._key = tuple(key_column)
+        self._rule = rule
+        self._time = tuple(time_column)
         self._stamped = self.types[0] != "TIMESTAMP"
 
     def columns_sql(self) -> str:
@@ -66,8 +75,11 @@ def stream_table(columns: Columns, types: Sequence[str]) -> StreamDefinition:
     return _made(columns, types)
 
 
-def keyed_stream_table(key_column: str | Sequence[str], columns: Columns, types: Sequence[str]) -> StreamDefinition:
-    """A stream table that takes the first row of each key. Arguments and errors are those of `stream_table`.
+def keyed_stream_table(
+    key_column: str | Sequence[str], columns: Columns, types: Sequence[str]
+) -> StreamDefinition:
+    """A stream table that takes the first row of each key. Arguments and errors are those of
+    `stream_table`.
 
     Args:
         key_column: one column or several.
@@ -78,9 +90,13 @@ def keyed_stream_table(key_column: str | Sequence[str], columns: Columns, types:
 
 
 def latest_keyed_stream_table(
-    key_column: str | Sequence[str], time_column: str | Sequence[str], columns: Columns, types: Sequence[str]
+    key_column: str | Sequence[str],
+    time_column: str | Sequence[str],
+    columns: Columns,
+    types: Sequence[str],
 ) -> StreamDefinition:
-    """A stream table that takes a row when it is newer than the last one of its key; of the rows of one write only the newest.
+    """A stream table that takes a row when it is newer than the last one of its key; of the rows of
+    one write only the newest.
 
     Args:
         key_column: one column or several.
@@ -91,8 +107,11 @@ def latest_keyed_stream_table(
     return _made(columns, types, key_column, "latest", time_column)
 
 
-def changelog_stream_table(key_column: str | Sequence[str], columns: Columns, types: Sequence[str]) -> StreamDefinition:
-    """A stream table that takes every row and says in `changelog_type` whether its key was new (N) or there (U).
+def changelog_stream_table(
+    key_column: str | Sequence[str], columns: Columns, types: Sequence[str]
+) -> StreamDefinition:
+    """A stream table that takes every row and says in `changelog_type` whether its key was new (N)
+    or there (U).
 
     Args:
         key_column: one column or several.
@@ -107,14 +126,24 @@ latestKeyedStreamTable, changelogStreamTable = latest_keyed_stream_table, change
 
 
 def _made(
-    columns: Columns, types: Sequence[str], key: str | Sequence[str] = (), rule: str = "first", time: str | Sequence[str] = ()
+    columns: Columns,
+    types: Sequence[str],
+    key: str | Sequence[str] = (),
+    rule: str = "first",
+    time: str | Sequence[str] = (),
 ) -> StreamDefinition:
     names = list(columns)
     keys, times = ([given] if isinstance(given, str) else list(given) for given in (key, time))
     unknown = [c for c in (*keys, *times) if c.lower() not in {n.lower() for n in names}]
     if unknown:
-        raise SchemaError(f"{unknown[0]} is no column of the table", code="E_BODY", hint=f"columns are {', '.join(names)}")
-    return StreamDefinition(names, types, keys, rule, times, columns if isinstance(columns, Mapping) else None)
+        raise SchemaError(
+            f"{unknown[0]} is no column of the table",
+            code="E_BODY",
+            hint=f"columns are {', '.join(names)}",
+        )
+    return StreamDefinition(
+        names, types, keys, rule, times, columns if isinstance(columns, Mapping) else None
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,7 +1,9 @@
-"""Stream tables of raft groups for users who know the reference's functions: each under its own name and as a method in Python's style.
+"""Stream tables of raft groups for users who know the reference's functions: each under its own
+name and as a method in Python's style.
 
-Owns the arguments' names, order and defaults of making, dropping and asking; subscribing and databases have files of their own. What they
-do is SQL to the gateway (making and dropping), a producer (`append`), or a question to the nodes.
+Owns the arguments' names, order and defaults of making, dropping and asking; subscribing and
+databases have files of their own. What they do is SQL to the gateway (making and dropping), a
+producer (`append`), or a question to the nodes.
 """
 
 from __future__ import annotations
@@ -31,17 +33,27 @@ class StreamTables(Subscribing, Databases):
     # ---------------------------------------------------------------- making and dropping
 
     def ha_stream_table(
-        self, raft_group: int | str, table: TableDefinition, table_name: str, cache_limit: int,
-        key_column: str | Sequence[str] | None = None, retention_minutes: float = 1440, *, pre_cache: int | None = None,
-        filter_column: str | None = None, timestamp_column: str | None = None,
-    ) -> StreamTable:  # fmt: skip
-        """Make a highly available stream table and return it when every node has it and one leads it.
+        self,
+        raft_group: int | str,
+        table: TableDefinition,
+        table_name: str,
+        cache_limit: int,
+        key_column: str | Sequence[str] | None = None,
+        retention_minutes: float = 1440,
+        *,
+        pre_cache: int | None = None,
+        filter_column: str | None = None,
+        timestamp_column: str | None = None,
+    ) -> StreamTable:
+        """Make a highly available stream table and return it when every node has it and one leads
+        it.
 
         Args:
             raft_group: the group that keeps it: an id greater than 1, or an alias.
             table: an empty table made by `penstock.table`.
             table_name: `[database.]name`.
-            cache_limit: most rows in memory on each node; more than 100,000 are lowered to that, which the metadata show.
+            cache_limit: most rows in memory on each node; more than 100,000 are lowered to that,
+                which the metadata show.
             key_column: one column or several: of rows with the same key only the first is kept.
             retention_minutes: how long rows are kept.
             pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
@@ -52,12 +64,25 @@ class StreamTables(Subscribing, Databases):
             PenstockError: whatever is wrong, naming the argument.
         """
         if not isinstance(table, TableDefinition) or isinstance(table, StreamDefinition):
-            kind = "a stream table" if isinstance(table, (StreamDefinition, StreamTable)) else type(table).__name__
-            raise SchemaError(f"table must be an empty table made by penstock.table, not {kind}", code="E_BODY")
+            kind = (
+                "a stream table"
+                if isinstance(table, (StreamDefinition, StreamTable))
+                else type(table).__name__
+            )
+            raise SchemaError(
+                f"table must be an empty table made by penstock.table, not {kind}", code="E_BODY"
+            )
         if len(table):
-            raise SchemaError(f"table must be empty, it has {len(table)} rows", code="E_BODY", hint="make it from names and types alone")
+            raise SchemaError(
+                f"table must be empty, it has {len(table)} rows",
+                code="E_BODY",
+                hint="make it from names and types alone",
+            )
         if isinstance(raft_group, bool) or not isinstance(raft_group, (int, str)):
-            raise CatalogError(f"raftGroup must be an integer greater than 1 or an alias, not {raft_group!r}", code="E_RAFT_GROUP")
+            raise CatalogError(
+                f"raftGroup must be an integer greater than 1 or an alias, not {raft_group!r}",
+                code="E_RAFT_GROUP",
+            )
         for argument, value in (("cacheLimit", cache_limit),):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise SchemaError(f"{argument} must be an integer, not {value!r}", code="E_BODY")
@@ -67,11 +92,18 @@ class StreamTables(Subscribing, Databases):
             options.append(f"key_column={_text(', '.join(quoted(k) for k in keys))}")
         options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
         options += [f"filter_column={_text(filter_column)}"] if filter_column is not None else []
-        options += [f"timestamp_column={_text(timestamp_column)}"] if timestamp_column is not None else []
+        options += (
+            [f"timestamp_column={_text(timestamp_column)}"] if timestamp_column is not None else []
+        )
         return self._make_stream_table(raft_group, table, table_name, cache_limit, options)
 
     def _make_stream_table(
-        self, raft_group: int | str, table: TableDefinition, table_name: str, cache_limit: int, options: Sequence[str]
+        self,
+        raft_group: int | str,
+        table: TableDefinition,
+        table_name: str,
+        cache_limit: int,
+        options: Sequence[str],
     ) -> StreamTable:
         name = self.table_name(table_name)
         if "." not in table_name and self._default_database() is None:
@@ -83,20 +115,34 @@ class StreamTables(Subscribing, Databases):
         return StreamTable(self, name)
 
     def haStreamTable(  # noqa: N802
-        self, raftGroup: int | str, table: TableDefinition, tableName: str, cacheLimit: int,  # noqa: N803
-        keyColumn: str | Sequence[str] | None = None, retentionMinutes: float = 1440, preCache: int | None = None,  # noqa: N803
-    ) -> StreamTable:  # fmt: skip
+        self,
+        raftGroup: int | str,
+        table: TableDefinition,
+        tableName: str,
+        cacheLimit: int,  # noqa: N803
+        keyColumn: str | Sequence[str] | None = None,
+        retentionMinutes: float = 1440,
+        preCache: int | None = None,  # noqa: N803
+    ) -> StreamTable:
         """`ha_stream_table` under the name and with the arguments of the reference."""
-        return self.ha_stream_table(raftGroup, table, tableName, cacheLimit, keyColumn, retentionMinutes, pre_cache=preCache)
+        return self.ha_stream_table(
+            raftGroup, table, tableName, cacheLimit, keyColumn, retentionMinutes, pre_cache=preCache
+        )
 
     def share(
-        self, table: StreamDefinition, table_name: str, *, raft_group: int | str | None = None, cache_limit: int = 100_000
+        self,
+        table: StreamDefinition,
+        table_name: str,
+        *,
+        raft_group: int | str | None = None,
+        cache_limit: int = 100_000,
     ) -> StreamTable:
-        """Make a stream table that was only defined, for everybody to see: the reference's `share t as name`. Rows are kept as by
-        `haStreamTable`.
+        """Make a stream table that was only defined, for everybody to see: the reference's `share t
+        as name`. Rows are kept as by `haStreamTable`.
 
         Args:
-            table: from `penstock.streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` or `changelogStreamTable`.
+            table: from `penstock.streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` or
+                `changelogStreamTable`.
             table_name: `[database.]name`.
             raft_group: the group that keeps it; None: the first one there is.
             cache_limit: most rows in memory on each node.
@@ -107,66 +153,133 @@ class StreamTables(Subscribing, Databases):
         return self._share(table, table_name, raft_group, cache_limit, [])
 
     def enable_table_share_and_persistence(
-        self, table: StreamDefinition, table_name: str, asyn_write: bool = True, compress: bool = True, cache_size: int | None = None,
-        retention_minutes: float = 1440, flush_mode: int = 0, pre_cache: int | None = None, cache_purge_time_column: str | None = None,
-        cache_purge_interval: str | timedelta | None = None, cache_retention_time: str | timedelta | None = None, *,
+        self,
+        table: StreamDefinition,
+        table_name: str,
+        asyn_write: bool = True,
+        compress: bool = True,
+        cache_size: int | None = None,
+        retention_minutes: float = 1440,
+        flush_mode: int = 0,
+        pre_cache: int | None = None,
+        cache_purge_time_column: str | None = None,
+        cache_purge_interval: str | timedelta | None = None,
+        cache_retention_time: str | timedelta | None = None,
+        *,
         raft_group: int | str | None = None,
-    ) -> StreamTable:  # fmt: skip
+    ) -> StreamTable:
         """The same, saying when a row counts as kept and what stays in memory.
 
         Args:
             table: as for `share`.
             table_name: `[database.]name`.
-            asyn_write: `append` does not wait for the log; what is under way is lost with the program.
+            asyn_write: `append` does not wait for the log; what is under way is lost with the
+                program.
             compress: nodes compress their files.
             cache_size: most rows in memory on each node; None: 100,000, the most there may be.
             retention_minutes: how long rows are kept.
             flush_mode: 1: Kafka syncs each record to disk before it counts.
             pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
             cache_purge_time_column: rows leave memory by this time …
-            cache_purge_interval: … once the oldest is so much older than the newest (`"7h"`, or a timedelta) …
+            cache_purge_interval: … once the oldest is so much older than the newest (`"7h"`, or a
+                timedelta) …
             cache_retention_time: … and those stay that are at most so much older.
             raft_group: the group that keeps it; None: the first one there is.
 
         Raises:
             PenstockError: whatever is wrong.
         """
-        options = [f"async_write={asyn_write}", f"compress={compress}", f"retention_minutes={retention_minutes:g}"]
+        options = [
+            f"async_write={asyn_write}",
+            f"compress={compress}",
+            f"retention_minutes={retention_minutes:g}",
+        ]
         options += [f"flush_mode={flush_mode}"]
         options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
-        options += [f"cache_purge_time_column={_text(cache_purge_time_column)}"] if cache_purge_time_column is not None else []
-        options += [f"cache_purge_interval={_duration(cache_purge_interval)}"] if cache_purge_interval is not None else []
-        options += [f"cache_retention_time={_duration(cache_retention_time)}"] if cache_retention_time is not None else []
-        return self._share(table, table_name, raft_group, 100_000 if cache_size is None else cache_size, options)
+        options += (
+            [f"cache_purge_time_column={_text(cache_purge_time_column)}"]
+            if cache_purge_time_column is not None
+            else []
+        )
+        options += (
+            [f"cache_purge_interval={_duration(cache_purge_interval)}"]
+            if cache_purge_interval is not None
+            else []
+        )
+        options += (
+            [f"cache_retention_time={_duration(cache_retention_time)}"]
+            if cache_retention_time is not None
+            else []
+        )
+        return self._share(
+            table, table_name, raft_group, 100_000 if cache_size is None else cache_size, options
+        )
 
     def enableTableShareAndPersistence(  # noqa: N802
-        self, table: StreamDefinition, tableName: str, asynWrite: bool = True, compress: bool = True,  # noqa: N803
-        cacheSize: int | None = None, retentionMinutes: float = 1440, flushMode: int = 0, preCache: int | None = None,  # noqa: N803
-        cachePurgeTimeColumn: str | None = None, cachePurgeInterval: str | timedelta | None = None,  # noqa: N803
+        self,
+        table: StreamDefinition,
+        tableName: str,
+        asynWrite: bool = True,
+        compress: bool = True,  # noqa: N803
+        cacheSize: int | None = None,
+        retentionMinutes: float = 1440,
+        flushMode: int = 0,
+        preCache: int | None = None,  # noqa: N803
+        cachePurgeTimeColumn: str | None = None,
+        cachePurgeInterval: str | timedelta | None = None,  # noqa: N803
         cacheRetentionTime: str | timedelta | None = None,  # noqa: N803
-    ) -> StreamTable:  # fmt: skip
-        """`enable_table_share_and_persistence` under the name and with the arguments of the reference."""
+    ) -> StreamTable:
+        """`enable_table_share_and_persistence` under the name and with the arguments of the
+        reference.
+        """
         return self.enable_table_share_and_persistence(
-            table, tableName, asynWrite, compress, cacheSize, retentionMinutes, flushMode, preCache, cachePurgeTimeColumn,
-            cachePurgeInterval, cacheRetentionTime,
-        )  # fmt: skip
+            table,
+            tableName,
+            asynWrite,
+            compress,
+            cacheSize,
+            retentionMinutes,
+            flushMode,
+            preCache,
+            cachePurgeTimeColumn,
+            cachePurgeInterval,
+            cacheRetentionTime,
+        )
 
     def _share(
-        self, table: StreamDefinition, table_name: str, raft_group: int | str | None, cache_limit: int, options: Sequence[str]
+        self,
+        table: StreamDefinition,
+        table_name: str,
+        raft_group: int | str | None,
+        cache_limit: int,
+        options: Sequence[str],
     ) -> StreamTable:
         if not isinstance(table, StreamDefinition):
-            hint = "penstock.streamTable, keyedStreamTable, latestKeyedStreamTable and changelogStreamTable make some"
-            raise SchemaError(f"only a stream table can be shared, not {type(table).__name__}", code="E_BODY", hint=hint)
+            hint = (
+                "penstock.streamTable, keyedStreamTable, latestKeyedStreamTable and"
+                " changelogStreamTable make some"
+            )
+            raise SchemaError(
+                f"only a stream table can be shared, not {type(table).__name__}",
+                code="E_BODY",
+                hint=hint,
+            )
         if raft_group is None:
             groups = self._nodes.groups()
-            raft_group = groups[0]["id"] if groups else 2  # without any, the gateway says what is missing
-        made = self._make_stream_table(raft_group, table, table_name, cache_limit, [*table.options_sql(), *options])
+            raft_group = (
+                groups[0]["id"] if groups else 2
+            )  # without any, the gateway says what is missing
+        made = self._make_stream_table(
+            raft_group, table, table_name, cache_limit, [*table.options_sql(), *options]
+        )
         if table.values:
             made.append(table.values)
         return made
 
     def get_stream_table_changelog(self, table: str | StreamTable) -> Result:
-        """All rows in memory of a changelog with their `changelog_type`. Raises SchemaError: it is none."""
+        """All rows in memory of a changelog with their `changelog_type`. Raises SchemaError: it is
+        none.
+        """
         return (table if isinstance(table, StreamTable) else self.stream_table(table)).changelog()
 
     getStreamTableChangelog = get_stream_table_changelog  # noqa: N815
@@ -178,10 +291,14 @@ class StreamTables(Subscribing, Databases):
         return StreamTable(self, qualified)
 
     def drop_stream_table(self, name: str, force: bool = False) -> None:
-        """Drop it on all its nodes. Raises CatalogError: there are subscriptions (`E_IN_USE`); *force* does not help against that."""
+        """Drop it on all its nodes. Raises CatalogError: there are subscriptions (`E_IN_USE`);
+        *force* does not help against that.
+        """
         if force:
             raise CatalogError(
-                "a highly available stream table is not dropped by force", code="E_IN_USE", hint="unsubscribe first, then drop"
+                "a highly available stream table is not dropped by force",
+                code="E_IN_USE",
+                hint="unsubscribe first, then drop",
             )
         self.execute(f"DROP TABLE {_path(self.table_name(name))}")
         self._nodes.refresh()
@@ -191,24 +308,41 @@ class StreamTables(Subscribing, Databases):
     # ---------------------------------------------------------------- how things are
 
     def get_streaming_leader(self, group_id: int | str) -> str:
-        """Alias of the node that leads. Raises RemoteError: nobody does at the moment (`E_NO_LEADER`)."""
+        """Alias of the node that leads. Raises RemoteError: nobody does at the moment
+        (`E_NO_LEADER`).
+        """
         group = self._nodes.group(group_id)
         leader = self._nodes.leader(group["id"], of_all=True)
         if leader is None:
-            raise RemoteError(f"group {group['id']} has no leader at the moment", code="E_NO_LEADER", hint="try again in a second")
+            raise RemoteError(
+                f"group {group['id']} has no leader at the moment",
+                code="E_NO_LEADER",
+                hint="try again in a second",
+            )
         return leader.node
 
     getStreamingLeader = get_streaming_leader  # noqa: N815
 
     def get_streaming_raft_groups(self, node: str | None = None) -> Result:
-        """Every group, or those of *node*: columns `id` and `sites` (`host:port:alias`, separated by commas)."""
+        """Every group, or those of *node*: columns `id` and `sites` (`host:port:alias`, separated
+        by commas).
+        """
         self._nodes.refresh()
         rows = []
         for group in self._nodes.groups():
             nodes = [*group["members"], *group["learners"]]
             if node is None or node in nodes:
-                rows.append({"id": group["id"], "sites": ",".join(f"{self._site(n)}:{n}" for n in group["members"])})
-        return Result(pa.Table.from_pylist(rows, schema=pa.schema([("id", pa.int64()), ("sites", pa.string())])))
+                rows.append(
+                    {
+                        "id": group["id"],
+                        "sites": ",".join(f"{self._site(n)}:{n}" for n in group["members"]),
+                    }
+                )
+        return Result(
+            pa.Table.from_pylist(
+                rows, schema=pa.schema([("id", pa.int64()), ("sites", pa.string())])
+            )
+        )
 
     getStreamingRaftGroups = get_streaming_raft_groups  # noqa: N815
 
@@ -219,10 +353,19 @@ class StreamTables(Subscribing, Databases):
             return ":"
 
     def get_streaming_stat(self) -> dict[str, list[dict[str, Any]]]:
-        """What nodes publish and keep (`pubConns`, `pubTables`, `persistWorkers`), and this side of it (`subConns`, `subWorkers`)."""
-        found: dict[str, list[dict[str, Any]]] = {"pubConns": [], "pubTables": [], "persistWorkers": [], "nodesAway": []}
+        """What nodes publish and keep (`pubConns`, `pubTables`, `persistWorkers`), and this side of
+        it (`subConns`, `subWorkers`).
+        """
+        found: dict[str, list[dict[str, Any]]] = {
+            "pubConns": [],
+            "pubTables": [],
+            "persistWorkers": [],
+            "nodesAway": [],
+        }
         self._nodes.refresh()
-        for name in dict.fromkeys(n for g in self._nodes.groups() for n in (*g["members"], *g["learners"])):
+        for name in dict.fromkeys(
+            n for g in self._nodes.groups() for n in (*g["members"], *g["learners"])
+        ):
             try:
                 answer = self._nodes.ask(self._nodes.url(name), "/v1/stat", seconds=2.0)
             except PenstockError as away:
@@ -231,12 +374,16 @@ class StreamTables(Subscribing, Databases):
             for part in ("pubConns", "pubTables", "persistWorkers"):
                 found[part] += [{"node": name, **line} for line in answer[part]]
         workers = [s.to_dict() for s in list(self._subscriptions.values())]
-        connections = [{"publisher": w["node"], "topic": w["topic"]} for w in workers if w["running"]]
+        connections = [
+            {"publisher": w["node"], "topic": w["topic"]} for w in workers if w["running"]
+        ]
         return {**found, "subConns": connections, "subWorkers": workers, "udpPubTables": []}
 
     getStreamingStat = get_streaming_stat  # noqa: N815
 
-    def get_persistence_meta(self, table: str | StreamTable, *, node: str | None = None) -> dict[str, Any]:
+    def get_persistence_meta(
+        self, table: str | StreamTable, *, node: str | None = None
+    ) -> dict[str, Any]:
         """Sizes and positions of a stream table on its leader, or on *node*."""
         name = table.name if isinstance(table, StreamTable) else self.table_name(table)
         meta: dict[str, Any] = self._describe(name, node)["meta"]
@@ -258,7 +405,13 @@ class StreamTables(Subscribing, Databases):
     def appender(self, name: str, *, window: int = 256, patience: float = 60.0) -> Appender:
         """A producer of its own for a stream table: rows in order, each once, many under way."""
         qualified = self.table_name(name)
-        return Appender(self._nodes, qualified, self._nodes.group_of(qualified), window=window, patience=patience)
+        return Appender(
+            self._nodes,
+            qualified,
+            self._nodes.group_of(qualified),
+            window=window,
+            patience=patience,
+        )
 
     def _describe(self, name: str, node: str | None) -> dict[str, Any]:
         urls = [self._nodes.url(node)] if node else self._of_group(name)
@@ -272,7 +425,11 @@ def _text(value: str) -> str:
 
 def _duration(given: str | timedelta) -> str:
     """As SQL has it; the reference's units are upper case."""
-    return f"{given // timedelta(milliseconds=1)}a" if isinstance(given, timedelta) else _text(given.lower())
+    return (
+        f"{given // timedelta(milliseconds=1)}a"
+        if isinstance(given, timedelta)
+        else _text(given.lower())
+    )
 
 
 def _path(name: str) -> str:

@@ -1,7 +1,9 @@
-"""Subscriptions of the client: rows of a table or stream, or a stream's window events, from the notifier's `/ws`.
+"""Subscriptions of the client: rows of a table or stream, or a stream's window events, from the
+notifier's `/ws`.
 
-A `Subscription` reconnects by itself and goes on behind the last item it gave out, so a loop over it sees each row or event exactly once
-across cuts and restarts of the notifier. `token` can be kept to continue in another process.
+A `Subscription` reconnects by itself and goes on behind the last item it gave out, so a loop over
+it sees each row or event exactly once across cuts and restarts of the notifier. `token` can be kept
+to continue in another process.
 """
 
 from __future__ import annotations
@@ -39,12 +41,22 @@ class Update:
 
 
 class Subscription:
-    """Iterate it (`for update in …` or `async for update in …`); `close` ends it. Not to be iterated twice at a time."""
+    """Iterate it (`for update in …` or `async for update in …`); `close` ends it. Not to be
+    iterated twice at a time.
+    """
 
     def __init__(
-        self, url: str, user: str, password: str, request: dict[str, Any], *, start: str = "latest", patience: float = 60.0,
-        token: str | None = None, context: ssl.SSLContext | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        url: str,
+        user: str,
+        password: str,
+        request: dict[str, Any],
+        *,
+        start: str = "latest",
+        patience: float = 60.0,
+        token: str | None = None,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         """
         Args:
             url: of the notifier, `ws://host:port`.
@@ -80,7 +92,12 @@ class Subscription:
         message = json.loads(text)
         kind = message["type"]
         if kind == "error":
-            raise RemoteError(message["message"], code=message.get("code"), detail=message.get("detail", ""), hint=message.get("hint", ""))
+            raise RemoteError(
+                message["message"],
+                code=message.get("code"),
+                detail=message.get("detail", ""),
+                hint=message.get("hint", ""),
+            )
         if kind == "subscribed":
             self.token = message["token"]
             return None
@@ -95,14 +112,22 @@ class Subscription:
         }
 
     def open(self) -> Self:
-        """Connect and subscribe now, instead of at the first iteration: whatever comes after this call is seen."""
+        """Connect and subscribe now, instead of at the first iteration: whatever comes after this
+        call is seen.
+        """
         if self._sync is None:
             self._sync = self._connect()
         return self
 
     def _connect(self) -> SyncConnection:
         def attempt() -> SyncConnection:
-            connection = connect_sync(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, ssl=self._context, legacy=True)
+            connection = connect_sync(
+                self._url,
+                additional_headers=self._headers,
+                max_size=_MAX_MESSAGE,
+                ssl=self._context,
+                legacy=True,
+            )
             connection.send(self._hello())
             self._update(connection.recv())
             return connection
@@ -159,7 +184,12 @@ class Subscription:
 
     async def _connect_async(self) -> ClientConnection:
         async def attempt() -> ClientConnection:
-            connection = await connect_async(self._url, additional_headers=self._headers, max_size=_MAX_MESSAGE, ssl=self._context)
+            connection = await connect_async(
+                self._url,
+                additional_headers=self._headers,
+                max_size=_MAX_MESSAGE,
+                ssl=self._context,
+            )
             await connection.send(self._hello())
             self._update(await connection.recv())
             return connection
@@ -183,22 +213,36 @@ class Subscription:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 def subscription_request(
-    name: str, *, what: Literal["rows", "events"] = "rows", stream: bool = False, tables: Sequence[str] | None = None
+    name: str,
+    *,
+    what: Literal["rows", "events"] = "rows",
+    stream: bool = False,
+    tables: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """What to send for *name* (`database.stream` or `database.table`); events need a stream."""
-    request: dict[str, Any] = {"stream" if stream or what == "events" else "table": name, "what": what}
+    request: dict[str, Any] = {
+        "stream" if stream or what == "events" else "table": name,
+        "what": what,
+    }
     if tables is not None:
         request["tables"] = list(tables)
     return request
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether to try again: a proxy in front of notifiers that come back answers for them with one of these."""
+    """Whether to try again: a proxy in front of notifiers that come back answers for them with one
+    of these.
+    """
     if isinstance(error, InvalidStatus):
         return error.response.status_code in _PASSING
     return isinstance(error, (OSError, WebSocketException))
@@ -208,8 +252,13 @@ def _unreachable(url: str, error: Exception) -> PenstockError:
     if isinstance(error, InvalidStatus):
         status = error.response.status_code
         if status in (401, 403):
-            return AuthError("the notifier refused the connection", detail=(error.response.body or b"").decode(errors="replace").strip())
+            return AuthError(
+                "the notifier refused the connection",
+                detail=(error.response.body or b"").decode(errors="replace").strip(),
+            )
         return RemoteError(f"the notifier answered with status {status}")
     return RemoteError(
-        f"the notifier at {url} can't be reached", detail=type(error).__name__, hint="is the mesh up? `penstock status` shows it"
+        f"the notifier at {url} can't be reached",
+        detail=type(error).__name__,
+        hint="is the mesh up? `penstock status` shows it",
     )

@@ -1,4 +1,6 @@
-"""Tables as values of a program: what `table`, `haStreamTable` and `createPartitionedTable` give back, and rows put into their form."""
+"""Tables as values of a program: what `table`, `haStreamTable` and `createPartitionedTable` give
+back, and rows put into their form.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,24 @@ if TYPE_CHECKING:
 
 #: types of the reference's scripts by their names here
 _TYPES = {
-    "SYMBOL": "VARCHAR(64)", "STRING": "VARCHAR(256)", "LONG": "BIGINT", "SHORT": "SMALLINT", "CHAR": "TINYINT",
-    "NANOTIMESTAMP": "TIMESTAMP", "DATETIME": "TIMESTAMP", "DATE": "TIMESTAMP", "VARCHAR": "VARCHAR(256)", "TIME": "INT", "SECOND": "INT",
-    "MINUTE": "INT", "NANOTIME": "BIGINT",
-    "NCHAR": "NCHAR(64)", "VARBINARY": "VARBINARY(256)",
-}  # fmt: skip
-#: second column of a table made by `createPartitionedTable`, so that rows of one time are different rows
+    "SYMBOL": "VARCHAR(64)",
+    "STRING": "VARCHAR(256)",
+    "LONG": "BIGINT",
+    "SHORT": "SMALLINT",
+    "CHAR": "TINYINT",
+    "NANOTIMESTAMP": "TIMESTAMP",
+    "DATETIME": "TIMESTAMP",
+    "DATE": "TIMESTAMP",
+    "VARCHAR": "VARCHAR(256)",
+    "TIME": "INT",
+    "SECOND": "INT",
+    "MINUTE": "INT",
+    "NANOTIME": "BIGINT",
+    "NCHAR": "NCHAR(64)",
+    "VARBINARY": "VARBINARY(256)",
+}
+#: second column of a table made by `createPartitionedTable`, so that rows of one time are different
+#: rows
 SINK_KEY = "row_id"
 #: first column of a stream table that was defined without a time: when the row came
 ARRIVED = "arrived"
@@ -46,19 +60,28 @@ def quoted(name: str) -> str:
 class TableDefinition:
     """Names and types of columns, and perhaps rows: what the reference's `table` gives."""
 
-    def __init__(self, names: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> None:
+    def __init__(
+        self, names: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[Any]] = ()
+    ) -> None:
         """
         Args:
             names: of the columns; the first is the time.
-            types: by their names here (`TIMESTAMP`, `VARCHAR(16)`, …) or in the reference (`SYMBOL`, `LONG`, …).
+            types: by their names here (`TIMESTAMP`, `VARCHAR(16)`, …) or in the reference
+                (`SYMBOL`, `LONG`, …).
             rows: rows that it holds already; a stream table is made from an empty one.
 
         Raises:
             SchemaError: names and types do not fit each other.
         """
         if len(names) != len(types) or not names:
-            raise SchemaError(f"{len(names)} names for {len(types)} types", code="E_BODY", hint="table(names, types): as many of each")
-        self.names, self.types, self.rows = tuple(names), tuple(_TYPES.get(t.upper(), t.upper()) for t in types), tuple(rows)
+            raise SchemaError(
+                f"{len(names)} names for {len(types)} types",
+                code="E_BODY",
+                hint="table(names, types): as many of each",
+            )
+        self.names = tuple(names)
+        self.types = tuple(_TYPES.get(t.upper(), t.upper()) for t in types)
+        self.rows = tuple(rows)
 
     def columns_sql(self) -> str:
         """For CREATE … (here)."""
@@ -68,10 +91,16 @@ class TableDefinition:
         return len(self.rows)
 
 
-def table(names: Sequence[str] | Mapping[str, Sequence[Any]], types: Sequence[str] | None = None) -> TableDefinition:
-    """An empty table for `haStreamTable`: `table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])`. Raises SchemaError."""
+def table(
+    names: Sequence[str] | Mapping[str, Sequence[Any]], types: Sequence[str] | None = None
+) -> TableDefinition:
+    """An empty table for `haStreamTable`: `table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])`. Raises
+    SchemaError.
+    """
     if isinstance(names, Mapping):
-        raise SchemaError("types are missing", code="E_BODY", hint='table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])')
+        raise SchemaError(
+            "types are missing", code="E_BODY", hint='table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])'
+        )
     return TableDefinition(names, types or ())
 
 
@@ -83,7 +112,8 @@ class StreamTable:
         Args:
             name: `database.table`.
         """
-        self._client, self.name = client, name
+        self._client = client
+        self.name = name
         self._known: dict[str, Any] | None = None
         self._appender: Appender | None = None
         self._lock = threading.Lock()
@@ -91,10 +121,11 @@ class StreamTable:
         self._unseen: deque[Future[int]] = deque()
 
     def append(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> int:
-        """Append rows and return their number when they are in the log for good (those with a known key count, but are left out).
+        """Append rows and return their number when they are in the log for good (those with a known
+        key count, but are left out).
 
-        A table made with asynWrite does not wait: rows that have no answer yet are lost when this program dies, and what went wrong with
-        them is raised by a later `append`, or by `flush`.
+        A table made with asynWrite does not wait: rows that have no answer yet are lost when this
+        program dies, and what went wrong with them is raised by a later `append`, or by `flush`.
 
         Raises:
             SchemaError: a row does not fit.
@@ -144,11 +175,17 @@ class StreamTable:
         return self._client.memory_rows(self.name, node=node)
 
     def select(self, *, node: str | None = None) -> Result:
-        """What `select * from` it shows in the reference: the rows in memory with the columns that it was defined with. Of a changelog only
-        the newest row of each key.
+        """What `select * from` it shows in the reference: the rows in memory with the columns that
+        it was defined with. Of a changelog only the newest row of each key.
         """
-        meta, rows = self._description["meta"], self.rows(node=node).table
-        own = [n for n in rows.column_names if n != SINK_KEY and n not in (meta["statusColumn"], ARRIVED if _stamped(meta) else None)]
+        meta = self._description["meta"]
+        rows = self.rows(node=node).table
+        own = [
+            n
+            for n in rows.column_names
+            if n != SINK_KEY
+            and n not in (meta["statusColumn"], ARRIVED if _stamped(meta) else None)
+        ]
         if meta["keyRule"] == "changelog":
             keys = [rows.column(name).to_pylist() for name in meta["keyColumn"]]
             newest = {key: i for i, key in enumerate(zip(*keys, strict=True))}
@@ -156,12 +193,19 @@ class StreamTable:
         return Result(rows.select(own))
 
     def changelog(self, *, node: str | None = None) -> Result:
-        """All rows in memory of a changelog, with `changelog_type` in front. Raises SchemaError: it is none."""
-        meta, rows = self._description["meta"], self.rows(node=node).table
+        """All rows in memory of a changelog, with `changelog_type` in front. Raises SchemaError: it
+        is none.
+        """
+        meta = self._description["meta"]
+        rows = self.rows(node=node).table
         if meta["statusColumn"] is None:
-            raise SchemaError(f"{self.name} is no changelog", code="E_BODY", hint="changelogStreamTable makes one")
+            raise SchemaError(
+                f"{self.name} is no changelog", code="E_BODY", hint="changelogStreamTable makes one"
+            )
         hidden = (SINK_KEY, meta["statusColumn"], ARRIVED if _stamped(meta) else None)
-        return Result(rows.select([meta["statusColumn"], *(n for n in rows.column_names if n not in hidden)]))
+        return Result(
+            rows.select([meta["statusColumn"], *(n for n in rows.column_names if n not in hidden)])
+        )
 
     def meta(self, *, node: str | None = None) -> dict[str, Any]:
         """Sizes and positions: `getPersistenceMeta`."""
@@ -170,7 +214,8 @@ class StreamTable:
     def close(self) -> None:
         """Wait for answers and leave; the table stays."""
         with self._lock:
-            appender, self._appender = self._appender, None
+            appender = self._appender
+            self._appender = None
         if appender is not None:
             appender.close()
 
@@ -184,8 +229,8 @@ def _stamped(meta: Mapping[str, Any]) -> bool:
 
 
 class PartitionedTable:
-    """A table made by `createPartitionedTable`: a place for rows to stay. Rows from a subscription keep their index as part of the key, so
-    the same ones delivered again change nothing.
+    """A table made by `createPartitionedTable`: a place for rows to stay. Rows from a subscription
+    keep their index as part of the key, so the same ones delivered again change nothing.
     """
 
     def __init__(self, client: AtNodes, name: str, columns: Sequence[str]) -> None:
@@ -194,10 +239,16 @@ class PartitionedTable:
             name: `database.table`.
             columns: without the key.
         """
-        self._client, self.name, self.columns = client, name, tuple(columns)
+        self._client = client
+        self.name = name
+        self.columns = tuple(columns)
 
-    def append(self, rows: Rows | Result | Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]) -> int:
-        """Write rows (also as a handler: a message, or a list of columns) and return their number. Raises PenstockError."""
+    def append(
+        self, rows: Rows | Result | Sequence[Sequence[Any]] | Mapping[str, Sequence[Any]]
+    ) -> int:
+        """Write rows (also as a handler: a message, or a list of columns) and return their number.
+        Raises PenstockError.
+        """
         ids: Any = getattr(rows, "row_ids", None)
         if isinstance(rows, list) and rows and isinstance(rows[0], list):
             data = pa.table(dict(zip(self.columns, rows, strict=True)))
@@ -206,7 +257,9 @@ class PartitionedTable:
         else:
             data = arrow_rows(rows, None)
         if ids is None:
-            ids = pa.array(np.random.default_rng(secrets.randbits(64)).integers(0, 2**63 - 1, data.num_rows))
+            ids = pa.array(
+                np.random.default_rng(secrets.randbits(64)).integers(0, 2**63 - 1, data.num_rows)
+            )
         return self._client.write(self.name, data.append_column(SINK_KEY, ids))
 
 
@@ -228,5 +281,7 @@ def arrow_rows(rows: Any, schema: pa.Schema | None) -> pa.Table:
     made = {name: column(name, values, types.get(name.lower())) for name, values in columns.items()}
     sizes = {name: len(values) for name, values in made.items()}
     if len(set(sizes.values())) > 1:
-        raise SchemaError("the columns are not of one length", code="E_ROW", detail=str(sizes)[:200])
+        raise SchemaError(
+            "the columns are not of one length", code="E_ROW", detail=str(sizes)[:200]
+        )
     return without_nan(pa.table(made))

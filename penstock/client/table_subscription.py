@@ -1,8 +1,10 @@
-"""A subscription to a stream table: from a row on, every row once and in order, whichever node leads.
+"""A subscription to a stream table: from a row on, every row once and in order, whichever node
+leads.
 
-Names and meanings of its options are those of `subscribeTable`. It goes to the leader when that changes and goes on at the row behind the
-last one it has; row ids say which that is, so nothing is missed or repeated. Handlers run one call at a time per subscription. Refused: a
-gap: when the next row is not kept any more the subscription ends with an error that names the earliest.
+Names and meanings of its options are those of `subscribeTable`. It goes to the leader when that
+changes and goes on at the row behind the last one it has; row ids say which that is, so nothing is
+missed or repeated. Handlers run one call at a time per subscription. Refused: a gap: when the next
+row is not kept any more the subscription ends with an error that names the earliest.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Message(Result):
 
 
 class Executors:
-    """Threads that subscriptions with a hash share: two of the same hash never run at the same time."""
+    """Threads that subscriptions with a hash share: two of the same hash never run at the same
+    time.
+    """
 
     def __init__(self, count: int = 4) -> None:
         self._threads = [ThreadPoolExecutor(1, f"sub-executor-{i}") for i in range(count)]
@@ -89,20 +93,36 @@ class TableSubscription:
     """Running from `open` to `close`. `error` holds what ended it early."""
 
     def __init__(
-        self, nodes: Nodes, table: str, group: int, action: str, offset: int, handler: Callable[..., Any], options: Options,
-        executors: Executors, *, node: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        nodes: Nodes,
+        table: str,
+        group: int,
+        action: str,
+        offset: int,
+        handler: Callable[..., Any],
+        options: Options,
+        executors: Executors,
+        *,
+        node: str = "",
+    ) -> None:
         """
         Args:
             table: `database.name`.
             group: that keeps the table.
             action: name of this subscription among those of the table.
-            offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest there is.
+            offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest
+                there is.
             handler: gets a message; with `handler_need_msg_id` also the id of its last row.
             node: where to begin; empty: at the leader.
         """
-        self._nodes, self.table, self._group, self.action = nodes, table, group, action
-        self._handler, self.options, self._executors, self._node = handler, options, executors, node
+        self._nodes = nodes
+        self.table = table
+        self._group = group
+        self.action = action
+        self._handler = handler
+        self.options = options
+        self._executors = executors
+        self._node = node
         self._id = secrets.token_hex(8)
         self._asked = offset
         #: the next row that is wanted; below zero: not known yet
@@ -125,7 +145,9 @@ class TableSubscription:
         self._count = 0
         self._since = 0.0
         self._processed = self._confirmed = -1
-        self._thread = threading.Thread(target=self._run, name=f"subscription-{table}/{action}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"subscription-{table}/{action}", daemon=True
+        )
 
     def open(self) -> TableSubscription:
         """Subscribe; whatever is written after this call comes. Raises PenstockError."""
@@ -150,12 +172,16 @@ class TableSubscription:
     # ---------------------------------------------------------------- connections
 
     def _begin(self) -> ClientConnection:
-        """The first connection: refusals are the caller's. A node that is away is not: the next one is asked."""
+        """The first connection: refusals are the caller's. A node that is away is not: the next one
+        is asked.
+        """
         urls = [self._nodes.url(self._node)] if self._node else []
         leader = self._nodes.leader(self._group)
         urls += [leader.url] if leader is not None and leader.url else []
         urls += self._nodes.members(self._group)
-        failed: PenstockError = RemoteError("no node is there", code="E_NODE_DOWN", hint="`penstock status` shows the nodes")
+        failed: PenstockError = RemoteError(
+            "no node is there", code="E_NODE_DOWN", hint="`penstock status` shows the nodes"
+        )
         end = time.monotonic() + 10.0
         while time.monotonic() < end:
             for url in dict.fromkeys(urls):
@@ -173,20 +199,37 @@ class TableSubscription:
         try:
             socket = self._nodes.dial(url, "/v1/subscribe", max_size=None, max_queue=16)
             offset = self._asked if self.next < 0 else self.next
-            hello = {"table": self.table, "action": self.action, "id": self._id, "offset": offset, "filter": self.options.filter}
-            hello |= {"raft_group": self.options.raft_group} if self.options.raft_group is not None else {}
+            hello = {
+                "table": self.table,
+                "action": self.action,
+                "id": self._id,
+                "offset": offset,
+                "filter": self.options.filter,
+            }
+            hello |= (
+                {"raft_group": self.options.raft_group}
+                if self.options.raft_group is not None
+                else {}
+            )
             socket.send(json.dumps({**hello, "resume": self.next >= 0}))
             answer = json.loads(socket.recv(2.0))
         except (OSError, WebSocketException, TimeoutError) as away:
-            raise RemoteError(f"the node at {url} does not answer", code="E_NODE_DOWN", detail=type(away).__name__) from away
+            raise RemoteError(
+                f"the node at {url} does not answer", code="E_NODE_DOWN", detail=type(away).__name__
+            ) from away
         if answer["type"] == "error":
             socket.close()
             raise error_of(answer)
         if self.next < 0 and self.options.raft_group is None:
             self.next = int(answer["from"])
-        self.topic, self.served_by = answer["topic"], url
+        self.topic = answer["topic"]
+        self.served_by = url
         self.stat.connects += 1
-        if self.options.persist_offset and self.options.raft_group is None and self._processed > self._confirmed:
+        if (
+            self.options.persist_offset
+            and self.options.raft_group is None
+            and self._processed > self._confirmed
+        ):
             self._tell(socket, self._processed)
         return socket
 
@@ -199,7 +242,9 @@ class TableSubscription:
                 if self._socket is None:
                     if not self.options.reconnect and not self._moving:
                         hint = "subscribe with reconnect=True"
-                        raise RemoteError("the connection to the publisher is lost", code="E_NODE_DOWN", hint=hint)
+                        raise RemoteError(
+                            "the connection to the publisher is lost", code="E_NODE_DOWN", hint=hint
+                        )
                     self._socket = self._again(avoid)
                     self._moving = False
                     continue
@@ -215,7 +260,9 @@ class TableSubscription:
             self._ended.set()
 
     def _again(self, avoid: str) -> ClientConnection | None:
-        """Another connection: at the leader if there is one, else at any node, which has all rows as well."""
+        """Another connection: at the leader if there is one, else at any node, which has all rows
+        as well.
+        """
         pause = _PAUSE
         while not self._closed:
             leader = self._nodes.leader(self._group, avoid=avoid)
@@ -225,9 +272,18 @@ class TableSubscription:
                 try:
                     return self._connect(url)
                 except PenstockError as error:
-                    if error.code not in ("E_NODE_DOWN", "E_NO_TABLE", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"):
+                    if error.code not in (
+                        "E_NODE_DOWN",
+                        "E_NO_TABLE",
+                        "E_SUBSCRIPTION_EXISTS",
+                        "E_NOT_LEADER",
+                    ):
                         raise
-                    if error.code == "E_NO_TABLE" and "no copy" not in error.message and self._nodes.is_gone(self.table):
+                    if (
+                        error.code == "E_NO_TABLE"
+                        and "no copy" not in error.message
+                        and self._nodes.is_gone(self.table)
+                    ):
                         raise
             avoid = ""
             time.sleep(pause)
@@ -235,7 +291,9 @@ class TableSubscription:
         return None
 
     def _follow(self, socket: ClientConnection) -> str:
-        """Take what comes over one connection; the address to avoid next, when the node at its other end is of no use."""
+        """Take what comes over one connection; the address to avoid next, when the node at its
+        other end is of no use.
+        """
         heard = time.monotonic()
         while not self._closed:
             try:
@@ -293,8 +351,11 @@ class TableSubscription:
             self._drop_waiting(-1)
 
     def _drop_waiting(self, next_: int) -> None:
-        self._waiting, self._count = [], 0
-        self.next, self._processed, self._confirmed = next_, -1, -1
+        self._waiting = []
+        self._count = 0
+        self.next = next_
+        self._processed = -1
+        self._confirmed = -1
 
     def _patience(self, heard: float) -> float:
         """Seconds until something has to be done without a message."""
@@ -305,7 +366,8 @@ class TableSubscription:
         return max(left, 0.001)
 
     def _take(self, message: bytes) -> None:
-        first, next_ = int.from_bytes(message[:8], "big"), int.from_bytes(message[8:16], "big")
+        first = int.from_bytes(message[:8], "big")
+        next_ = int.from_bytes(message[8:16], "big")
         if next_ <= self.next:
             return
         if first > self.next:
@@ -342,7 +404,8 @@ class TableSubscription:
         if not self._count and not self.options.time_trigger:
             return
         rows = pa.concat_tables(self._waiting) if self._waiting else None
-        self._waiting, self._count = [], 0
+        self._waiting = []
+        self._count = 0
         upto = self.next
         if self.options.hash >= 0:
             self._executors.of(self.options.hash).submit(self._handle, rows).result()
@@ -377,7 +440,11 @@ class TableSubscription:
         if rows is None:
             return Message(pa.table({})) if self.options.msg_as_table else []
         plain = rows.drop_columns([ROW_ID])
-        return Message(plain, rows.column(ROW_ID)) if self.options.msg_as_table else [column.to_pylist() for column in plain.columns]
+        return (
+            Message(plain, rows.column(ROW_ID))
+            if self.options.msg_as_table
+            else [column.to_pylist() for column in plain.columns]
+        )
 
     def _tell(self, socket: ClientConnection, row: int) -> None:
         try:
@@ -390,21 +457,42 @@ class TableSubscription:
         o = self.options
         stat = self.stat
         return {
-            "topic": self.topic, "table": self.table, "action": self.action, "node": self.served_by, "running": not self._ended.is_set(),
-            "msgOffset": self.next, "queueDepth": self._count, "processedMsgCount": stat.rows, "calls": stat.calls,
-            "failedMsgCount": stat.failed, "lastErrMsg": stat.last_error, "lastMs": stat.last_ms, "cumMs": stat.cumulative_ms,
-            "connects": stat.connects, "offset": self._asked, "msgAsTable": o.msg_as_table, "batchSize": o.batch_size,
-            "throttle": o.throttle, "hash": o.hash, "reconnect": o.reconnect, "filter": dict(o.filter) if o.filter else None,
-            "persistOffset": o.persist_offset, "timeTrigger": o.time_trigger, "handlerNeedMsgId": o.handler_need_msg_id,
-            "raftGroup": o.raft_group, "executes": self.executes,
-        }  # fmt: skip
+            "topic": self.topic,
+            "table": self.table,
+            "action": self.action,
+            "node": self.served_by,
+            "running": not self._ended.is_set(),
+            "msgOffset": self.next,
+            "queueDepth": self._count,
+            "processedMsgCount": stat.rows,
+            "calls": stat.calls,
+            "failedMsgCount": stat.failed,
+            "lastErrMsg": stat.last_error,
+            "lastMs": stat.last_ms,
+            "cumMs": stat.cumulative_ms,
+            "connects": stat.connects,
+            "offset": self._asked,
+            "msgAsTable": o.msg_as_table,
+            "batchSize": o.batch_size,
+            "throttle": o.throttle,
+            "hash": o.hash,
+            "reconnect": o.reconnect,
+            "filter": dict(o.filter) if o.filter else None,
+            "persistOffset": o.persist_offset,
+            "timeTrigger": o.time_trigger,
+            "handlerNeedMsgId": o.handler_need_msg_id,
+            "raftGroup": o.raft_group,
+            "executes": self.executes,
+        }
 
 
 def filter_of(given: Any) -> Mapping[str, Any] | None:
-    """A filter in any of its forms as the node takes it: a condition, values, a pair of bounds, or (buckets, index or range) as a tuple.
+    """A filter in any of its forms as the node takes it: a condition, values, a pair of bounds, or
+    (buckets, index or range) as a tuple.
 
     Args:
-        given: `"qty > 10"`; `["A", "B"]`; `range(…)` or `("A", "M")` for [from, to); `("hash", 4, 0)` or `("hash", 4, 0, 2)`; or a dict.
+        given: `"qty > 10"`; `["A", "B"]`; `range(…)` or `("A", "M")` for [from, to); `("hash", 4,
+            0)` or `("hash", 4, 0, 2)`; or a dict.
     """
     if given is None or isinstance(given, Mapping):
         return given

@@ -1,6 +1,8 @@
-"""Python values on their way into a table: numpy's and pandas' become Python's, NaN becomes NULL, and types are checked.
+"""Python values on their way into a table: numpy's and pandas' become Python's, NaN becomes NULL,
+and types are checked.
 
-The rules are the gateway's (`gateway.rows`): nothing is rounded, cut or guessed. All errors are SchemaErrors.
+The rules are the gateway's (`gateway.rows`): nothing is rounded, cut or guessed. All errors are
+SchemaErrors.
 """
 
 from __future__ import annotations
@@ -31,7 +33,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
     if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else f"{np.datetime_as_string(value)}Z" if _has_time(value) else value.item()
+        return (
+            None
+            if np.isnat(value)
+            else f"{np.datetime_as_string(value)}Z"
+            if _has_time(value)
+            else value.item()
+        )
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, Decimal):
@@ -51,7 +59,11 @@ def to_json(rows: Sequence[Any]) -> str:
         try:
             return json.dumps(list(rows), default=_default, allow_nan=False)
         except ValueError:
-            return json.dumps([_without_nan(i, row) for i, row in enumerate(rows)], default=_default, allow_nan=False)
+            return json.dumps(
+                [_without_nan(i, row) for i, row in enumerate(rows)],
+                default=_default,
+                allow_nan=False,
+            )
     except (ValueError, TypeError, RecursionError) as wrong:
         raise SchemaError("the rows are not JSON", code="E_ROW", detail=str(wrong)[:200]) from None
 
@@ -89,8 +101,12 @@ def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
     """Rows that are objects as columns. Raises SchemaError."""
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise SchemaError(f"row {i} is not an object", code="E_ROW", hint='a row is {"column": value, …}')
-    return {str(k): [row.get(k) for row in rows] for k in dict.fromkeys(k for row in rows for k in row)}
+            raise SchemaError(
+                f"row {i} is not an object", code="E_ROW", hint='a row is {"column": value, …}'
+            )
+    return {
+        str(k): [row.get(k) for row in rows] for k in dict.fromkeys(k for row in rows for k in row)
+    }
 
 
 def column(name: str, values: Any, kind: pa.DataType | None) -> pa.Array:
@@ -109,16 +125,24 @@ def column(name: str, values: Any, kind: pa.DataType | None) -> pa.Array:
             raise TypeError(f"{type(values).__name__} is no column")
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
             return pa.array(values)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and (kind is None or _numeric(kind)):
+        if (
+            isinstance(values, np.ndarray)
+            and values.dtype.kind in "iuf"
+            and (kind is None or _numeric(kind))
+        ):
             return _numbers(name, pa.array(values, from_pandas=True), kind)
         items = [plain(v) for v in (values.tolist() if isinstance(values, np.ndarray) else values)]
     except _UNFIT as wrong:
-        raise SchemaError(f'column "{name}" cannot be read', code="E_ROW", detail=str(wrong)[:200]) from None
+        raise SchemaError(
+            f'column "{name}" cannot be read', code="E_ROW", detail=str(wrong)[:200]
+        ) from None
     try:
         return pa.array(items, kind) if kind is None else _fitted(items, kind)
     except _UNFIT as wrong:
         shown = kind if kind is not None else "one type"
-        raise SchemaError(f'a value of column "{name}" is no {shown}', code="E_ROW", detail=str(wrong)[:200]) from None
+        raise SchemaError(
+            f'a value of column "{name}" is no {shown}', code="E_ROW", detail=str(wrong)[:200]
+        ) from None
 
 
 def _numeric(kind: pa.DataType) -> bool:
@@ -130,7 +154,9 @@ def _numbers(name: str, found: pa.Array, kind: pa.DataType | None) -> pa.Array:
     try:
         return found if kind is None else found.cast(kind)
     except pa.ArrowException as wrong:
-        raise SchemaError(f'a value of column "{name}" is no {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
+        raise SchemaError(
+            f'a value of column "{name}" is no {kind}', code="E_ROW", detail=str(wrong)[:200]
+        ) from None
 
 
 def _fitted(items: list[Any], kind: pa.DataType) -> pa.Array:

@@ -30,7 +30,9 @@ ARROW = "application/vnd.apache.arrow.stream"
 #: rows of one request or frame; more are cut
 CHUNK_ROWS = 50_000
 
-Rows: TypeAlias = "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"
+Rows: TypeAlias = (
+    "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"
+)
 
 _KINDS: dict[str, type[PenstockError]] = {
     "E_AUTH": AuthError,
@@ -64,12 +66,19 @@ def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
         where = {k: body[k] for k in ("line", "column", "snippet") if k in body}
         return sql(message, code=code, detail=detail, hint=hint, **where)
     if kind is None:
-        kind = CatalogError if status in (404, 409) else SqlSemanticError if status == 400 else RemoteError
+        kind = (
+            CatalogError
+            if status in (404, 409)
+            else SqlSemanticError
+            if status == 400
+            else RemoteError
+        )
     return kind(message, code=code, detail=detail, hint=hint)
 
 
 def to_table(rows: Rows) -> pa.Table:
-    """Rows in any of the accepted forms as an Arrow table, with NULL for NaN; objects are not among them (see `is_objects`).
+    """Rows in any of the accepted forms as an Arrow table, with NULL for NaN; objects are not among
+    them (see `is_objects`).
 
     Raises:
         SchemaError: they are no table, or one that Arrow has no types for.
@@ -84,8 +93,13 @@ def to_table(rows: Rows) -> pa.Table:
         if hasattr(rows, "iloc"):
             return without_nan(pa.Table.from_pandas(rows, preserve_index=False))
     except (pa.ArrowException, ValueError, TypeError) as wrong:
-        raise SchemaError("the rows are no table that can be written", code="E_ROW", detail=str(wrong)[:200]) from None
-    raise SchemaError(f"rows of type {type(rows).__name__} cannot be written", hint="a list of dicts, or an Arrow, polars or pandas table")
+        raise SchemaError(
+            "the rows are no table that can be written", code="E_ROW", detail=str(wrong)[:200]
+        ) from None
+    raise SchemaError(
+        f"rows of type {type(rows).__name__} cannot be written",
+        hint="a list of dicts, or an Arrow, polars or pandas table",
+    )
 
 
 def is_objects(rows: Rows) -> bool:

@@ -1,8 +1,9 @@
 """`Writer`: rows over one WebSocket, with many frames under way and an answer for each.
 
-Frames are numbered from 1; `write` returns the numbers of its own. A refused frame harms no other: all that were refused are told
-together, by number and reason, by the next `write` (which then sends nothing) or by `flush`. A frame that was not answered when the
-connection broke may or may not be written; `Writer` does not send it again by itself but says so. Frames with an idempotency key may
+Frames are numbered from 1; `write` returns the numbers of its own. A refused frame harms no other:
+all that were refused are told together, by number and reason, by the next `write` (which then sends
+nothing) or by `flush`. A frame that was not answered when the connection broke may or may not be
+written; `Writer` does not send it again by itself but says so. Frames with an idempotency key may
 be sent again safely.
 """
 
@@ -48,7 +49,9 @@ class Writer:
         context: ssl.SSLContext | None = None,
     ) -> None:
         """See `Connection.writer`."""
-        self._table, self._qualify, self._timeout = table, qualify, timeout
+        self._table = table
+        self._qualify = qualify
+        self._timeout = timeout
         self._lock = threading.Condition()
         self._sent = self._answered = 0
         #: rows that Kafka has on all replicas
@@ -70,28 +73,44 @@ class Writer:
             )
             hello = json.loads(self._socket.recv(timeout))
         except InvalidStatus as refused:
-            kind: type[PenstockError] = AuthError if refused.response.status_code in (401, 403) else RemoteError
+            kind: type[PenstockError] = (
+                AuthError if refused.response.status_code in (401, 403) else RemoteError
+            )
             raise kind(
-                "the gateway refused the connection", detail=(refused.response.body or b"").decode(errors="replace")[:200]
+                "the gateway refused the connection",
+                detail=(refused.response.body or b"").decode(errors="replace")[:200],
             ) from refused
         except (OSError, WebSocketException) as broken:
-            raise RemoteError(f"the gateway at {url} cannot be reached", detail=type(broken).__name__) from broken
+            raise RemoteError(
+                f"the gateway at {url} cannot be reached", detail=type(broken).__name__
+            ) from broken
         self._window = min(window or hello["window"], hello["window"])
         self._reader = threading.Thread(target=self._read, name="penstock-writer", daemon=True)
         self._reader.start()
 
-    def write(self, rows: Rows, table: str | None = None, *, idempotency_key: str | None = None) -> range:
+    def write(
+        self, rows: Rows, table: str | None = None, *, idempotency_key: str | None = None
+    ) -> range:
         """Send rows and return the numbers of their frames; waits while the window is full.
 
         Raises:
             SchemaError: these rows cannot be sent.
-            PenstockError: earlier frames were refused, or the connection is lost; it says how many of these rows were sent.
+            PenstockError: earlier frames were refused, or the connection is lost; it says how many
+                of these rows were sent.
         """
         name = self._qualify(table) if table is not None else self._table
         if name is None:
-            raise SchemaError("which table?", code="E_BODY", hint="writer(table), or write(rows, table)")
-        frames = list(_objects(rows, name, idempotency_key) if is_objects(rows) else _tables(to_table(rows), name, idempotency_key))
-        total, sent, first = sum(count for count, _ in frames), 0, self._sent + 1
+            raise SchemaError(
+                "which table?", code="E_BODY", hint="writer(table), or write(rows, table)"
+            )
+        frames = list(
+            _objects(rows, name, idempotency_key)
+            if is_objects(rows)
+            else _tables(to_table(rows), name, idempotency_key)
+        )
+        total = sum(count for count, _ in frames)
+        sent = 0
+        first = self._sent + 1
         try:
             with self._lock:
                 self._tell(self._broken)
@@ -99,17 +118,31 @@ class Writer:
                 self._send(make(self._room()))
                 sent += count
         except PenstockError as error:
-            words = f"{sent} of the {total} rows of this call were sent" if sent else "the rows of this call were not sent"
-            raise type(error)(f"{error.message}; {words}", code=error.code, detail=error.detail, hint=error.hint) from error
+            words = (
+                f"{sent} of the {total} rows of this call were sent"
+                if sent
+                else "the rows of this call were not sent"
+            )
+            raise type(error)(
+                f"{error.message}; {words}", code=error.code, detail=error.detail, hint=error.hint
+            ) from error
         return range(first, first + len(frames))
 
     def flush(self) -> int:
-        """Wait for all answers; the rows acked so far. Raises PenstockError when frames were refused or answers do not come."""
+        """Wait for all answers; the rows acked so far. Raises PenstockError when frames were
+        refused or answers do not come.
+        """
         with self._lock:
-            done = self._lock.wait_for(lambda: self._answered >= self._sent or self._broken is not None, self._timeout)
+            done = self._lock.wait_for(
+                lambda: self._answered >= self._sent or self._broken is not None, self._timeout
+            )
             self._tell(self._broken if self._answered < self._sent else None)
             if not done:
-                raise BusError(f"{self._sent - self._answered} frames have no answer", detail=f"after {self._timeout:g} s", retryable=True)
+                raise BusError(
+                    f"{self._sent - self._answered} frames have no answer",
+                    detail=f"after {self._timeout:g} s",
+                    retryable=True,
+                )
             return self.acked
 
     def close(self) -> None:
@@ -121,7 +154,12 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if kind is None:
                 self.flush()
@@ -131,17 +169,25 @@ class Writer:
     def _room(self) -> int:
         """Wait for room in the window; the number of the next frame."""
         with self._lock:
-            room = self._lock.wait_for(lambda: self._sent - self._answered < self._window or self._broken is not None, self._timeout)
+            room = self._lock.wait_for(
+                lambda: self._sent - self._answered < self._window or self._broken is not None,
+                self._timeout,
+            )
             if self._broken is not None:
                 raise self._broken
             if not room:
-                raise BusError("the gateway answers no frame", detail=f"after {self._timeout:g} s", retryable=True)
+                raise BusError(
+                    "the gateway answers no frame",
+                    detail=f"after {self._timeout:g} s",
+                    retryable=True,
+                )
             self._sent += 1
             return self._sent
 
     def _tell(self, broken: PenstockError | None) -> None:
         """With the lock held: raise what has not been told."""
-        fresh, self._told = self.refused[self._told :], len(self.refused)
+        fresh = self.refused[self._told :]
+        self._told = len(self.refused)
         if not fresh:
             if broken is not None:
                 raise broken
@@ -187,7 +233,11 @@ class Writer:
     def _lost(self, reason: Exception) -> PenstockError:
         open_ = self._sent - self._answered
         hint = "write them again under the same idempotency keys"
-        return RemoteError(f"the connection is lost; {open_} frames have no answer", detail=str(reason)[:200], hint=hint)
+        return RemoteError(
+            f"the connection is lost; {open_} frames have no answer",
+            detail=str(reason)[:200],
+            hint=hint,
+        )
 
 
 def _key(key: str | None, part: int, rows: int) -> str | None:
@@ -207,7 +257,12 @@ def _tables(whole: pa.Table, table: str, key: str | None) -> Iterator[_Frame]:
     """Frames of rows that are a table."""
     for i, part in enumerate(chunks(whole, FRAME_ROWS)):
         own = _key(key, i, whole.num_rows)
-        yield part.num_rows, partial(_stream, part, {"penstock.table": table, **({"penstock.key": own} if own else {})})
+        yield (
+            part.num_rows,
+            partial(
+                _stream, part, {"penstock.table": table, **({"penstock.key": own} if own else {})}
+            ),
+        )
 
 
 def _stream(part: pa.Table, metadata: dict[str, str], number: int) -> bytes:

@@ -1,1 +1,3 @@
-"""The flights demo: a year of departures from New York replayed through the mesh, every window checked."""
+"""The flights demo: a year of departures from New York replayed through the mesh, every window
+checked.
+"""

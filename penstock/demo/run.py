@@ -1,6 +1,8 @@
-"""`penstock demo`: bring up a mesh, replay the year, watch the windows come, check every one of them.
+"""`penstock demo`: bring up a mesh, replay the year, watch the windows come, check every one of
+them.
 
-The mesh is one of the demo's own in a directory of its own, so nothing of the user's is touched, and it is gone afterwards.
+The mesh is one of the demo's own in a directory of its own, so nothing of the user's is touched,
+and it is gone afterwards.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ def run(client: Connection, console: Console, out: Path | None = None) -> Outcom
     if out is not None:
         _leave(out, found)
     notifications = sum(watch.messages.values())
-    outcome = Outcome(rows.height, sum(f.height for f in found.values()), notifications, wrong, seconds)
+    outcome = Outcome(
+        rows.height, sum(f.height for f in found.values()), notifications, wrong, seconds
+    )
     if watch.problem is not None:
         raise DemoFailed("a subscriber was cut off", detail=str(watch.problem))
     if wrong:
@@ -108,7 +112,9 @@ def run(client: Connection, console: Console, out: Path | None = None) -> Outcom
 @contextmanager
 def _watching(client: Connection, watch: Watch) -> Iterator[None]:
     """Subscribe to every stream's rows."""
-    wanted = [(s.name, client.subscribe(f"{flights.DATABASE}.{s.name}", stream=True)) for s in STREAMS]
+    wanted = [
+        (s.name, client.subscribe(f"{flights.DATABASE}.{s.name}", stream=True)) for s in STREAMS
+    ]
     for _, subscription in wanted:
         subscription.open()
     threads = [threading.Thread(target=watch.listen, args=pair, daemon=True) for pair in wanted]
@@ -137,11 +143,21 @@ def _await_subscribers(watch: Watch, names: set[str], patience: float = 30.0) ->
 
 
 def _replay(client: Connection, rows: pl.DataFrame, watch: Watch, console: Console) -> None:
-    """Write all rows in time order as fast as the mesh takes them, wait for their windows, and close the last ones."""
-    columns = TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn()
+    """Write all rows in time order as fast as the mesh takes them, wait for their windows, and
+    close the last ones.
+    """
+    columns = (
+        TextColumn("replay"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+    )
     progress = Progress(*columns, console=console)
     task = progress.add_task("rows", total=rows.height)
-    with Live(console=console, refresh_per_second=4, get_renderable=lambda: Group(progress, view(watch))):
+    with Live(
+        console=console, refresh_per_second=4, get_renderable=lambda: Group(progress, view(watch))
+    ):
         with client.writer(f"{flights.DATABASE}.{flights.TABLE}") as writer:
             for piece in rows.iter_slices(FRAME):
                 writer.write(piece)
@@ -157,10 +173,21 @@ def view(watch: Watch) -> Table:
     """The newest window of every stream."""
     table = Table(title="windows as they arrive")
     for heading in ("stream", "what", "rows", "newest"):
-        table.add_column(heading, justify="right" if heading == "rows" else "left", overflow="ellipsis", no_wrap=True)
+        table.add_column(
+            heading,
+            justify="right" if heading == "rows" else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+        )
     for stream in STREAMS:
-        newest = {k: v for k, v in watch.newest.get(stream.name, {}).items() if k not in ("op", "tbname", "group_id")}
-        text = ", ".join(f"{k}={round(v, 2) if isinstance(v, float) else v}" for k, v in newest.items())
+        newest = {
+            k: v
+            for k, v in watch.newest.get(stream.name, {}).items()
+            if k not in ("op", "tbname", "group_id")
+        }
+        text = ", ".join(
+            f"{k}={round(v, 2) if isinstance(v, float) else v}" for k, v in newest.items()
+        )
         table.add_row(stream.name, stream.title, str(watch.rows.get(stream.name, 0)), text)
     return table
 
@@ -170,7 +197,10 @@ def _check(found: dict[str, pl.DataFrame], rows: pl.DataFrame, console: Console)
     wrong = 0
     for stream in STREAMS:
         differing = mismatches(stream, found[stream.name], expected(stream, rows))
-        console.print(f"{stream.name}: {found[stream.name].height} rows, {differing.height} differ", highlight=False)
+        console.print(
+            f"{stream.name}: {found[stream.name].height} rows, {differing.height} differ",
+            highlight=False,
+        )
         if differing.height:
             console.print(str(differing.head(5)), highlight=False, markup=False)
         wrong += differing.height
@@ -180,7 +210,9 @@ def _check(found: dict[str, pl.DataFrame], rows: pl.DataFrame, console: Console)
 def _leave(out: Path, found: dict[str, pl.DataFrame]) -> None:
     """Each stream's DDL and final rows, for others to check."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / "streams.sql").write_text("".join(f"{_one_line(s)};\n" for s in STREAMS), encoding="utf-8")
+    (out / "streams.sql").write_text(
+        "".join(f"{_one_line(s)};\n" for s in STREAMS), encoding="utf-8"
+    )
     for name, frame in found.items():
         frame.write_parquet(out / f"{name}.parquet")
 

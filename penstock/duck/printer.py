@@ -1,7 +1,8 @@
 """DuckDB's text of a query, printed from its tree.
 
-The printer knows the node types that a query may have and refuses every other, so nothing of a tree is carried along as text: identifiers
-and strings are quoted, numbers have the form of numbers, functions and relations are those that the caller names. Comments are not printed.
+The printer knows the node types that a query may have and refuses every other, so nothing of a tree
+is carried along as text: identifiers and strings are quoted, numbers have the form of numbers,
+functions and relations are those that the caller names. Comments are not printed.
 """
 
 from __future__ import annotations
@@ -20,23 +21,72 @@ from penstock.sql.functions.text import like_pattern
 #: functions of DuckDB's that the translation of the dialect's own functions needs
 _MADE = frozenset(
     (
-        "approx_count_distinct", "approx_quantile", "arg_max", "arg_max_null", "arg_min", "ceil",
-        "coalesce", "dayofweek", "epoch_ms", "epoch_us", "greatest", "isodow", "length", "ln",
-        "log", "make_timestamp", "make_timestamp_ms", "make_timestamp_ns", "now", "regexp_full_match",
-        "regexp_matches", "stddev_pop", "strftime", "strlen", "strpos", "substring", "time_bucket",
-        "trunc", "try", "var_pop",
+        "approx_count_distinct",
+        "approx_quantile",
+        "arg_max",
+        "arg_max_null",
+        "arg_min",
+        "ceil",
+        "coalesce",
+        "dayofweek",
+        "epoch_ms",
+        "epoch_us",
+        "greatest",
+        "isodow",
+        "length",
+        "ln",
+        "log",
+        "make_timestamp",
+        "make_timestamp_ms",
+        "make_timestamp_ns",
+        "now",
+        "regexp_full_match",
+        "regexp_matches",
+        "stddev_pop",
+        "strftime",
+        "strlen",
+        "strpos",
+        "substring",
+        "time_bucket",
+        "trunc",
+        "try",
+        "var_pop",
     )
-)  # fmt: skip
+)
 #: every function that DuckDB may be asked to call
 FUNCTIONS = _MADE | REGISTRY.keys() | AGGREGATES.keys() | QUERY_ONLY.keys()
 #: clauses of a SELECT that DuckDB does not have: they were computed before, or mean nothing here
 _ELSEWHERE = frozenset(("partition_by", "window", "fill", "open_windows", "slimit", "soffset"))
-_CLAUSES = _ELSEWHERE | {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
+_CLAUSES = _ELSEWHERE | {
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "distinct",
+}
+_NUMBER = re.compile(
+    r"0[xX][0-9a-fA-F]+|0[bB][01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
+)
 _TYPE = re.compile(r"[A-Z][A-Z0-9_ ]*(?:\(\d+(?:, ?\d+)?\))?")
 _UNITS = frozenset(
-    ("NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
-)  # fmt: skip
+    (
+        "NANOSECOND",
+        "MICROSECOND",
+        "MILLISECOND",
+        "SECOND",
+        "MINUTE",
+        "HOUR",
+        "DAY",
+        "WEEK",
+        "MONTH",
+        "YEAR",
+    )
+)
 _JOIN_WORDS = {
     "method": frozenset(("ASOF",)),
     "side": frozenset(("LEFT", "RIGHT", "FULL")),
@@ -68,7 +118,9 @@ _LARGEST = 1 << 20
 
 
 def _concat(*texts: str) -> str:
-    """NULL when any part is; a text is no longer than a VARCHAR can be, or it would double with every level of a query."""
+    """NULL when any part is; a text is no longer than a VARCHAR can be, or it would double with
+    every level of a query.
+    """
     return f"left({' || '.join(f'CAST({t} AS VARCHAR)' for t in texts)}, {MAX_TEXT})"
 
 
@@ -82,8 +134,12 @@ def _repeat(text: str, count: str) -> str:
 
 
 def _replace(text: str, old: str, new: str) -> str:
-    """NULL where it is longer than a VARCHAR can be; what is put in may be longer than what goes, so the places are counted first."""
-    places = f"((strlen({text}) - strlen(replace({text}, {old}, ''))) // greatest(strlen({old}), 1))"
+    """NULL where it is longer than a VARCHAR can be; what is put in may be longer than what goes,
+    so the places are counted first.
+    """
+    places = (
+        f"((strlen({text}) - strlen(replace({text}, {old}, ''))) // greatest(strlen({old}), 1))"
+    )
     grown = f"strlen({text}) + {places} * greatest(strlen({new}) - strlen({old}), 0) > {MAX_TEXT}"
     # inside the call, because the branches of a CASE over constants are all computed
     return f"replace({text}, {old}, CASE WHEN {grown} THEN NULL ELSE {new} END)"
@@ -93,7 +149,8 @@ def _cut(name: str) -> Callable[[str], str]:
     return lambda value: f"left({name}({value}), {MAX_TEXT})"
 
 
-#: functions whose result may be longer than what they are given: (fewest and most arguments, how they are written)
+#: functions whose result may be longer than what they are given: (fewest and most arguments, how
+#: they are written)
 _BOUNDED: dict[str, tuple[int, int, Callable[..., str]]] = {
     "concat": (1, 1000, _concat),
     "concat_ws": (2, 1000, _concat_ws),
@@ -105,7 +162,19 @@ _BOUNDED: dict[str, tuple[int, int, Callable[..., str]]] = {
     "to_json": (1, 1, lambda text: f"CAST({text} AS VARCHAR)"),
 }
 #: what stands in an operator as it is; everything else gets parentheses
-_CLOSED = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Anonymous, exp.Paren, exp.Subquery, exp.Cast, exp.Case, exp.Trim, exp.Exists)
+_CLOSED = (
+    exp.Column,
+    exp.Literal,
+    exp.Null,
+    exp.Boolean,
+    exp.Anonymous,
+    exp.Paren,
+    exp.Subquery,
+    exp.Cast,
+    exp.Case,
+    exp.Trim,
+    exp.Exists,
+)
 
 
 def printed(tree: exp.Query, relations: Collection[str], functions: Collection[str] = ()) -> str:
@@ -118,7 +187,9 @@ def printed(tree: exp.Query, relations: Collection[str], functions: Collection[s
     Raises:
         SqlSemanticError: it holds anything that a query may not have.
     """
-    return _Printer({r.lower() for r in relations}, FUNCTIONS | {f.lower() for f in functions}).query(tree)
+    return _Printer(
+        {r.lower() for r in relations}, FUNCTIONS | {f.lower() for f in functions}
+    ).query(tree)
 
 
 def quote(name: str) -> str:
@@ -133,7 +204,9 @@ def literal(text: str) -> str:
 
 def _clean(text: object) -> str:
     if not isinstance(text, str) or "\0" in text or not _encodes(text):
-        raise SqlSemanticError("a name or text in a query has a character that it may not have", code="E_QUERY")
+        raise SqlSemanticError(
+            "a name or text in a query has a character that it may not have", code="E_QUERY"
+        )
     return text
 
 
@@ -146,11 +219,17 @@ def _encodes(text: str) -> bool:
 
 
 def _refuse(what: str) -> SqlSemanticError:
-    return SqlSemanticError(f"{what} is not possible in a query", code="E_QUERY", hint="docs/sql.md lists what a query may have")
+    return SqlSemanticError(
+        f"{what} is not possible in a query",
+        code="E_QUERY",
+        hint="docs/sql.md lists what a query may have",
+    )
 
 
 class _Printer:
-    """Prints one tree. Recursion follows nesting, which the grammar bounds; chains of operators are printed in a loop."""
+    """Prints one tree. Recursion follows nesting, which the grammar bounds; chains of operators are
+    printed in a loop.
+    """
 
     def __init__(self, relations: Collection[str], functions: Collection[str]) -> None:
         self._relations = relations
@@ -158,9 +237,17 @@ class _Printer:
         self._printers: dict[type[exp.Expr], Callable[..., str]] = {
             exp.Alias: lambda e: f"{self.sql(e.this)} AS {self._identifier(e.args['alias'])}",
             exp.Anonymous: self._call,
-            exp.AtTimeZone: lambda e: f"({self._operand(e.this)} AT TIME ZONE {self.sql(e.args['zone'])})",
+            exp.AtTimeZone: lambda e: (
+                f"({self._operand(e.this)} AT TIME ZONE {self.sql(e.args['zone'])})"
+            ),
             exp.Between: lambda e: " ".join(
-                (self._operand(e.this), "BETWEEN", self._operand(e.args["low"]), "AND", self._operand(e.args["high"]))
+                (
+                    self._operand(e.this),
+                    "BETWEEN",
+                    self._operand(e.args["low"]),
+                    "AND",
+                    self._operand(e.args["high"]),
+                )
             ),
             exp.Boolean: lambda e: "TRUE" if e.this else "FALSE",
             exp.Case: self._case,
@@ -172,7 +259,9 @@ class _Printer:
             exp.Interval: self._interval,
             exp.Like: self._like,
             exp.Literal: self._literal,
-            nodes.MatchRegex: lambda e: f"regexp_matches({self.sql(e.this)}, {self.sql(e.expression)})",
+            nodes.MatchRegex: lambda e: (
+                f"regexp_matches({self.sql(e.this)}, {self.sql(e.expression)})"
+            ),
             exp.Neg: lambda e: f"-({self.sql(e.this)})",
             exp.Not: lambda e: f"NOT {self._operand(e.this)}",
             exp.Null: lambda e: "NULL",
@@ -192,7 +281,9 @@ class _Printer:
             return self._chain(node)
         if kind in _COMPARISONS:
             assert isinstance(node, exp.Binary)
-            return f"{self._operand(node.this)} {_COMPARISONS[kind]} {self._operand(node.expression)}"
+            return (
+                f"{self._operand(node.this)} {_COMPARISONS[kind]} {self._operand(node.expression)}"
+            )
         printer = self._printers.get(kind)  # type: ignore[arg-type]
         if printer is None:
             raise _refuse(getattr(node, "key", kind.__name__).upper())
@@ -211,19 +302,29 @@ class _Printer:
         for key, value in node.args.items():
             if value and key not in _CLAUSES:
                 raise _refuse(key.upper())
-        parts = ["SELECT DISTINCT" if node.args.get("distinct") else "SELECT", self._listed(node.expressions)]
+        parts = [
+            "SELECT DISTINCT" if node.args.get("distinct") else "SELECT",
+            self._listed(node.expressions),
+        ]
         source = node.args.get("from_")
         if source is not None:
-            parts.append("FROM " + self.sql(source.this) + "".join(self._join(j) for j in node.args.get("joins") or []))
+            parts.append(
+                "FROM "
+                + self.sql(source.this)
+                + "".join(self._join(j) for j in node.args.get("joins") or [])
+            )
         for key, word in (("where", "WHERE"), ("group", "GROUP BY"), ("having", "HAVING")):
             clause = node.args.get(key)
             if clause is not None:
-                parts.append(f"{word} {self._listed(clause.expressions) if key == 'group' else self.sql(clause.this)}")
+                said = self._listed(clause.expressions) if key == "group" else self.sql(clause.this)
+                parts.append(f"{word} {said}")
         return " ".join(parts) + self._tail(node)
 
     def _term(self, node: object) -> str:
         text = self.query(node)
-        tail = isinstance(node, exp.Query) and any(node.args.get(k) is not None for k in ("order", "limit", "offset"))
+        tail = isinstance(node, exp.Query) and any(
+            node.args.get(k) is not None for k in ("order", "limit", "offset")
+        )
         return f"({text})" if tail and not isinstance(node, exp.Subquery) else text
 
     def _tail(self, node: exp.Query) -> str:
@@ -258,7 +359,11 @@ class _Printer:
         return quote(node.this)
 
     def _column(self, node: exp.Column) -> str:
-        places = [self._identifier(node.args[key]) for key in ("catalog", "db", "table") if node.args.get(key) is not None]
+        places = [
+            self._identifier(node.args[key])
+            for key in ("catalog", "db", "table")
+            if node.args.get(key) is not None
+        ]
         own = "*" if isinstance(node.this, exp.Star) else self._identifier(node.this)
         return ".".join([*places, own])
 
@@ -266,7 +371,9 @@ class _Printer:
         if any(value and key != "except_" for key, value in node.args.items()):
             raise _refuse("this *")
         left_out = node.args.get("except_") or []
-        return f"* EXCLUDE ({', '.join([self._identifier(i) for i in left_out])})" if left_out else "*"
+        return (
+            f"* EXCLUDE ({', '.join([self._identifier(i) for i in left_out])})" if left_out else "*"
+        )
 
     def _literal(self, node: object) -> str:
         if not isinstance(node, exp.Literal):
@@ -280,26 +387,41 @@ class _Printer:
     def _call(self, node: exp.Anonymous) -> str:
         name = str(node.this).lower()
         if name not in self._functions:
-            raise SqlSemanticError(f"there is no function {name[:80]}() in a query", code="E_UNKNOWN_FUNCTION")
+            raise SqlSemanticError(
+                f"there is no function {name[:80]}() in a query", code="E_UNKNOWN_FUNCTION"
+            )
         bounded = _BOUNDED.get(name)
         arguments = [self.sql(a) for a in node.expressions]
         if bounded is None:
             return f"{quote(name) if name.startswith('_') else name}({', '.join(arguments)})"
         least, most, write = bounded
         if not least <= len(arguments) <= most:
-            raise SqlSemanticError(f"{name}() does not take {len(arguments)} arguments", code="E_FUNCTION_ARGUMENT")
+            raise SqlSemanticError(
+                f"{name}() does not take {len(arguments)} arguments", code="E_FUNCTION_ARGUMENT"
+            )
         # what is written several times doubles with each level of nesting
         if sum(map(len, arguments)) > _LARGEST:
-            raise SqlSemanticError(f"{name}() is nested too deeply", code="E_FUNCTION_ARGUMENT", hint="use a subquery for the inner value")
+            raise SqlSemanticError(
+                f"{name}() is nested too deeply",
+                code="E_FUNCTION_ARGUMENT",
+                hint="use a subquery for the inner value",
+            )
         return write(*arguments)
 
     def _like(self, node: exp.Like) -> str:
-        """LIKE as DuckDB does it where that takes linear time; `_` and `%` mixed are a regular expression, which always does."""
-        text, pattern = self._operand(node.this), node.expression
+        """LIKE as DuckDB does it where that takes linear time; `_` and `%` mixed are a regular
+        expression, which always does.
+        """
+        text = self._operand(node.this)
+        pattern = node.expression
         if isinstance(pattern, exp.Null):
             return f"{text} LIKE NULL"
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise SqlSemanticError("the pattern of LIKE must be a constant", code="E_FUNCTION_ARGUMENT", hint="write it as a string")
+            raise SqlSemanticError(
+                "the pattern of LIKE must be a constant",
+                code="E_FUNCTION_ARGUMENT",
+                hint="write it as a string",
+            )
         wanted = str(pattern.this)
         if "\\" not in wanted and ("_" not in wanted or "%" not in wanted.strip("%")):
             return f"{text} LIKE {literal(wanted)}"
@@ -333,10 +455,14 @@ class _Printer:
         return f"{self._operand(node.this)} IN {inner}"
 
     def _trim(self, node: exp.Trim) -> str:
-        side, what = node.args.get("position"), node.args.get("expression")
+        side = node.args.get("position")
+        what = node.args.get("expression")
         if side is not None and side not in _SIDES:
             raise _refuse("this side")
-        return f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM {self.sql(node.this)})"
+        return (
+            f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM"
+            f" {self.sql(node.this)})"
+        )
 
     def _ordered(self, node: exp.Ordered) -> str:
         nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]
@@ -346,7 +472,11 @@ class _Printer:
         return f"({self.query(node.this)}){self._aliased(node)}" + self._tail(node)
 
     def _table(self, node: exp.Table) -> str:
-        if node.args.get("db") is not None or node.args.get("catalog") is not None or node.name.lower() not in self._relations:
+        if (
+            node.args.get("db") is not None
+            or node.args.get("catalog") is not None
+            or node.name.lower() not in self._relations
+        ):
             raise SqlSemanticError(f'table "{node.name}" does not exist', code="E_TABLE_NOT_EXIST")
         return self._identifier(node.this) + self._aliased(node)
 
@@ -365,7 +495,8 @@ class _Printer:
             if word and word not in _JOIN_WORDS[key]:
                 raise _refuse("this join")
             words += [word] if word else []
-        on, using = node.args.get("on"), node.args.get("using")
+        on = node.args.get("on")
+        using = node.args.get("using")
         if not words and on is None and not using:
             return f", {self.sql(node.this)}"
         text = " " + " ".join([*words, "JOIN", self.sql(node.this)])

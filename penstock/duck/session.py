@@ -1,4 +1,6 @@
-"""Connections to DuckDB that can open nothing but the files named for them, and that end in time."""
+"""Connections to DuckDB that can open nothing but the files named for them, and that end in
+time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ import pyarrow as pa
 from penstock.duck.printer import literal
 from penstock.errors import PenstockError, SqlSemanticError
 
-#: rows that are taken from the engine at a time: few enough that those of the longest texts fit into memory
+#: rows that are taken from the engine at a time: few enough that those of the longest texts fit
+#: into memory
 _BATCH = 4096
 
 
@@ -34,8 +37,8 @@ class Bounds:
 class Engine:
     """One query's DuckDB: a connection to a database of its own in memory.
 
-    Until `confine` it runs only what this code writes; from then on it opens no file but those named there, loads no
-    extension and keeps its configuration.
+    Until `confine` it runs only what this code writes; from then on it opens no file but those
+    named there, loads no extension and keeps its configuration.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -55,11 +58,14 @@ class Engine:
         )
 
     def confine(self, files: Collection[str] = ()) -> None:
-        """Close everything but *files*, for good. Division by zero gives NULL, as in the dialect."""
+        """Close everything but *files*, for good. Division by zero gives NULL, as in the
+        dialect.
+        """
         allowed = ", ".join(literal(f) for f in files)
         self.con.execute(
-            "SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'; "
-            f"SET allowed_paths=[{allowed}]; SET enable_external_access=false; SET lock_configuration=true"
+            "SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET"
+            f" TimeZone='UTC'; SET allowed_paths=[{allowed}]; SET enable_external_access=false; SET"
+            " lock_configuration=true"
         )
         self._confined = True
 
@@ -69,7 +75,8 @@ class Engine:
         Raises:
             duckdb.Error: it cannot be executed.
             SqlSemanticError: it is not one SELECT.
-            PenstockError: E_RESULT_TOO_LARGE, after the first batch that goes over the bytes of an answer.
+            PenstockError: E_RESULT_TOO_LARGE, after the first batch that goes over the bytes of an
+                answer.
         """
         if not self._confined:
             raise RuntimeError("the engine is not confined yet")
@@ -129,5 +136,9 @@ def refused(error: duckdb.Error) -> SqlSemanticError:
     line = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
         hint = "narrow it by time or by table, or let a stream compute it"
-        return SqlSemanticError("the query needs more memory than it may have", code="E_QUERY", hint=hint)
-    return SqlSemanticError(line.split(": ", 1)[-1][:500], code="E_QUERY", detail=type(error).__name__)
+        return SqlSemanticError(
+            "the query needs more memory than it may have", code="E_QUERY", hint=hint
+        )
+    return SqlSemanticError(
+        line.split(": ", 1)[-1][:500], code="E_QUERY", detail=type(error).__name__
+    )

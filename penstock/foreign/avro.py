@@ -1,7 +1,8 @@
-"""Avro of strangers: a message costs time and memory in proportion to its bytes, whatever its schema says.
+"""Avro of strangers: a message costs time and memory in proportion to its bytes, whatever its
+schema says.
 
-A schema is measured once, when it comes. Refuses what Avro allows and no bytes pay for: arrays of values without bytes,
-records that contain records many times over, types that contain themselves.
+A schema is measured once, when it comes. Refuses what Avro allows and no bytes pay for: arrays of
+values without bytes, records that contain records many times over, types that contain themselves.
 """
 
 from __future__ import annotations
@@ -38,8 +39,12 @@ def parsed(text: Any) -> Any:
             raise ValueError(f"it is longer than {_LARGEST_SCHEMA} characters")
         schema = parse_schema(json.loads(text))
         _Measure().of(schema, _DEPTH)
-    except Exception:  # fastavro has no error of its own for all of it; what a registry answers is not repeated
-        raise SchemaError("the registry's schema is no Avro schema", code="E_REMOTE_SCHEMA") from None
+    except (
+        Exception
+    ):  # fastavro has no error of its own for all of it; what a registry answers is not repeated
+        raise SchemaError(
+            "the registry's schema is no Avro schema", code="E_REMOTE_SCHEMA"
+        ) from None
     return schema
 
 
@@ -48,7 +53,9 @@ def row_of(body: bytes, schema: Any) -> dict[str, Any]:
     try:
         row = fastavro.schemaless_reader(io.BytesIO(body), schema, None)
     except Exception as wrong:  # whatever broken bytes make of it
-        raise SchemaError("the message does not follow its schema", code="E_MALFORMED", detail=str(wrong)[:200]) from None
+        raise SchemaError(
+            "the message does not follow its schema", code="E_MALFORMED", detail=str(wrong)[:200]
+        ) from None
     if not isinstance(row, dict):
         raise SchemaError("the message is no Avro record", code="E_MALFORMED")
     return row
@@ -68,7 +75,8 @@ class _Measure:
         if isinstance(schema, str):
             return self._by_name(schema)
         if isinstance(schema, list):
-            # the branch that is taken may be any: its number is a byte, its values are paid for by themselves
+            # the branch that is taken may be any: its number is a byte, its values are paid for by
+            # themselves
             return 1, 1 + max((self.of(s, depth - 1)[1] for s in schema), default=0)
         kind = schema["type"]
         if kind in ("record", "error"):
@@ -78,7 +86,9 @@ class _Measure:
         if kind == "enum":
             return self._note(schema, (1, 1))
         if kind in ("array", "map"):
-            self._check_item(kind, self.of(schema["items" if kind == "array" else "values"], depth - 1))
+            self._check_item(
+                kind, self.of(schema["items" if kind == "array" else "values"], depth - 1)
+            )
             return 1, 1
         return self.of(kind, depth - 1)
 
@@ -127,7 +137,9 @@ def _nanoseconds(data: int, writer_schema: Any = None, reader_schema: Any = None
 
 
 def _uuid(data: str | bytes, writer_schema: Any = None, reader_schema: Any = None) -> str:
-    """A UUID as text, however it was written: one that is spelled in another way is somebody's text, too."""
+    """A UUID as text, however it was written: one that is spelled in another way is somebody's
+    text, too.
+    """
     return data if isinstance(data, str) else str(UUID(bytes=data))
 
 

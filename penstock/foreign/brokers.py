@@ -1,7 +1,8 @@
-"""The brokers of a foreign topic: checked before each connection, and never the mesh's own Kafka, whatever name leads there.
+"""The brokers of a foreign topic: checked before each connection, and never the mesh's own Kafka,
+whatever name leads there.
 
-Without TLS, brokers are dialled at the addresses that were checked. What brokers say of themselves is checked, too: the id of the cluster,
-and the addresses at which they want to be reached.
+Without TLS, brokers are dialled at the addresses that were checked. What brokers say of themselves
+is checked, too: the id of the cluster, and the addresses at which they want to be reached.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Brokers:
     _home: Home
 
     def check(self) -> None:
-        """Ask the brokers who they are, as they may have changed that. Raises CatalogError, BusError."""
+        """Ask the brokers who they are, as they may have changed that. Raises CatalogError,
+        BusError.
+        """
         with quiet(self._topic):
             found = self.admin.cluster()
         home = self._home.cluster
@@ -57,7 +60,9 @@ class Brokers:
                 raise _own(self._topic)
 
 
-def reached(topic: Topic, password: str, reach: Reach, home: Home, *, client_id: str, timeout: float) -> Brokers:
+def reached(
+    topic: Topic, password: str, reach: Reach, home: Home, *, client_id: str, timeout: float
+) -> Brokers:
     """Return the topic's brokers, checked. Blocks.
 
     Raises:
@@ -73,7 +78,9 @@ def reached(topic: Topic, password: str, reach: Reach, home: Home, *, client_id:
             raise _own(topic)
         dialled += [f"[{a}]:{port}" if ":" in a else f"{a}:{port}" for a in addresses]
     if not dialled:
-        raise BusError("the other Kafka cannot be reached", detail="nobody has that name", retryable=True)
+        raise BusError(
+            "the other Kafka cannot be reached", detail="nobody has that name", retryable=True
+        )
     # certificates are of names
     bootstrap = topic.brokers if topic.protocol.endswith("SSL") else ",".join(dialled)
     admin = Admin(bootstrap, client_id=client_id, timeout=timeout, options=topic.options(password))
@@ -92,7 +99,10 @@ def quiet(topic: Topic) -> Iterator[None]:
             raise
         name = error.detail.partition(":")[0]
         raise BusError(
-            "the other Kafka cannot be used", detail=name if name.strip("_").isupper() else "", topic=topic.topic, retryable=error.retryable
+            "the other Kafka cannot be used",
+            detail=name if name.strip("_").isupper() else "",
+            topic=topic.topic,
+            retryable=error.retryable,
         ) from None
 
 

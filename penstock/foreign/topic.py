@@ -1,7 +1,9 @@
-"""What SETTINGS `type='kafka'` mean, as they are checked, kept in the catalog and handed to a Kafka client.
+"""What SETTINGS `type='kafka'` mean, as they are checked, kept in the catalog and handed to a Kafka
+client.
 
-An external stream of this type is a plain table of ours that the federation room fills from the topic, so whatever reads tables reads it;
-its second column tells its messages apart (`MESSAGE_ID`). The password is a secret file (`penstock.link.external`), never here.
+An external stream of this type is a plain table of ours that the federation room fills from the
+topic, so whatever reads tables reads it; its second column tells its messages apart (`MESSAGE_ID`).
+The password is a secret file (`penstock.link.external`), never here.
 """
 
 from __future__ import annotations
@@ -18,18 +20,33 @@ from penstock.errors import CatalogError
 from penstock.link import external
 from penstock.sql.words import in_backticks, quote_string
 
-#: partition and offset of the message in one integer, so that messages of one time are different rows
+#: partition and offset of the message in one integer, so that messages of one time are different
+#: rows
 MESSAGE_ID = "message_id"
 _OFFSET_BITS = 48
 #: how names of topics begin in which a mesh keeps its catalog, events and offsets
 _OWN_TOPICS = "penstock."
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_FORMATS: dict[str, Literal["json", "avro"]] = {"jsoneachrow": "json", "json": "json", "avro": "avro"}
+_FORMATS: dict[str, Literal["json", "avro"]] = {
+    "jsoneachrow": "json",
+    "json": "json",
+    "avro": "avro",
+}
 KNOWN = (
-    "type", "brokers", "topic", "data_format", "kafka_schema_registry_url", "security_protocol", "sasl_mechanism", "username", "password",
-    "password_file", "ssl_ca_cert_file", "start",
-)  # fmt: skip
+    "type",
+    "brokers",
+    "topic",
+    "data_format",
+    "kafka_schema_registry_url",
+    "security_protocol",
+    "sasl_mechanism",
+    "username",
+    "password",
+    "password_file",
+    "ssl_ca_cert_file",
+    "start",
+)
 
 
 def message_id(partition: int, offset: int) -> int:
@@ -39,8 +56,8 @@ def message_id(partition: int, offset: int) -> int:
 
 @dataclass(frozen=True)
 class Topic:
-    """Where the messages are and how they are written. `begin` is the offset of each partition at which the stream begins; messages of
-    a partition that is not in it count from its first.
+    """Where the messages are and how they are written. `begin` is the offset of each partition at
+    which the stream begins; messages of a partition that is not in it count from its first.
     """
 
     brokers: str
@@ -52,7 +69,8 @@ class Topic:
     user: str = ""
     ca_file: str = ""
     begin: tuple[tuple[int, int], ...] = ()
-    #: the user who made the stream, whose rights say where it may be; empty: made before that was kept
+    #: the user who made the stream, whose rights say where it may be; empty: made before that was
+    #: kept
     maker: str = ""
 
     @property
@@ -71,7 +89,9 @@ class Topic:
 
     @property
     def hosts(self) -> list[str]:
-        """Every host that this deployment will speak to because of it, as far as the settings say."""
+        """Every host that this deployment will speak to because of it, as far as the settings
+        say.
+        """
         found = [host for host, _ in self.places]
         return [*found, self.registry_place[0]] if self.registry_place is not None else found
 
@@ -81,7 +101,11 @@ class Topic:
         if self.ca_file:
             options["ssl.ca.location"] = self.ca_file
         if self.protocol.startswith("SASL"):
-            options |= {"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": password}
+            options |= {
+                "sasl.mechanism": self.mechanism,
+                "sasl.username": self.user,
+                "sasl.password": password,
+            }
         return options
 
     def option(self) -> str:
@@ -101,14 +125,23 @@ def of(table: Table) -> Topic | None:
         return None
     held = json.loads(text)
     known = {f.name for f in fields(Topic)}
-    return Topic(**{k: v for k, v in held.items() if k in known and k != "begin"}, begin=tuple((p, o) for p, o in held["begin"]))
+    return Topic(
+        **{k: v for k, v in held.items() if k in known and k != "begin"},
+        begin=tuple((p, o) for p, o in held["begin"]),
+    )
 
 
-def read_settings(given: Mapping[str, str], data_dir: Path) -> tuple[Topic, str, Literal["earliest", "latest"]]:
-    """The topic, the password, and where the stream begins. Raises CatalogError (`E_BAD_OPTION`)."""
+def read_settings(
+    given: Mapping[str, str], data_dir: Path
+) -> tuple[Topic, str, Literal["earliest", "latest"]]:
+    """The topic, the password, and where the stream begins. Raises CatalogError
+    (`E_BAD_OPTION`).
+    """
     unknown = [key for key in given if key not in KNOWN]
     if unknown:
-        raise _bad(f"there is no setting {unknown[0]}", f"settings of type 'kafka' are {', '.join(KNOWN)}")
+        raise _bad(
+            f"there is no setting {unknown[0]}", f"settings of type 'kafka' are {', '.join(KNOWN)}"
+        )
     for key in ("brokers", "topic", "data_format"):
         if not given.get(key, "").strip():
             raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
@@ -117,24 +150,43 @@ def read_settings(given: Mapping[str, str], data_dir: Path) -> tuple[Topic, str,
         raise _bad(f"data_format '{given['data_format']}' is not known", "'JSONEachRow' or 'Avro'")
     registry = given.get("kafka_schema_registry_url", "").rstrip("/")
     if (form == "avro") != bool(registry):
-        raise _bad("Avro needs kafka_schema_registry_url, and JSON has no use for it", "kafka_schema_registry_url='http://host:port'")
+        raise _bad(
+            "Avro needs kafka_schema_registry_url, and JSON has no use for it",
+            "kafka_schema_registry_url='http://host:port'",
+        )
     if registry and not _is_address(registry):
-        raise _bad("kafka_schema_registry_url is no address", "http://host:port or https://host:port, without a password")
+        raise _bad(
+            "kafka_schema_registry_url is no address",
+            "http://host:port or https://host:port, without a password",
+        )
     protocol = given.get("security_protocol", "PLAINTEXT").upper()
     mechanism = given.get("sasl_mechanism", "").upper()
     if protocol not in _PROTOCOLS:
         raise _bad(f"security_protocol '{protocol}' is not known", ", ".join(_PROTOCOLS))
-    if protocol.startswith("SASL") != bool(mechanism) or (mechanism and mechanism not in _MECHANISMS):
-        raise _bad("sasl_mechanism belongs to a security_protocol with SASL", f"sasl_mechanism is one of {', '.join(_MECHANISMS)}")
+    if protocol.startswith("SASL") != bool(mechanism) or (
+        mechanism and mechanism not in _MECHANISMS
+    ):
+        raise _bad(
+            "sasl_mechanism belongs to a security_protocol with SASL",
+            f"sasl_mechanism is one of {', '.join(_MECHANISMS)}",
+        )
     if given["topic"].startswith(_OWN_TOPICS):
-        raise _bad(f"topics that begin with {_OWN_TOPICS} are a mesh's own", "read its tables through type='penstock'")
+        raise _bad(
+            f"topics that begin with {_OWN_TOPICS} are a mesh's own",
+            "read its tables through type='penstock'",
+        )
     start = given.get("start", "earliest").lower()
     if start not in ("earliest", "latest"):
         raise _bad(f"start '{start}' is not known", "'earliest' or 'latest'")
     brokers = ",".join(external.host_and_port(b, 9092) for b in given["brokers"].split(","))
-    user, ca_file = given.get("username", ""), given.get("ssl_ca_cert_file", "")
+    user = given.get("username", "")
+    ca_file = given.get("ssl_ca_cert_file", "")
     topic = Topic(brokers, given["topic"], form, registry, protocol, mechanism, user, ca_file)
-    return topic, external.password_of(given, data_dir), "latest" if start == "latest" else "earliest"
+    return (
+        topic,
+        external.password_of(given, data_dir),
+        "latest" if start == "latest" else "earliest",
+    )
 
 
 def _is_address(registry: str) -> bool:
@@ -144,17 +196,31 @@ def _is_address(registry: str) -> bool:
         port_is_one = parts.port is None or parts.port > 0
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_one and not any(c in registry for c in "@?#")
+    return (
+        parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and port_is_one
+        and not any(c in registry for c in "@?#")
+    )
 
 
 def shown(table: Table, topic: Topic) -> str:
     """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     settings = {
-        "type": "kafka", "brokers": topic.brokers, "topic": topic.topic, "data_format": "Avro" if topic.format == "avro" else "JSONEachRow",
-        "kafka_schema_registry_url": topic.registry, "security_protocol": topic.protocol, "sasl_mechanism": topic.mechanism,
-        "username": topic.user, "password": "******" if topic.mechanism else "", "ssl_ca_cert_file": topic.ca_file,
-    }  # fmt: skip
-    columns = ", ".join(f"{in_backticks(c.name)} {c.type}" for c in table.columns if c.name != MESSAGE_ID)
+        "type": "kafka",
+        "brokers": topic.brokers,
+        "topic": topic.topic,
+        "data_format": "Avro" if topic.format == "avro" else "JSONEachRow",
+        "kafka_schema_registry_url": topic.registry,
+        "security_protocol": topic.protocol,
+        "sasl_mechanism": topic.mechanism,
+        "username": topic.user,
+        "password": "******" if topic.mechanism else "",
+        "ssl_ca_cert_file": topic.ca_file,
+    }
+    columns = ", ".join(
+        f"{in_backticks(c.name)} {c.type}" for c in table.columns if c.name != MESSAGE_ID
+    )
     text = ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items() if v)
     return f"CREATE EXTERNAL STREAM {in_backticks(table.name)} ({columns}) SETTINGS {text}"
 

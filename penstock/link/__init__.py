@@ -1,1 +1,3 @@
-"""The link between deployments: what is on the wire, and the client's end of it. The server's end is `services/federation`."""
+"""The link between deployments: what is on the wire, and the client's end of it. The server's end
+is `services/federation`.
+"""

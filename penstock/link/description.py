@@ -1,4 +1,6 @@
-"""What one side tells the other about a table: its columns, its key, and which table of that name it is."""
+"""What one side tells the other about a table: its columns, its key, and which table of that name
+it is.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,30 @@ from penstock.sql.planning.view import TableDef
 
 
 def require_log(table: Table, *, writing: bool = False) -> None:
-    """Refuse tables that nobody can follow over a link (a virtual table has no topic), or write into. Raises CatalogError (`E_NO_LOG`)."""
+    """Refuse tables that nobody can follow over a link (a virtual table has no topic), or write
+    into. Raises CatalogError (`E_NO_LOG`).
+    """
     shown = f"{table.database}.{table.name}"
     if table.kind == "virtual":
         hint = "a snapshot or a SELECT reads it; a stream over it has a result that can be followed"
-        raise CatalogError(f"{shown} is a virtual table and has no log to follow or to write to", code="E_NO_LOG", hint=hint)
+        raise CatalogError(
+            f"{shown} is a virtual table and has no log to follow or to write to",
+            code="E_NO_LOG",
+            hint=hint,
+        )
     if writing and table.foreign:
-        raise CatalogError(f"{shown} is a topic of another Kafka", code="E_NO_LOG", hint="INSERT writes to it, on its own deployment")
+        raise CatalogError(
+            f"{shown} is a topic of another Kafka",
+            code="E_NO_LOG",
+            hint="INSERT writes to it, on its own deployment",
+        )
 
 
 @dataclass(frozen=True)
 class Description:
-    """A supertable (`tags`) or a plain table. `id` differs when a table was dropped and made again under its name."""
+    """A supertable (`tags`) or a plain table. `id` differs when a table was dropped and made again
+    under its name.
+    """
 
     id: int
     database: str
@@ -40,7 +54,8 @@ class Description:
     child: str | None = None
     #: ids of the definitions its records may have; a new one means ALTER
     versions: tuple[int, ...] = ()
-    #: a stream table: rows are written without ROW_ID, which its leader fills, and none replaces another
+    #: a stream table: rows are written without ROW_ID, which its leader fills, and none replaces
+    #: another
     numbered: bool = False
 
     @property
@@ -78,16 +93,30 @@ class Description:
         try:
             return cast(Description, build(cls, body))
         except (TypeError, KeyError, ValueError) as wrong:
-            raise RemoteError("the other side describes a table in a way that is not understood", detail=str(wrong)[:200]) from None
+            raise RemoteError(
+                "the other side describes a table in a way that is not understood",
+                detail=str(wrong)[:200],
+            ) from None
 
     @classmethod
     def of(cls, table: Table, child: str | None = None) -> Description:
         return cls(
-            table.id, table.database, table.name, table.columns, table.tags, table.precision, table.key_column, table.partitions, child,
-            table.schema_ids, table.replicated is not None,
-        )  # fmt: skip
+            table.id,
+            table.database,
+            table.name,
+            table.columns,
+            table.tags,
+            table.precision,
+            table.key_column,
+            table.partitions,
+            child,
+            table.schema_ids,
+            table.replicated is not None,
+        )
 
     def definition(self, table_id: int, database: str, name: str) -> TableDef:
         """The same table as a planner sees it under another name."""
         kind: Any = "stable" if self.tags else "plain"
-        return TableDef(table_id, database, name, kind, self.columns, self.tags, self.precision, self.key_column)
+        return TableDef(
+            table_id, database, name, kind, self.columns, self.tags, self.precision, self.key_column
+        )

@@ -1,7 +1,8 @@
-"""Messages of the link: JSON in text frames; in binary frames a JSON header and an Arrow IPC stream, compressed where it pays.
+"""Messages of the link: JSON in text frames; in binary frames a JSON header and an Arrow IPC
+stream, compressed where it pays.
 
-Every message names its channel (`ch`); a binary frame is four bytes of header length, the header, the stream. Pure: bytes in, bytes out.
-Refused: what is no frame, with one error (`E_LINK_FRAME`).
+Every message names its channel (`ch`); a binary frame is four bytes of header length, the header,
+the stream. Pure: bytes in, bytes out. Refused: what is no frame, with one error (`E_LINK_FRAME`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from penstock.errors import RemoteError, SchemaError
 #: what this build speaks; a peer that does not is refused before anything is exchanged
 VERSION = 1
 VERSION_HEADER = "X-Penstock-Link"
-#: which mesh a link comes from (`penstock.reach.identity_of`), if somebody has named the host it goes to
+#: which mesh a link comes from (`penstock.reach.identity_of`), if somebody has named the host it
+#: goes to
 ORIGIN_HEADER = "X-Penstock-Origin"
 PATH = "/link"
 #: largest frame either side accepts
@@ -42,7 +44,9 @@ def pack(header: dict[str, Any], rows: pa.Table) -> bytes:
     sink = io.BytesIO()
     sink.write(len(head).to_bytes(4, "little"))
     sink.write(head)
-    with pa.ipc.new_stream(sink, rows.schema, options=_PLAIN if rows.nbytes < _SMALL else _COMPRESSED) as writer:
+    with pa.ipc.new_stream(
+        sink, rows.schema, options=_PLAIN if rows.nbytes < _SMALL else _COMPRESSED
+    ) as writer:
         writer.write_table(rows)
     return sink.getvalue()
 
@@ -51,7 +55,8 @@ def split(frame: str | bytes) -> tuple[dict[str, Any], memoryview | None]:
     """Header of a frame, and the bytes of its rows; a text frame has none. Raises FrameError."""
     try:
         if isinstance(frame, str):
-            header, body = json.loads(frame), None
+            header = json.loads(frame)
+            body = None
         else:
             view = memoryview(frame)
             size = int.from_bytes(view[:4], "little")

@@ -1,4 +1,6 @@
-"""Rows of a followed table: the frames they came in, put together when somebody looks. Not thread-safe: its user holds a lock."""
+"""Rows of a followed table: the frames they came in, put together when somebody looks. Not
+thread-safe: its user holds a lock.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _LOOSE_ROWS = 500_000
 
 
 class Held:
-    """Versions of rows in the order they came; each step of the log has a number, which says what came before what."""
+    """Versions of rows in the order they came; each step of the log has a number, which says what
+    came before what.
+    """
 
     def __init__(self, frames: Sequence[pl.DataFrame] = ()) -> None:
         """`frames`: of `versions`, the rows to begin with."""
@@ -42,19 +46,28 @@ class Held:
         if self._loose > _LOOSE_ROWS:
             self.settle(description)
 
-    def delete(self, tables: Sequence[str] | None, low: int, high: int, description: Description) -> None:
+    def delete(
+        self, tables: Sequence[str] | None, low: int, high: int, description: Description
+    ) -> None:
         """Rows of these child tables (None: of all) between two times, ticks, are gone."""
         self._step += 1
-        self._deletes.append(RangeDelete(0, self._step, None if tables is None else tuple(tables), low, high))
+        self._deletes.append(
+            RangeDelete(0, self._step, None if tables is None else tuple(tables), low, high)
+        )
         self.settle(description)
 
-    def retag(self, tables: Sequence[str], tags: Mapping[str, Any], description: Description) -> None:
+    def retag(
+        self, tables: Sequence[str], tags: Mapping[str, Any], description: Description
+    ) -> None:
         """New tags of child tables count for all their rows."""
         self.settle(description)
         hit = pl.col("tbname").is_in(list(tables))
         for i, frame in enumerate(self._frames):
             changed = [
-                pl.when(hit).then(pl.lit(tags[column.name]).cast(column.type.polars())).otherwise(pl.col(column.name)).alias(column.name)
+                pl.when(hit)
+                .then(pl.lit(tags[column.name]).cast(column.type.polars()))
+                .otherwise(pl.col(column.name))
+                .alias(column.name)
                 for column in description.tags
                 if column.name in tags and column.name in frame.columns
             ]
@@ -66,11 +79,17 @@ class Held:
             return
         rows = pl.concat(self._frames, how="diagonal_relaxed")
         live = segments.live(rows, keys_of(description), self._deletes)
-        self._frames, self._loose, self._deletes = [live], 0, []
+        self._frames = [live]
+        self._loose = 0
+        self._deletes = []
 
 
-def versions(rows: pa.Table, description: Description, columns: Sequence[Column], step: int = 0) -> pl.DataFrame:
-    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what came."""
+def versions(
+    rows: pa.Table, description: Description, columns: Sequence[Column], step: int = 0
+) -> pl.DataFrame:
+    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what
+    came.
+    """
     arrays: dict[str, Any] = {"tbname": rows.column("tbname").cast(pa.string())}
     for column in columns:
         array = rows.column(column.name)
@@ -84,7 +103,9 @@ def versions(rows: pa.Table, description: Description, columns: Sequence[Column]
         else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
     )
     numbers = pl.int_range(rows.num_rows, dtype=pl.UInt32, eager=True)
-    return frame.with_columns(op.alias("_op"), pl.lit(step, pl.Int64).alias("_offset"), numbers.alias("_row"))
+    return frame.with_columns(
+        op.alias("_op"), pl.lit(step, pl.Int64).alias("_offset"), numbers.alias("_row")
+    )
 
 
 def to_arrow(frame: pl.DataFrame, columns: Sequence[Column], precision: str) -> pa.Table:
@@ -92,7 +113,10 @@ def to_arrow(frame: pl.DataFrame, columns: Sequence[Column], precision: str) -> 
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     schema = schema_of(columns, precision)
     known = set(table.column_names)
-    arrays = [table.column(f.name).cast(f.type) if f.name in known else pa.nulls(table.num_rows, f.type) for f in schema]
+    arrays = [
+        table.column(f.name).cast(f.type) if f.name in known else pa.nulls(table.num_rows, f.type)
+        for f in schema
+    ]
     return pa.table(arrays, schema=schema)
 
 

@@ -1,12 +1,15 @@
-"""`RemoteTable`: a table of another deployment as a live object here, which follows it, survives cuts and says how it is.
+"""`RemoteTable`: a table of another deployment as a live object here, which follows it, survives
+cuts and says how it is.
 
-A snapshot with its place in the log comes first, then everything behind that place, so nothing is missed or had twice. What has come is
-kept as frames and put together when somebody looks: an update costs what it brings, not what the table holds. A message is applied whole.
+A snapshot with its place in the log comes first, then everything behind that place, so nothing is
+missed or had twice. What has come is kept as frames and put together when somebody looks: an update
+costs what it brings, not what the table holds. A message is applied whole.
 
     connecting → live ⇄ disconnected → failed (the retry window is over), closed
 
-Cut off, a table shows no rows (`clear`) or those it had (`retain`); when the link is back it goes on behind its token and shows all of them
-again. A table that was dropped and made again over there is read anew, in one step.
+Cut off, a table shows no rows (`clear`) or those it had (`retain`); when the link is back it goes
+on behind its token and shows all of them again. A table that was dropped and made again over there
+is read anew, in one step.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ CYCLE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Update:
-    """What happened. `rows`: added or changed rows (and, where `_op` is 1, removed ones); `reset`: all is new; `clear`: cut off."""
+    """What happened. `rows`: added or changed rows (and, where `_op` is 1, removed ones); `reset`:
+    all is new; `clear`: cut off.
+    """
 
     kind: Literal["rows", "delete", "reset", "clear", "restored"]
     rows: pa.Table | None = None
@@ -54,9 +59,14 @@ class Update:
 class RemoteTable:
     """Use it in a `with`, or `close` it. Reading it is safe from any thread."""
 
-    def __init__(self, target: Target, options: Options, definition: Description | None = None) -> None:
-        """`definition`: what it looks like, so that it can be followed before the other side is there."""
-        self.target, self.options = target, options
+    def __init__(
+        self, target: Target, options: Options, definition: Description | None = None
+    ) -> None:
+        """`definition`: what it looks like, so that it can be followed before the other side is
+        there.
+        """
+        self.target = target
+        self.options = options
         self._definition = self._description = definition
         self._lock = threading.Condition()
         self._wanted = Wanted(options, definition)
@@ -75,7 +85,9 @@ class RemoteTable:
         self._listeners: list[Callable[[Update], None]] = []
         self._watchers: list[queue.SimpleQueue[Update | None]] = []
         self._halt = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"remote-{target.shown}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"remote-{target.shown}", daemon=True
+        )
 
     # ---------------------------------------------------------------- reading
 
@@ -98,7 +110,13 @@ class RemoteTable:
     def status(self) -> dict[str, Any]:
         """How it is, for people and programs."""
         error = None if self.error is None else self.error.to_dict()
-        return {"state": self.state, "stale": self.stale, "reconnects": self.reconnects, "updated_at": self.updated_at, "error": error}
+        return {
+            "state": self.state,
+            "stale": self.stale,
+            "reconnects": self.reconnects,
+            "updated_at": self.updated_at,
+            "error": error,
+        }
 
     def to_arrow(self) -> pa.Table:
         """The rows as they are now. Raises PenstockError when the table has failed."""
@@ -135,28 +153,42 @@ class RemoteTable:
             return connection.sql(text).to_arrow_table()
 
     def make_external(self, connection: Connection, name: str) -> None:
-        """Make an external stream *name* of it in the deployment behind *connection*, where SQL, windows and views read it from then on.
+        """Make an external stream *name* of it in the deployment behind *connection*, where SQL,
+        windows and views read it from then on.
 
         Raises:
-            PenstockError: that deployment does not reach it, or the table is filtered (WHERE over the external stream does that).
+            PenstockError: that deployment does not reach it, or the table is filtered (WHERE over
+                the external stream does that).
         """
         if self.options.where:
-            raise RemoteError("an external stream has no filter of its own", hint="write the condition behind WHERE, where it is read")
+            raise RemoteError(
+                "an external stream has no filter of its own",
+                hint="write the condition behind WHERE, where it is read",
+            )
         description = self._known()
         if not description.name:
-            raise RemoteError(f"nobody has seen {self.target.shown} yet", hint="wait until it is live")
-        columns = self._wanted.columns(description) if self.options.columns or self._definition is not None else None
+            raise RemoteError(
+                f"nobody has seen {self.target.shown} yet", hint="wait until it is live"
+            )
+        columns = (
+            self._wanted.columns(description)
+            if self.options.columns or self._definition is not None
+            else None
+        )
         connection.execute(external.statement(name, self.target.replicas, description, columns))
 
     # ---------------------------------------------------------------- following
 
     def on_update(self, listener: Callable[[Update], None]) -> None:
-        """Have *listener* called, on the table's own thread, with everything that happens from now on."""
+        """Have *listener* called, on the table's own thread, with everything that happens from now
+        on.
+        """
         with self._lock:
             self._listeners.append(listener)
 
     def updates(self, timeout: float | None = None) -> Iterator[Update]:
-        """What happens from now on, one by one; ends when the table is closed, or when nothing came for *timeout* seconds.
+        """What happens from now on, one by one; ends when the table is closed, or when nothing came
+        for *timeout* seconds.
 
         Raises:
             PenstockError: the table has failed.
@@ -186,7 +218,11 @@ class RemoteTable:
             with self._lock:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise RemoteError("it did not happen in time", code="E_TIMEOUT", detail=f"{self.target.shown} is {self.state}")
+                    raise RemoteError(
+                        "it did not happen in time",
+                        code="E_TIMEOUT",
+                        detail=f"{self.target.shown} is {self.state}",
+                    )
                 self._lock.wait(min(left, 0.05))
 
     def close(self) -> None:
@@ -202,19 +238,29 @@ class RemoteTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     # ---------------------------------------------------------------- the thread
 
     def start(self) -> Self:
-        """Follow the table; returns when its first rows are here, or at once when it was given a definition.
+        """Follow the table; returns when its first rows are here, or at once when it was given a
+        definition.
 
         Raises:
             PenstockError: it cannot be followed.
         """
         if self.options.blink_required:
-            raise RemoteError(f"{self.target.shown} is no blink table", code="E_NOT_BLINK", hint="blink=true makes one of it here")
+            raise RemoteError(
+                f"{self.target.shown} is no blink table",
+                code="E_NOT_BLINK",
+                hint="blink=true makes one of it here",
+            )
         if self._definition is not None:
             self._thread.start()
             return self
@@ -224,7 +270,9 @@ class RemoteTable:
         except PenstockError as error:
             self._disconnect()
             raise left.told(error, self.target) from error
-        self._thread = threading.Thread(target=self._run, args=(channel,), name=self._thread.name, daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(channel,), name=self._thread.name, daemon=True
+        )
         self._thread.start()
         return self
 
@@ -234,19 +282,31 @@ class RemoteTable:
         while not self._halt.is_set():
             try:
                 channel = channel or self._open(Left())
-                lost_at, pause, self.attempts = time.monotonic(), _PAUSES[0], 0
+                lost_at = time.monotonic()
+                pause = _PAUSES[0]
+                self.attempts = 0
                 self._follow(channel)
             except PenstockError as error:
                 self._lost(error)
             except vital.FAULTS as bug:
-                self._lost(RemoteError(f"following the table failed: {type(bug).__name__}", code="E_INTERNAL", detail=str(bug)[:200]))
+                self._lost(
+                    RemoteError(
+                        f"following the table failed: {type(bug).__name__}",
+                        code="E_INTERNAL",
+                        detail=str(bug)[:200],
+                    )
+                )
             channel = None
             if self._halt.is_set():
                 return
             if self.state == "live":
                 lost_at = time.monotonic()
             over = (time.monotonic() - lost_at) * 1000 > self.options.retry_window_ms
-            if over or (self.options.max_retries and self.attempts >= self.options.max_retries) or self.options.retry_window_ms == 0:
+            if (
+                over
+                or (self.options.max_retries and self.attempts >= self.options.max_retries)
+                or self.options.retry_window_ms == 0
+            ):
                 self._fail()
                 return
             self._halt.wait(pause)
@@ -254,14 +314,19 @@ class RemoteTable:
             self.attempts += 1
 
     def _open(self, left: Left) -> Channel:
-        """Link, table, first rows (or those missed), subscription: live when it returns. Raises PenstockError."""
+        """Link, table, first rows (or those missed), subscription: live when it returns. Raises
+        PenstockError.
+        """
         self._disconnect()
         link = self._link = connect_any(self.target.replicas, timeout=left.step())
-        description = link.resolve(self.target.table, self.target.query, self.target.serial, timeout=left.step())
+        description = link.resolve(
+            self.target.table, self.target.query, self.target.serial, timeout=left.step()
+        )
         self._wanted.check(description)
         again = self._table_id == description.id and bool(self._token)
         with self._lock:
-            self._description, self._table_id = description, description.id
+            self._description = description
+            self._table_id = description.id
         if again:
             try:
                 return self._continue(link, description, self._token, left)
@@ -272,9 +337,13 @@ class RemoteTable:
 
     def _subscribe(self, link: Link, description: Description, token: str, left: Left) -> Channel:
         channel = link.subscribe(
-            self._wanted.following(description), description.database, start=token, cycles=self.options.blink, query=self.target.query,
+            self._wanted.following(description),
+            description.database,
+            start=token,
+            cycles=self.options.blink,
+            query=self.target.query,
             serial=self.target.serial,
-        )  # fmt: skip
+        )
         channel.expect("subscribed", left.step())
         return channel
 
@@ -292,10 +361,19 @@ class RemoteTable:
         if self.options.blink:
             channel = self._subscribe(link, description, "latest", left)
         else:
-            for piece in link.stream_query(self._wanted.snapshot(description), description.database, positions=True, timeout=left.all()):
+            for piece in link.stream_query(
+                self._wanted.snapshot(description),
+                description.database,
+                positions=True,
+                timeout=left.all(),
+            ):
                 if not frames:
-                    held = json.loads((piece.schema.metadata or {}).get(b"penstock.positions", b"{}"))
-                    positions = {int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()}
+                    held = json.loads(
+                        (piece.schema.metadata or {}).get(b"penstock.positions", b"{}")
+                    )
+                    positions = {
+                        int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()
+                    }
                 frames.append(versions(piece, description, self._wanted.columns(description)))
             token = f"{description.id}.{Cursor(positions).token()}"
             channel = self._subscribe(link, description, token, left)
@@ -336,7 +414,8 @@ class RemoteTable:
                 self._held.add(message.rows, description, self._wanted.columns(description))
         elif message.kind == "delete" and not self.options.blink:
             with self._lock:
-                low, high = int(message.header["low"]), int(message.header["high"])
+                low = int(message.header["low"])
+                high = int(message.header["high"])
                 self._held.delete(message.header.get("tables"), low, high, self._known())
         elif message.kind == "tags" and not self.options.blink:
             with self._lock:
@@ -370,15 +449,23 @@ class RemoteTable:
 
     def _known(self) -> Description:
         if self._description is None:
-            raise RemoteError(f"nobody knows yet what {self.target.shown} looks like", hint="give the builder a table_definition")
+            raise RemoteError(
+                f"nobody knows yet what {self.target.shown} looks like",
+                hint="give the builder a table_definition",
+            )
         return self._description
 
     def _visible(self, rows: pa.Table) -> pa.Table:
-        names = [c for c in ("_op", "tbname") if c in rows.column_names] + [c for c in self.columns if c in rows.column_names]
+        names = [c for c in ("_op", "tbname") if c in rows.column_names] + [
+            c for c in self.columns if c in rows.column_names
+        ]
         return rows.select(names)
 
     def _hidden(self) -> bool:
-        return self.options.on_disconnect == "clear" and self.state in ("connecting", "disconnected")
+        return self.options.on_disconnect == "clear" and self.state in (
+            "connecting",
+            "disconnected",
+        )
 
     def _lost(self, error: PenstockError) -> None:
         was_live = self.state == "live"
@@ -393,9 +480,11 @@ class RemoteTable:
     def _fail(self) -> None:
         why = self.error or LinkLost("the link is lost")
         self.error = RemoteError(
-            f"{self.target.shown} could not be reached again", code="E_RETRY_WINDOW", detail=f"{why.code}: {why.message}",
+            f"{self.target.shown} could not be reached again",
+            code="E_RETRY_WINDOW",
+            detail=f"{why.code}: {why.message}",
             hint="retryWindowMillis and maxRetries say for how long it is tried",
-        )  # fmt: skip
+        )
         self._become("failed")
         self._tell(None)
 
@@ -408,13 +497,15 @@ class RemoteTable:
             self._lock.notify_all()
 
     def _disconnect(self) -> None:
-        link, self._link = self._link, None
+        link = self._link
+        self._link = None
         if link is not None:
             link.close()
 
     def _tell(self, update: Update | None) -> None:
         with self._lock:
-            listeners, watchers = list(self._listeners), list(self._watchers)
+            listeners = list(self._listeners)
+            watchers = list(self._watchers)
             self._lock.notify_all()
         for watcher in watchers:
             watcher.put(update)
@@ -425,10 +516,13 @@ class RemoteTable:
 
 def snapshot(target: Target, options: Options) -> pa.Table:
     """The rows of this moment, for ever. Raises PenstockError when the other side is not there."""
-    left, wanted = Left(options.wait_timeout_ms), Wanted(options)
+    left = Left(options.wait_timeout_ms)
+    wanted = Wanted(options)
     try:
         with connect_any(target.replicas, timeout=left.step()) as link:
-            description = link.resolve(target.table, target.query, target.serial, timeout=left.step())
+            description = link.resolve(
+                target.table, target.query, target.serial, timeout=left.step()
+            )
             rows = link.query(wanted.rows(description), description.database, timeout=left.all())
     except PenstockError as error:
         raise left.told(error, target) from error

@@ -1,7 +1,9 @@
-"""A SELECT that filters and projects rows as they come: what a subscription over the link and a materialized view compute.
+"""A SELECT that filters and projects rows as they come: what a subscription over the link and a
+materialized view compute.
 
-Rows are carried as they were written: deletes pass whatever WHERE says (who gets them drops the row if it has it), a row that stops
-passing WHERE is not taken back. Refused: windows, aggregates, joins, sorting: CREATE STREAM computes those.
+Rows are carried as they were written: deletes pass whatever WHERE says (who gets them drops the row
+if it has it), a row that stops passing WHERE is not taken back. Refused: windows, aggregates,
+joins, sorting: CREATE STREAM computes those.
 """
 
 from __future__ import annotations
@@ -32,12 +34,27 @@ VIRTUAL = {
     "_tp_shard": ("_part", ColumnType("INT")),
     "_tp_append_time": ("_appended", ColumnType("TIMESTAMP")),
 }
-_CLAUSES = ("joins", "group", "having", "order", "limit", "offset", "distinct", "window", "fill", "partition_by", "slimit", "soffset")
+_CLAUSES = (
+    "joins",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "distinct",
+    "window",
+    "fill",
+    "partition_by",
+    "slimit",
+    "soffset",
+)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Compiled for one definition of a table. `outputs` are the selected columns; times in frames are ticks."""
+    """Compiled for one definition of a table. `outputs` are the selected columns; times in frames
+    are ticks.
+    """
 
     outputs: tuple[Column, ...]
     #: columns of the source that are read
@@ -65,7 +82,9 @@ def source_of(sql: str) -> tuple[Query, exp.Select, exp.Table]:
 
 
 def pointed_at(select: exp.Select, database: str, name: str) -> str:
-    """The SQL of *select*, as `source_of` gave it, over another table; what it called the old one stays as an alias."""
+    """The SQL of *select*, as `source_of` gave it, over another table; what it called the old one
+    stays as an alias.
+    """
     select = select.copy()
     node = select.args["from_"].this
     if not node.args.get("alias"):
@@ -81,23 +100,35 @@ def check(statement: Query, select: exp.Select) -> tuple[exp.Select, exp.Table]:
         node = select.args.get(clause)
         if node:
             raise statement.error(
-                f"{clause.replace('_', ' ').upper()} is not possible where rows are passed on one by one",
-                node if isinstance(node, exp.Expr) else select, code="E_UNSUPPORTED_QUERY",
-                hint="CREATE STREAM computes windows and aggregates; a view can pass on a stream's result",
-            )  # fmt: skip
+                f"{clause.replace('_', ' ').upper()} is not possible where rows are passed on one"
+                " by one",
+                node if isinstance(node, exp.Expr) else select,
+                code="E_UNSUPPORTED_QUERY",
+                hint=(
+                    "CREATE STREAM computes windows and aggregates; a view can pass on a stream's"
+                    " result"
+                ),
+            )
     table = select.args["from_"].this if select.args.get("from_") else None
     if not isinstance(table, exp.Table):
         raise statement.error("one table is needed in FROM", select, code="E_UNSUPPORTED_QUERY")
     for call in select.find_all(exp.Anonymous):
         if str(call.this).lower() in AGGREGATES:
             raise statement.error(
-                f"{call.name}() needs a window", call, code="E_UNSUPPORTED_QUERY", hint="CREATE STREAM … INTERVAL(…) computes aggregates"
+                f"{call.name}() needs a window",
+                call,
+                code="E_UNSUPPORTED_QUERY",
+                hint="CREATE STREAM … INTERVAL(…) computes aggregates",
             )
     return select, table
 
 
-def compile_selection(sql: str, source: Description, timezone: str = "UTC", now: int = 0) -> Selection:
-    """*now* is epoch nanoseconds. Raises SqlError: not a plain SELECT, unknown columns, wrong types."""
+def compile_selection(
+    sql: str, source: Description, timezone: str = "UTC", now: int = 0
+) -> Selection:
+    """*now* is epoch nanoseconds. Raises SqlError: not a plain SELECT, unknown columns, wrong
+    types.
+    """
     statement, select, table = source_of(sql)
     known = {c.name: c.type for c in source.fields} | {"tbname": TBNAME}
     frame_names: dict[str, str] = {}
@@ -108,22 +139,36 @@ def compile_selection(sql: str, source: Description, timezone: str = "UTC", now:
     for alias in TIME_ALIASES:
         if alias not in known:
             frame_names[alias] = source.time_column
-    qualifiers = {table.alias_or_name.lower(), source.name.lower(), (source.child or source.name).lower()}
+    qualifiers = {
+        table.alias_or_name.lower(),
+        source.name.lower(),
+        (source.child or source.name).lower(),
+    }
 
     def bound(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("earliest_ts", "earliest_timestamp") and not node.expressions:
+        if (
+            isinstance(node, exp.Anonymous)
+            and str(node.this).lower() in ("earliest_ts", "earliest_timestamp")
+            and not node.expressions
+        ):
             return exp.Literal.string("1970-01-01 00:00:00Z")
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return node
         if node.table and node.table.lower() not in qualifiers:
             raise statement.error(f"{node.table} is not in FROM", node, code="E_UNKNOWN_COLUMN")
-        made = exp.Column(this=exp.Identifier(this=frame_names.get(node.name.lower(), node.name), quoted=False))
+        made = exp.Column(
+            this=exp.Identifier(this=frame_names.get(node.name.lower(), node.name), quoted=False)
+        )
         made.meta.update(node.meta)
         return made
 
     def compiled(node: exp.Expr) -> tuple[pl.Expr, ColumnType]:
         made = compile_expression(
-            node.copy().transform(bound, copy=False), known, precision=source.precision, timezone=timezone, source=statement.source
+            node.copy().transform(bound, copy=False),
+            known,
+            precision=source.precision,
+            timezone=timezone,
+            source=statement.source,
         )
         return made.expr, made.type
 
@@ -137,22 +182,46 @@ def compile_selection(sql: str, source: Description, timezone: str = "UTC", now:
         if isinstance(item, exp.Column) and item.name.lower() == "tbname":
             continue  # every row has it
         expression, kind = compiled(item)
-        name = item.alias or (item.name if isinstance(item, exp.Column) else str(item.meta.get("sql") or item.sql(dialect="penstock")))
+        name = item.alias or (
+            item.name
+            if isinstance(item, exp.Column)
+            else str(item.meta.get("sql") or item.sql(dialect="penstock"))
+        )
         spelled = next((c.name for c in source.fields if c.name.lower() == name.lower()), name)
         outputs.append(Column(spelled, kind))
         items.append(expression.alias(spelled))
     seen = set(SYSTEM)
     for column in outputs:
         if column.name.lower() in seen:
-            what = "is a name of the link's own" if column.name.lower() in SYSTEM else "is selected twice"
-            raise statement.error(f'"{column.name}" {what}', code="E_DUPLICATE_COLUMN", hint="give it another name with AS")
+            what = (
+                "is a name of the link's own"
+                if column.name.lower() in SYSTEM
+                else "is selected twice"
+            )
+            raise statement.error(
+                f'"{column.name}" {what}',
+                code="E_DUPLICATE_COLUMN",
+                hint="give it another name with AS",
+            )
         seen.add(column.name.lower())
     where = select.args.get("where")
     condition = None
     if where is not None:
         condition, kind = compiled(where.this)
         if kind.kind != "BOOL":
-            raise statement.error("WHERE needs a condition", where.this, code="E_TYPE", detail=f"this is {kind}")
+            raise statement.error(
+                "WHERE needs a condition", where.this, code="E_TYPE", detail=f"this is {kind}"
+            )
         condition = condition.fill_null(False)
-    read = {name for e in (*items, *([condition] if condition is not None else [])) for name in e.meta.root_names()}
-    return Selection(tuple(outputs), frozenset(read), tuple(items), condition, now * TICKS_PER_SECOND[source.precision] // 10**9)
+    read = {
+        name
+        for e in (*items, *([condition] if condition is not None else []))
+        for name in e.meta.root_names()
+    }
+    return Selection(
+        tuple(outputs),
+        frozenset(read),
+        tuple(items),
+        condition,
+        now * TICKS_PER_SECOND[source.precision] // 10**9,
+    )

@@ -1,11 +1,14 @@
-"""Names of tables as URIs: `pq://query/scope/table?…`, `dh://host/scope/table`, `dh+plain://…`; read and written, never resolved here.
+"""Names of tables as URIs: `pq://query/scope/table?…`, `dh://host/scope/table`, `dh+plain://…`;
+read and written, never resolved here.
 
-    pq        "pq://" (name | serial | "name:" name) "/scope/" table ["?" options]
-    dh        ("dh" | "dh+plain") "://" host [":" port] ("/scope/" name | "/field/" name | "/app/" id "/field/" name)
-    proxy     … "://" host [":" port] "?uri=" inner
-    options   snapshot[=bool] columns=a,b onDisconnect=clear|retain retryWindowMillis=n maxRetries=n blink[=bool|require] waitTimeout=PT20S
+    pq        "pq://" (name | serial | "name:" name) "/scope/" table ["?" options] dh        ("dh" |
+    "dh+plain") "://" host [":" port] ("/scope/" name | "/field/" name | "/app/" id "/field/" name)
+    proxy     … "://" host [":" port] "?uri=" inner options   snapshot[=bool] columns=a,b
+    onDisconnect=clear|retain retryWindowMillis=n maxRetries=n blink[=bool|require]
+    waitTimeout=PT20S
 
-`%XX` is decoded once, as UTF-8; `+` is itself; names are compared in NFC. An unknown or repeated option is an error, never ignored.
+`%XX` is decoded once, as UTF-8; `+` is itself; names are compared in NFC. An unknown or repeated
+option is an error, never ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ DEFAULT_RETRY_WINDOW_MS = 300_000
 DH_PORTS = {"dh": 443, "dh+plain": 10_000}
 _SAFE = re.compile(r"[A-Za-z0-9.\-*_]+\Z")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.%~-]+)(?::([0-9]+))?\Z")
-_PERIOD = re.compile(r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d{1,3}))?S)?)?\Z", re.ASCII)
+_PERIOD = re.compile(
+    r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d{1,3}))?S)?)?\Z",
+    re.ASCII,
+)
 _MAX_NUMBER = 2**63 - 1
 
 
@@ -34,7 +40,9 @@ class UriError(PenstockError):
 
 @dataclass(frozen=True)
 class TableUri:
-    """What a URI says. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for dh."""
+    """What a URI says. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for
+    dh.
+    """
 
     scheme: Literal["pq", "dh", "dh+plain"]
     table: str
@@ -62,39 +70,59 @@ def parse(text: str) -> TableUri:
     """Raises UriError, with a message of its own for each kind of fault."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in ("pq", "dh", "dh+plain"):
-        raise UriError(f"no resolver for scheme {scheme!r}" if separator else "this is no URI", hint="pq://, dh:// or dh+plain://")
+        raise UriError(
+            f"no resolver for scheme {scheme!r}" if separator else "this is no URI",
+            hint="pq://, dh:// or dh+plain://",
+        )
     if "#" in rest:
         raise UriError("a table's URI has no fragment", hint="write # as %23")
     path, has_options, options = rest.partition("?")
     authority, slash, path = path.partition("/")
     if "@" in authority:
-        raise UriError("a URI never holds credentials", hint="they belong to the session: penstock.uri.session(…)")
+        raise UriError(
+            "a URI never holds credentials",
+            hint="they belong to the session: penstock.uri.session(…)",
+        )
     if scheme == "pq":
         return _pq(authority, slash + path, options if has_options else None)
-    return _dh("dh" if scheme == "dh" else "dh+plain", authority, slash + path, options if has_options else None)
+    return _dh(
+        "dh" if scheme == "dh" else "dh+plain",
+        authority,
+        slash + path,
+        options if has_options else None,
+    )
 
 
 def _pq(authority: str, path: str, options: str | None) -> TableUri:
     if not authority:
-        raise UriError("the URI names no query", hint="pq://name/scope/table or pq://serial/scope/table")
+        raise UriError(
+            "the URI names no query", hint="pq://name/scope/table or pq://serial/scope/table"
+        )
     if not path.startswith("/scope/"):
-        raise UriError("there is no /scope/ behind the query's name", hint="a / within the name is written %2F")
+        raise UriError(
+            "there is no /scope/ behind the query's name", hint="a / within the name is written %2F"
+        )
     table = decoded(path[len("/scope/") :])
     if not table:
         raise UriError("the URI names no table", hint="pq://name/scope/table")
     name: str | None
     serial: int | None
     if authority.isascii() and authority.isdigit():
-        name, serial = None, _number("serial", authority)
+        name = None
+        serial = _number("serial", authority)
     else:
-        name, serial = decoded(authority.removeprefix("name:")), None
+        name = decoded(authority.removeprefix("name:"))
+        serial = None
         if not name:
             raise UriError("the URI names no query", hint="pq://name/scope/table")
     return _with_options(TableUri("pq", table, name, serial), options)
 
 
-def _dh(scheme: Literal["dh", "dh+plain"], authority: str, path: str, options: str | None) -> TableUri:
-    host, port = None, None
+def _dh(
+    scheme: Literal["dh", "dh+plain"], authority: str, path: str, options: str | None
+) -> TableUri:
+    host = None
+    port = None
     if authority:
         match = _HOST.match(authority)
         if match is None:
@@ -114,7 +142,10 @@ def _dh(scheme: Literal["dh", "dh+plain"], authority: str, path: str, options: s
             if target.proxied is not None:
                 raise UriError("one host may resolve for another, not a chain of them")
             return TableUri(scheme, target.table, host=host, port=port, proxied=target)
-        raise UriError(f"options are for pq:// URIs: {options[:60]}", hint="give them to the builder, or use pq://")
+        raise UriError(
+            f"options are for pq:// URIs: {options[:60]}",
+            hint="give them to the builder, or use pq://",
+        )
     parts = path.split("/")[1:]
     if len(parts) >= 2 and parts[0] == "scope":
         return TableUri(scheme, _safe("/".join(parts[1:])), host=host, port=port)
@@ -123,14 +154,22 @@ def _dh(scheme: Literal["dh", "dh+plain"], authority: str, path: str, options: s
             raise UriError("/field/ needs a host before it")
         return TableUri(scheme, _safe(parts[1]), host=host, port=port, kind="field")
     if len(parts) == 4 and parts[0] == "app" and parts[2] == "field":
-        return TableUri(scheme, _safe(parts[3]), host=host, port=port, kind="field", app=_safe(parts[1]))
-    raise UriError(f"the path {path[:60]!r} names no table", hint="/scope/name, /field/name or /app/id/field/name")
+        return TableUri(
+            scheme, _safe(parts[3]), host=host, port=port, kind="field", app=_safe(parts[1])
+        )
+    raise UriError(
+        f"the path {path[:60]!r} names no table",
+        hint="/scope/name, /field/name or /app/id/field/name",
+    )
 
 
 def _safe(name: str) -> str:
     name = decoded(name)
     if not _SAFE.match(name):
-        raise UriError(f"{name!r} cannot stand in a dh URI", hint="letters, digits and . - * _; pq:// takes any name, percent-encoded")
+        raise UriError(
+            f"{name!r} cannot stand in a dh URI",
+            hint="letters, digits and . - * _; pq:// takes any name, percent-encoded",
+        )
     return name
 
 
@@ -167,7 +206,9 @@ def _with_options(uri: TableUri, options: str | None) -> TableUri:
     for key, value in given.items():
         fields.update(_OPTIONS[key](key, value))
     if fields.get("snapshot"):
-        live = [k for k in ("onDisconnect", "retryWindowMillis", "maxRetries", "blink") if k in given]
+        live = [
+            k for k in ("onDisconnect", "retryWindowMillis", "maxRetries", "blink") if k in given
+        ]
         if live and not (live == ["blink"] and not fields.get("blink")):
             raise UriError(f"{live[0]} has no meaning for a snapshot")
     return replace(uri, **fields)  # type: ignore[arg-type]
@@ -227,7 +268,9 @@ def period(text: str) -> int:
     """Milliseconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises UriError."""
     match = _PERIOD.match(text)
     if match is None or not any(match.groups()) or text.endswith("T"):
-        raise UriError(f"waitTimeout is an ISO 8601 duration, not {text!r}", hint="PT20S, PT1M30S, PT0.5S")
+        raise UriError(
+            f"waitTimeout is an ISO 8601 duration, not {text!r}", hint="PT20S, PT1M30S, PT0.5S"
+        )
     days, hours, minutes, seconds = (int(match.group(k) or 0) for k in "dhms")
     millis = int((match.group("f") or "0").ljust(3, "0"))
     total = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + millis
@@ -244,9 +287,15 @@ def render(uri: TableUri) -> str:
         else:
             encoded = quote(uri.query or "", safe="")
             # a name that looks like a serial, or like one that is marked as a name
-            name = f"name:{encoded}" if (encoded.isascii() and encoded.isdigit()) or encoded.startswith("name:") else encoded
+            name = (
+                f"name:{encoded}"
+                if (encoded.isascii() and encoded.isdigit()) or encoded.startswith("name:")
+                else encoded
+            )
         options = _options(uri)
-        return f"pq://{name}/scope/{quote(uri.table, safe='')}" + ("?" + "&".join(options) if options else "")
+        return f"pq://{name}/scope/{quote(uri.table, safe='')}" + (
+            "?" + "&".join(options) if options else ""
+        )
     port = "" if uri.host is None or uri.port == DH_PORTS[uri.scheme] else f":{uri.port}"
     head = f"{uri.scheme}://{uri.host or ''}{port}"
     if uri.proxied is not None:
@@ -273,5 +322,7 @@ def _options(uri: TableUri) -> list[str]:
         options.append("blink=require" if uri.blink_required else "blink")
     if uri.wait_timeout_ms is not None:
         seconds, millis = divmod(uri.wait_timeout_ms, 1000)
-        options.append(f"waitTimeout=PT{seconds}.{millis:03d}S" if millis else f"waitTimeout=PT{seconds}S")
+        options.append(
+            f"waitTimeout=PT{seconds}.{millis:03d}S" if millis else f"waitTimeout=PT{seconds}S"
+        )
     return options

@@ -1,4 +1,6 @@
-"""What is asked of a table of another deployment: where it is, how it is followed, which columns, and the SELECTs that ask for them."""
+"""What is asked of a table of another deployment: where it is, how it is followed, which columns,
+and the SELECTs that ask for them.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,16 @@ class Target:
 
     @property
     def shown(self) -> str:
-        return f"{self.query if self.query is not None else self.serial or ''}/{self.table}".lstrip("/")
+        return f"{self.query if self.query is not None else self.serial or ''}/{self.table}".lstrip(
+            "/"
+        )
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The part of a table that its follower wants: by its options, and by the definition it was given, if any."""
+    """The part of a table that its follower wants: by its options, and by the definition it was
+    given, if any.
+    """
 
     options: Options
     definition: Description | None = None
@@ -72,7 +78,9 @@ class Wanted:
         return [c for c in found.fields if c.name in names]
 
     def shown(self, found: Description) -> list[Column]:
-        """The columns of the table as people see it, in the order they were asked for. Raises RemoteError for one it has not."""
+        """The columns of the table as people see it, in the order they were asked for. Raises
+        RemoteError for one it has not.
+        """
         return _chosen(self.options.columns, self.definition or found)
 
     def following(self, found: Description) -> str:
@@ -80,10 +88,15 @@ class Wanted:
         return _select(self.columns(found), found, self.options.where)
 
     def snapshot(self, found: Description) -> str:
-        """The SELECT of the rows to begin with: those of `following` with the child table of each."""
+        """The SELECT of the rows to begin with: those of `following` with the child table of
+        each.
+        """
         # from a subquery, so that nobody sorts what nobody wants sorted
         listed = ", ".join(["tbname", *(in_backticks(c.name) for c in self.columns(found))])
-        return f"SELECT {listed} FROM ({self.following(found).replace('SELECT ', 'SELECT tbname, ', 1)}) AS t"
+        return (
+            f"SELECT {listed} FROM"
+            f" ({self.following(found).replace('SELECT ', 'SELECT tbname, ', 1)}) AS t"
+        )
 
     def rows(self, found: Description) -> str:
         """The SELECT of just what is shown."""
@@ -91,7 +104,9 @@ class Wanted:
 
 
 class Left:
-    """What is left of the time for the first rows; without a limit each step has a time of its own, and rows may come for ever."""
+    """What is left of the time for the first rows; without a limit each step has a time of its own,
+    and rows may come for ever.
+    """
 
     def __init__(self, timeout_ms: int | None = None) -> None:
         self._end = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
@@ -108,14 +123,20 @@ class Left:
         if self.all() != 0.0:
             return error
         return RemoteError(
-            f"the rows of {target.shown} did not come in time", code="E_TIMEOUT", detail=f"{error.code}: {error.message}",
+            f"the rows of {target.shown} did not come in time",
+            code="E_TIMEOUT",
+            detail=f"{error.code}: {error.message}",
             hint="waitTimeout says for how long they are waited for",
-        )  # fmt: skip
+        )
 
 
 def keys_of(description: Description) -> list[str]:
     """What a newer version of a row replaces an older one by."""
-    return ["tbname", description.time_column, *([description.key_column] if description.key_column else [])]
+    return [
+        "tbname",
+        description.time_column,
+        *([description.key_column] if description.key_column else []),
+    ]
 
 
 def _chosen(names: tuple[str, ...], description: Description) -> list[Column]:
@@ -126,7 +147,11 @@ def _chosen(names: tuple[str, ...], description: Description) -> list[Column]:
     for name in names:
         if name.lower() not in known:
             listed = ", ".join(c.name for c in description.fields)
-            raise RemoteError(f"{description.shown} has no column {name}", code="E_NO_COLUMN", hint=f"it has {listed}")
+            raise RemoteError(
+                f"{description.shown} has no column {name}",
+                code="E_NO_COLUMN",
+                hint=f"it has {listed}",
+            )
     return [known[name.lower()] for name in names]
 
 
@@ -137,10 +162,15 @@ def _check_definition(wanted: Description, found: Description) -> None:
         there = known.get(column.name.lower())
         if there is None or there.type.arrow(found.precision) != column.type.arrow(found.precision):
             has = "has none" if there is None else f"it is {there.type} there"
-            raise RemoteError(f"{found.shown} does not fit the definition: {column.name} {column.type}", code="E_REMOTE_SCHEMA", detail=has)
+            raise RemoteError(
+                f"{found.shown} does not fit the definition: {column.name} {column.type}",
+                code="E_REMOTE_SCHEMA",
+                detail=has,
+            )
 
 
 def _select(columns: Sequence[Column], description: Description, condition: str) -> str:
     listed = ", ".join(in_backticks(c.name) for c in columns)
     where = f" WHERE {condition}" if condition else ""
-    return f"SELECT {listed} FROM {in_backticks(description.database)}.{in_backticks(description.child or description.name)}{where}"
+    table = in_backticks(description.child or description.name)
+    return f"SELECT {listed} FROM {in_backticks(description.database)}.{table}{where}"

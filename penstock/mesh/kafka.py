@@ -1,7 +1,8 @@
 """The embedded broker: one KRaft node that is its own controller, sized for one machine.
 
-Its settings differ from Kafka's defaults where those are made for clusters or would expire rows: retention is off, topics are made by name
-only, internal topics have few partitions and one replica, and the log cleaner's buffer fits a small heap.
+Its settings differ from Kafka's defaults where those are made for clusters or would expire rows:
+retention is off, topics are made by name only, internal topics have few partitions and one replica,
+and the log cleaner's buffer fits a small heap.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ Configuration:
 
 
 def login(layout: Layout, *, is_open: bool = False) -> dict[str, str]:
-    """Return the settings by which the mesh's services log in to the embedded broker; *is_open*: without a login."""
+    """Return the settings by which the mesh's services log in to the embedded broker; *is_open*:
+    without a login.
+    """
     if is_open:
         return {"PENSTOCK_KAFKA_SECURITY": "PLAINTEXT", "PENSTOCK_KAFKA_USERS": "false"}
     return {
@@ -55,14 +58,18 @@ def login(layout: Layout, *, is_open: bool = False) -> dict[str, str]:
 
 
 def options(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return how a program on this machine speaks to the broker of a mesh with these settings, as librdkafka calls it."""
+    """Return how a program on this machine speaks to the broker of a mesh with these settings, as
+    librdkafka calls it.
+    """
     if settings.get("PENSTOCK_KAFKA_SECURITY", "PLAINTEXT") == "PLAINTEXT":
         return {}
     return {
         "security.protocol": settings["PENSTOCK_KAFKA_SECURITY"],
         "sasl.mechanism": settings["PENSTOCK_KAFKA_MECHANISM"],
         "sasl.username": settings["PENSTOCK_KAFKA_USER"],
-        "sasl.password": Path(settings["PENSTOCK_KAFKA_PASSWORD_FILE"]).read_text(encoding="utf-8").strip(),
+        "sasl.password": (
+            Path(settings["PENSTOCK_KAFKA_PASSWORD_FILE"]).read_text(encoding="utf-8").strip()
+        ),
     }
 
 
@@ -80,7 +87,9 @@ def prepare(layout: Layout, ports: Ports, *, is_open: bool = False) -> None:
     properties = {**_properties(layout, ports), **(_open() if is_open else _guarded(layout))}
     text = "".join(f"{key}={value}\n" for key, value in properties.items())
     # it holds the mesh's password
-    with open(config, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+    with open(
+        config, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)
+    ) as file:
         file.write(text)
     config.chmod(0o600)
     if (layout.kafka / "log" / "meta.properties").exists():
@@ -89,13 +98,24 @@ def prepare(layout: Layout, ports: Ports, *, is_open: bool = False) -> None:
     # a leading dash would look like an option
     cluster = f"P{cluster[1:]}" if cluster.startswith("-") else cluster
     done = subprocess.run(
-        [*_java(layout, "64m", quick=True), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)],
+        [
+            *_java(layout, "64m", quick=True),
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            cluster,
+            "-c",
+            str(config),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
     )
     if done.returncode:
-        raise StateError(f"could not format Kafka's storage in {layout.kafka}", detail=(done.stderr or done.stdout)[-2000:])
+        raise StateError(
+            f"could not format Kafka's storage in {layout.kafka}",
+            detail=(done.stderr or done.stdout)[-2000:],
+        )
 
 
 def command(layout: Layout) -> list[str]:
@@ -127,7 +147,8 @@ def _admin(bootstrap: str) -> Admin:
 
 
 def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
-    # a tool that ends at once is over before the second compiler would pay; the broker needs a quarter less of a core with it (decision 29)
+    # a tool that ends at once is over before the second compiler would pay; the broker needs a
+    # quarter less of a core with it (decision 29)
     tuning = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:CICompilerCount=2"]
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -148,12 +169,15 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{ports['controller']}",
-        "listeners": f"CLIENTS://127.0.0.1:{ports['kafka']},CONTROLLER://127.0.0.1:{ports['controller']}",
+        "listeners": (
+            f"CLIENTS://127.0.0.1:{ports['kafka']},CONTROLLER://127.0.0.1:{ports['controller']}"
+        ),
         "advertised.listeners": f"CLIENTS://127.0.0.1:{ports['kafka']}",
         "inter.broker.listener.name": "CLIENTS",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": layout.kafka / "log",
-        # a killed broker may register again only when its old session has run out; a shorter one fences a live broker on a busy machine
+        # a killed broker may register again only when its old session has run out; a shorter one
+        # fences a live broker on a busy machine
         "broker.session.timeout.ms": 9000,
         "broker.heartbeat.interval.ms": 1000,
         "auto.create.topics.enable": "false",
@@ -174,7 +198,8 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "log.cleaner.threads": 1,
         "log.cleaner.dedupe.buffer.size": 16 << 20,
         "log.index.size.max.bytes": 2 << 20,
-        # small requests, one at a time: with more threads each finds less to do when it is woken (decision 29)
+        # small requests, one at a time: with more threads each finds less to do when it is woken
+        # (decision 29)
         "num.network.threads": 2,
         "num.io.threads": 2,
         "background.threads": 2,
@@ -191,12 +216,15 @@ def _open() -> Mapping[str, str]:
 def _guarded(layout: Layout) -> Mapping[str, str | int]:
     """Return the properties of a broker that asks for a login and lets users do what its rules say.
 
-    The mesh itself logs in by PLAIN, with a password that stands in the broker's file: so a mesh that is older than the login needs no
-    change. Users of the catalog log in by SCRAM, which keeps no password.
+    The mesh itself logs in by PLAIN, with a password that stands in the broker's file: so a mesh
+    that is older than the login needs no change. Users of the catalog log in by SCRAM, which keeps
+    no password.
     """
     password = layout.secret("kafka").read_text(encoding="utf-8").strip()
     module = "org.apache.kafka.common.security"
-    mesh = f'username="{names.KAFKA_USER}" password="{password}" user_{names.KAFKA_USER}="{password}"'
+    mesh = (
+        f'username="{names.KAFKA_USER}" password="{password}" user_{names.KAFKA_USER}="{password}"'
+    )
     plain = f"{module}.plain.PlainLoginModule required {mesh};"
     return {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
@@ -204,7 +232,9 @@ def _guarded(layout: Layout) -> Mapping[str, str | int]:
         "sasl.mechanism.controller.protocol": "PLAIN",
         "sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
         "listener.name.clients.plain.sasl.jaas.config": plain,
-        f"listener.name.clients.{MECHANISM.lower()}.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+        f"listener.name.clients.{MECHANISM.lower()}.sasl.jaas.config": (
+            f"{module}.scram.ScramLoginModule required;"
+        ),
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": plain,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

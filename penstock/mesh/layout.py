@@ -1,7 +1,7 @@
 """Where a mesh keeps its files and which ports it listens on.
 
-Ports are a base and fixed distances from it, so that one number moves a whole mesh; each can be set by itself; `auto` picks free ones.
-Refused: a port that is taken, before anything is started.
+Ports are a base and fixed distances from it, so that one number moves a whole mesh; each can be set
+by itself; `auto` picks free ones. Refused: a port that is taken, before anything is started.
 """
 
 from __future__ import annotations
@@ -38,11 +38,15 @@ PORT_NAMES = {
 }
 #: nodes of stream tables that one mesh may have: node1 … node9
 MAX_NODES = 9
-PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)}
-#: below the range that Linux gives to outgoing connections, so none of those takes a picked port before its listener starts
+PORT_NAMES |= {f"node{n}": 20 + n for n in range(1, MAX_NODES + 1)} | {
+    f"node{n}-health": 30 + n for n in range(1, MAX_NODES + 1)
+}
+#: below the range that Linux gives to outgoing connections, so none of those takes a picked port
+#: before its listener starts
 _PICK_FROM = (15000, 30000)
 #: random bytes of generated passwords and of the signing key
-_PASSWORD_BYTES, _KEY_BYTES = 18, 48
+_PASSWORD_BYTES = 18
+_KEY_BYTES = 48
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ def fixed_ports(base: int = DEFAULT_PORT_BASE, own: Mapping[str, int] | None = N
     """
     unknown = sorted(set(own or {}) - set(PORT_NAMES))
     if unknown:
-        raise ConfigError(f"no such port: {', '.join(unknown)}", hint=f"names are {', '.join(PORT_NAMES)}")
+        raise ConfigError(
+            f"no such port: {', '.join(unknown)}", hint=f"names are {', '.join(PORT_NAMES)}"
+        )
     numbers = {name: base + distance for name, distance in PORT_NAMES.items()} | dict(own or {})
     wrong = [f"{name}={number}" for name, number in numbers.items() if not 0 < number < 65536]
     if wrong:
@@ -92,8 +98,11 @@ def require_free(ports: Ports, names: list[str]) -> None:
     if taken:
         raise ConfigError(
             f"port in use: {', '.join(taken)}",
-            hint="choose another base with --port-base N (or PENSTOCK_PORT_BASE), one port with --port NAME=N, or --port-base auto; "
-            "`penstock down` stops a mesh of this data directory",
+            hint=(
+                "choose another base with --port-base N (or PENSTOCK_PORT_BASE), one port with"
+                " --port NAME=N, or --port-base auto; `penstock down` stops a mesh of this data"
+                " directory"
+            ),
         )
 
 
@@ -108,8 +117,8 @@ def _is_free(number: int) -> bool:
 
 
 def _claim(number: int) -> bool:
-    """Whether nobody else has picked *number*; if so a UDP socket there keeps it ours while this process lives: no other mesh picks it
-    before our listener has taken it.
+    """Whether nobody else has picked *number*; if so a UDP socket there keeps it ours while this
+    process lives: no other mesh picks it before our listener has taken it.
     """
     claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -142,7 +151,9 @@ class Layout:
 
     @property
     def temporary(self) -> Path:
-        """Scratch space of every process; emptied at start and at stop, because killed processes leave theirs behind."""
+        """Scratch space of every process; emptied at start and at stop, because killed processes
+        leave theirs behind.
+        """
         return self.run / "tmp"
 
     def empty_temporary(self) -> None:
@@ -168,9 +179,18 @@ class Layout:
         return self.logs / f"{room}.log"
 
     def make(self) -> None:
-        """Make what is missing; nobody but its owner gets into the data directory, also into one that was open before."""
+        """Make what is missing; nobody but its owner gets into the data directory, also into one
+        that was open before.
+        """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for directory in (self.run, self.logs, self.kafka, self.redis, self.temporary, self.secrets):
+        for directory in (
+            self.run,
+            self.logs,
+            self.kafka,
+            self.redis,
+            self.temporary,
+            self.secrets,
+        ):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for directory in (self.root, self.secrets):
             if directory.stat().st_mode & 0o077:
@@ -182,12 +202,16 @@ class Layout:
 
     @property
     def token_key(self) -> Path:
-        """File with the key that signs tokens, generated at first use and readable by its owner only."""
+        """File with the key that signs tokens, generated at first use and readable by its owner
+        only.
+        """
         return _generated(self.secrets / "token.key", _KEY_BYTES)
 
     @property
     def metrics_key(self) -> Path:
-        """File with the key that opens names in metrics, generated at first use and readable by its owner only."""
+        """File with the key that opens names in metrics, generated at first use and readable by its
+        owner only.
+        """
         return _generated(self.secrets / "metrics.key", _PASSWORD_BYTES)
 
 

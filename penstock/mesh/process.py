@@ -1,4 +1,5 @@
-"""One child process: started in a session of its own, tied to its parent's life, its output in a log of bounded size.
+"""One child process: started in a session of its own, tied to its parent's life, its output in a
+log of bounded size.
 
 Refused here: deciding whether to start it again, which is the supervisor's.
 """
@@ -17,19 +18,23 @@ from pathlib import Path
 
 import psutil
 
-#: in the environment of every process of a mesh, also of grandchildren: the data directory it belongs to
+#: in the environment of every process of a mesh, also of grandchildren: the data directory it
+#: belongs to
 MESH_VARIABLE = "PENSTOCK_MESH"
 _LOG_BYTES = 32 << 20
 _LOG_GENERATIONS = 2
 _PR_SET_PDEATHSIG = 1
-#: of every process of a mesh: files, directories and sockets are their owner's alone, wherever they are
+#: of every process of a mesh: files, directories and sockets are their owner's alone, wherever they
+#: are
 UMASK = 0o077
 
 
 class Child:
     """A running child and its process group."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path, directory: Path) -> None:
+    def __init__(
+        self, command: list[str], environment: Mapping[str, str], log: Path, directory: Path
+    ) -> None:
         self.log = log
         self.started = time.time()
         with open(log, "ab") as output:
@@ -74,7 +79,9 @@ class Child:
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> Callable[[], None] | None:
-    """For `preexec_fn`: on Linux the kernel sends the child *number* when the thread that started it ends: start it from the main one."""
+    """For `preexec_fn`: on Linux the kernel sends the child *number* when the thread that started
+    it ends: start it from the main one.
+    """
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -89,7 +96,9 @@ def die_with_parent(number: int = signal.SIGKILL) -> Callable[[], None] | None:
 
 
 def rotate(log: Path) -> None:
-    """Keep *log* bounded: copied aside and truncated, which its writer (in append mode) does not notice."""
+    """Keep *log* bounded: copied aside and truncated, which its writer (in append mode) does not
+    notice.
+    """
     try:
         if log.stat().st_size < _LOG_BYTES:
             return
@@ -109,7 +118,9 @@ def own_mesh() -> str:
 
 
 def members(root: Path) -> list[psutil.Process]:
-    """Every process that was started by a mesh of the data directory *root*, whoever its parent is now."""
+    """Every process that was started by a mesh of the data directory *root*, whoever its parent is
+    now.
+    """
     mine = os.path.realpath(root)
     found = []
     for process in psutil.process_iter():
@@ -123,7 +134,9 @@ def members(root: Path) -> list[psutil.Process]:
 
 
 def proportional_memory(pid: int, *, children: bool = True) -> int:
-    """PSS in bytes of a process and, with *children*, all below it: shared pages count once in a sum."""
+    """PSS in bytes of a process and, with *children*, all below it: shared pages count once in a
+    sum.
+    """
     total = 0
     try:
         leader = psutil.Process(pid)

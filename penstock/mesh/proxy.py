@@ -1,4 +1,5 @@
-"""A TCP proxy for demos and tests of bad networks: it can be cut, healed and slowed. For loopback only.
+"""A TCP proxy for demos and tests of bad networks: it can be cut, healed and slowed. For loopback
+only.
 
 Owns threads and sockets of its own. Refused: knowing what goes through it.
 """
@@ -14,7 +15,9 @@ from typing import Self
 
 
 class Proxy:
-    """Listens on a free port of 127.0.0.1 and passes everything to (host, port); use it in a `with`."""
+    """Listens on a free port of 127.0.0.1 and passes everything to (host, port); use it in a
+    `with`.
+    """
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._to = (host, port)
@@ -35,7 +38,8 @@ class Proxy:
         """Break every connection and refuse new ones until `heal`."""
         with self._lock:
             self._cut = True
-            sockets, self._open = list(self._open), set()
+            sockets = list(self._open)
+            self._open = set()
         self.cuts += 1
         for one in sockets:
             _end(one)
@@ -45,7 +49,9 @@ class Proxy:
             self._cut = False
 
     def point_at(self, port: int) -> None:
-        """Who connects from now on comes to another port: the other side was started again elsewhere."""
+        """Who connects from now on comes to another port: the other side was started again
+        elsewhere.
+        """
         self._to = (self._to[0], port)
 
     def close(self) -> None:
@@ -55,7 +61,12 @@ class Proxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _accept(self) -> None:

@@ -27,7 +27,9 @@ def prepare(layout: Layout, ports: Ports) -> None:
     }
     config = _config(layout)
     config.touch(mode=0o600)
-    config.write_text("".join(f"{key} {value}\n" for key, value in options.items()), encoding="utf-8")
+    config.write_text(
+        "".join(f"{key} {value}\n" for key, value in options.items()), encoding="utf-8"
+    )
 
 
 def command(layout: Layout) -> list[str]:
@@ -38,7 +40,9 @@ def is_ready(layout: Layout, ports: Ports) -> bool:
     """True when it answers PING, which it does not while loading its file."""
     password = layout.secret("redis").read_text(encoding="utf-8").strip()
     try:
-        with redis.Redis(port=ports["redis"], password=password, socket_timeout=1, socket_connect_timeout=1) as client:
+        with redis.Redis(
+            port=ports["redis"], password=password, socket_timeout=1, socket_connect_timeout=1
+        ) as client:
             return bool(client.ping())
     except redis.RedisError:
         return False

@@ -1,4 +1,6 @@
-"""What a mesh runs: for each process its command, its environment, what it waits for, and how it says that it is ready."""
+"""What a mesh runs: for each process its command, its environment, what it waits for, and how it
+says that it is ready.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ ALL_ROOMS = (*SERVERS, *PACKAGES)
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
 #: what is said of a room whose health port does not answer, and before what one says that is stuck
-_NO_ANSWER, _STUCK = "its health port", "stuck: "
+_NO_ANSWER = "its health port"
+_STUCK = "stuck: "
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 
 
@@ -51,7 +54,8 @@ class Options:
     environment: tuple[tuple[str, str], ...] = ()
     #: Kafka asks nobody for a login: whoever gets to its port may do everything
     open_kafka: bool = False
-    #: a room that was ready and does not answer for so many seconds is ended and started again; 0: never
+    #: a room that was ready and does not answer for so many seconds is ended and started again; 0:
+    #: never
     silent_seconds: float = 20.0
 
     @property
@@ -84,8 +88,14 @@ def check_rooms(chosen: tuple[str, ...]) -> None:
     unknown = [name for name in chosen if name not in ALL_ROOMS]
     absent = [name for name in chosen if name in PACKAGES and not _runnable(PACKAGES[name])]
     if unknown or absent:
-        faults = [f"{name}: no such room" for name in unknown] + [f"{name}: {PACKAGES[name]} cannot be run" for name in absent]
-        raise ConfigError("cannot start these rooms", detail="; ".join(faults), hint=f"rooms are {', '.join(ALL_ROOMS)}")
+        faults = [f"{name}: no such room" for name in unknown] + [
+            f"{name}: {PACKAGES[name]} cannot be run" for name in absent
+        ]
+        raise ConfigError(
+            "cannot start these rooms",
+            detail="; ".join(faults),
+            hint=f"rooms are {', '.join(ALL_ROOMS)}",
+        )
 
 
 def check_nodes(nodes: int, environment: Mapping[str, str]) -> None:
@@ -97,12 +107,18 @@ def check_nodes(nodes: int, environment: Mapping[str, str]) -> None:
     if not 0 <= nodes <= MAX_NODES:
         raise ConfigError(f"{nodes} nodes are not possible", hint=f"0 to {MAX_NODES}")
     given = streaming(nodes, environment)
-    groups = parse_groups(*(given.get(f"PENSTOCK_STREAMING_RAFT_{part}", "") for part in ("GROUPS", "LEARNERS", "GROUP_ALIASES")))
+    groups = parse_groups(
+        *(
+            given.get(f"PENSTOCK_STREAMING_RAFT_{part}", "")
+            for part in ("GROUPS", "LEARNERS", "GROUP_ALIASES")
+        )
+    )
     known = {alias(f"node{n}") for n in range(1, nodes + 1)}
     unknown = [n for n in groups.nodes if n not in known]
     if nodes and unknown:
         raise ConfigError(
-            f"{GROUPS} names nodes that do not run here: {', '.join(unknown)}", hint=f"--nodes {nodes} starts {', '.join(known)}"
+            f"{GROUPS} names nodes that do not run here: {', '.join(unknown)}",
+            hint=f"--nodes {nodes} starts {', '.join(known)}",
         )
 
 
@@ -112,33 +128,55 @@ def alias(room: str) -> str:
 
 
 def streaming(nodes: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """Settings of stream tables that the caller's environment does not have: with three nodes or more, a group of the first three."""
+    """Settings of stream tables that the caller's environment does not have: with three nodes or
+    more, a group of the first three.
+    """
     if not nodes or "PENSTOCK_STREAMING_RAFT_GROUPS" in environment:
         return {k: v for k, v in environment.items() if k.startswith("PENSTOCK_STREAMING_")}
-    found = {"PENSTOCK_STREAMING_HA_MODE": "raft", **{k: v for k, v in environment.items() if k.startswith("PENSTOCK_STREAMING_")}}
-    return found | ({"PENSTOCK_STREAMING_RAFT_GROUPS": DEFAULT_GROUP} if nodes >= MIN_MEMBERS else {})
+    found = {
+        "PENSTOCK_STREAMING_HA_MODE": "raft",
+        **{k: v for k, v in environment.items() if k.startswith("PENSTOCK_STREAMING_")},
+    }
+    return found | (
+        {"PENSTOCK_STREAMING_RAFT_GROUPS": DEFAULT_GROUP} if nodes >= MIN_MEMBERS else {}
+    )
 
 
 def listeners(room: str) -> list[str]:
     """Names of the ports that *room* binds."""
     if room == "federation":
         return ["federation", "federation-tls", "federation-health"]
-    return _LISTENERS.get(room) or [name for name in (room, f"{room}-health") if name not in ("spark", "snode")]
+    return _LISTENERS.get(room) or [
+        name for name in (room, f"{room}-health") if name not in ("spark", "snode")
+    ]
 
 
-#: variable → the room whose address or secret it is: of a room that runs elsewhere the environment knows it
+#: variable → the room whose address or secret it is: of a room that runs elsewhere the environment
+#: knows it
 _OF_ROOM = {
-    "PENSTOCK_KAFKA_BOOTSTRAP": "kafka", "PENSTOCK_REDIS_URL": "redis", "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
-    "PENSTOCK_GATEWAY_URL": "gateway", "PENSTOCK_NOTIFIER_URL": "notifier", "PENSTOCK_STORE_URL": "store",
-    "PENSTOCK_PASSWORD_FILE": "gateway", "PENSTOCK_TOKEN_KEY_FILE": "gateway",
-    "PENSTOCK_BACKUP_KEY_FILE": "gateway", "PENSTOCK_METRICS_KEY_FILE": "gateway",
-}  # fmt: skip
+    "PENSTOCK_KAFKA_BOOTSTRAP": "kafka",
+    "PENSTOCK_REDIS_URL": "redis",
+    "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
+    "PENSTOCK_GATEWAY_URL": "gateway",
+    "PENSTOCK_NOTIFIER_URL": "notifier",
+    "PENSTOCK_STORE_URL": "store",
+    "PENSTOCK_PASSWORD_FILE": "gateway",
+    "PENSTOCK_TOKEN_KEY_FILE": "gateway",
+    "PENSTOCK_BACKUP_KEY_FILE": "gateway",
+    "PENSTOCK_METRICS_KEY_FILE": "gateway",
+}
 
 
-def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, *, open_kafka: bool = False) -> dict[str, str]:
-    """The shared settings that tell each room where the others are; those of rooms on other nodes come from the environment."""
+def addresses(
+    layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, *, open_kafka: bool = False
+) -> dict[str, str]:
+    """The shared settings that tell each room where the others are; those of rooms on other nodes
+    come from the environment.
+    """
     login = kafka.login(layout, is_open=open_kafka) if "kafka" in rooms else {}
-    elsewhere = {v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ}
+    elsewhere = {
+        v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ
+    }
     secure = "s" if os.environ.get("PENSTOCK_TLS_CERT") else ""
     return {
         "PENSTOCK_KAFKA_BOOTSTRAP": f"127.0.0.1:{ports['kafka']}",
@@ -147,7 +185,9 @@ def addresses(layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, 
         "PENSTOCK_GATEWAY_URL": f"http{secure}://127.0.0.1:{ports['gateway']}",
         "PENSTOCK_NOTIFIER_URL": f"ws{secure}://127.0.0.1:{ports['notifier']}",
         "PENSTOCK_STORE_URL": f"{'grpc+tls' if secure else 'grpc'}://127.0.0.1:{ports['store']}",
-        "PENSTOCK_FEDERATION_URL": f"ws{secure}://127.0.0.1:{ports['federation-tls' if secure else 'federation']}",
+        "PENSTOCK_FEDERATION_URL": (
+            f"ws{secure}://127.0.0.1:{ports['federation-tls' if secure else 'federation']}"
+        ),
         "PENSTOCK_DATA_DIR": str(layout.root),
         "PENSTOCK_PASSWORD_FILE": str(layout.secret("root")),
         "PENSTOCK_TOKEN_KEY_FILE": str(layout.token_key),
@@ -167,7 +207,10 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
         MESH_VARIABLE: str(layout.root),
         "PENSTOCK_CLOCK": options.clock,
     }
-    java_options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} -XX:-UsePerfData "-Djava.io.tmpdir={layout.temporary}"'
+    java_options = (
+        f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -XX:-UsePerfData"
+        f' "-Djava.io.tmpdir={layout.temporary}"'
+    )
     common |= streaming(options.nodes, {**common, **dict(options.environment)})
     common |= {
         "PYTHONUNBUFFERED": "1",
@@ -213,26 +256,44 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
                 prepare=lambda: redis_server.prepare(layout, ports),
             )
         )
-    found += [_python_room(name, layout, ports, common, servers) for name in PACKAGES if name in options.rooms]
+    found += [
+        _python_room(name, layout, ports, common, servers)
+        for name in PACKAGES
+        if name in options.rooms
+    ]
     found += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
     return found
 
 
 def _prepare_kafka(layout: Layout, ports: Ports, *, is_open: bool) -> None:
-    """Write what the broker starts with, and have this process, which asks it whether it is ready, log in to it."""
+    """Write what the broker starts with, and have this process, which asks it whether it is ready,
+    log in to it.
+    """
     kafka.prepare(layout, ports, is_open=is_open)
     bus.secure(kafka.options(kafka.login(layout, is_open=is_open)), f"127.0.0.1:{ports['kafka']}")
 
 
 def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
     health = ports[f"{name}-health"]
-    own = {"PENSTOCK_TABLES_ALIAS": alias(name), "PENSTOCK_TABLES_PORT": str(ports[name]), "PENSTOCK_TABLES_HEALTH_PORT": str(health)}
+    own = {
+        "PENSTOCK_TABLES_ALIAS": alias(name),
+        "PENSTOCK_TABLES_PORT": str(ports[name]),
+        "PENSTOCK_TABLES_HEALTH_PORT": str(health),
+    }
     if "POLARS_MAX_THREADS" not in common:
         own["POLARS_MAX_THREADS"] = "1"  # as for the gateway: frames are small
-    return Room(name, [sys.executable, "-m", "services.tables"], {**common, **own}, needs, lambda: _ask(health))
+    return Room(
+        name,
+        [sys.executable, "-m", "services.tables"],
+        {**common, **own},
+        needs,
+        lambda: _ask(health),
+    )
 
 
-def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
+def _python_room(
+    name: str, layout: Layout, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]
+) -> Room:
     health = ports[f"{name}-health"]
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
@@ -240,15 +301,25 @@ def _python_room(name: str, layout: Layout, ports: Ports, common: Mapping[str, s
     if name == "federation":
         own["PENSTOCK_FEDERATION_TLS_PORT"] = str(ports["federation-tls"])
     if name == "gateway" and "POLARS_MAX_THREADS" not in common:
-        own["POLARS_MAX_THREADS"] = "1"  # its frames are small: waking more threads costs more than they do
+        own["POLARS_MAX_THREADS"] = (
+            "1"  # its frames are small: waking more threads costs more than they do
+        )
     if name == "spark":
         home = spark_java_home(find_java(), layout.run / "java")
-        own |= {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return Room(name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health))
+        own |= {
+            "JAVA_HOME": str(home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+    return Room(
+        name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health)
+    )
 
 
 def unresponsive(why: str) -> bool:
-    """Tell from what a room waits for that only a new process will do: no answer, or one that says it is stuck."""
+    """Tell from what a room waits for that only a new process will do: no answer, or one that says
+    it is stuck.
+    """
     return why == _NO_ANSWER or why.startswith(_STUCK)
 
 
@@ -263,7 +334,9 @@ def _ask(port: int) -> str:
             waiting = body["waiting"]
         except (ValueError, KeyError, OSError):
             return f"HTTP {answer.code}"
-        missing = "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
+        missing = (
+            "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
+        )
         return f"{_STUCK}{missing}" if body.get("stuck") else missing
     except (OSError, http.client.HTTPException):
         return _NO_ANSWER

@@ -1,6 +1,8 @@
-"""A mesh to use from a program: started in a process of its own, waited for, and stopped at the end of a `with`.
+"""A mesh to use from a program: started in a process of its own, waited for, and stopped at the end
+of a `with`.
 
-Tests, demo, conformance runner and bench all start their mesh through here, so they meet the same supervisor as `penstock up`.
+Tests, demo, conformance runner and bench all start their mesh through here, so they meet the same
+supervisor as `penstock up`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class RunningMesh:
     settings: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        """Have clients of Kafka that this process makes speak to the mesh's broker as the mesh itself does."""
+        """Have clients of Kafka that this process makes speak to the mesh's broker as the mesh
+        itself does.
+        """
         if "PENSTOCK_KAFKA_SECURITY" in self.settings:
             bus.secure(kafka.options(self.settings), self.kafka_bootstrap)
 
@@ -53,7 +57,9 @@ class RunningMesh:
 
     @property
     def kafka_client(self) -> dict[str, str]:
-        """What a Kafka client of anybody's needs to speak to the broker as the mesh itself does, in librdkafka's names."""
+        """What a Kafka client of anybody's needs to speak to the broker as the mesh itself does, in
+        librdkafka's names.
+        """
         return {"bootstrap.servers": self.kafka_bootstrap, **kafka.options(self.settings)}
 
     @property
@@ -120,7 +126,8 @@ class RunningMesh:
         return pid
 
     def restart(self, room: str, grace: float | None = None) -> None:
-        """Stop *room* and wait until its successor is ready; kill it when it has not stopped after *grace* seconds.
+        """Stop *room* and wait until its successor is ready; kill it when it has not stopped after
+        *grace* seconds.
 
         Raises:
             RemoteError: the successor does not become ready.
@@ -139,8 +146,11 @@ class RunningMesh:
         first = psutil.Process(self.pid(room))
         return [first, *first.children(recursive=True)]
 
-    def wait_ready(self, room: str | None = None, *, not_pid: int | None = None, seconds: float = 120.0) -> None:
-        """Wait until *room* (or every room) is ready, in another process than *not_pid* when that was killed.
+    def wait_ready(
+        self, room: str | None = None, *, not_pid: int | None = None, seconds: float = 120.0
+    ) -> None:
+        """Wait until *room* (or every room) is ready, in another process than *not_pid* when that
+        was killed.
 
         Raises:
             RemoteError: it is not, in that time; holds the end of the room's log.
@@ -149,18 +159,26 @@ class RunningMesh:
         while True:
             rooms = self.state()["rooms"]
             chosen = {room: rooms[room]} if room else rooms
-            waiting = {name: r for name, r in chosen.items() if r["state"] != "ready" or r["pid"] == not_pid}
+            waiting = {
+                name: r
+                for name, r in chosen.items()
+                if r["state"] != "ready" or r["pid"] == not_pid
+            }
             if not waiting:
                 return
             if time.monotonic() > deadline:
                 name, state = next(iter(waiting.items()))
-                raise RemoteError(f"{name} is {state['state']}: {state['why']}", detail=tail(self.layout, name))
+                raise RemoteError(
+                    f"{name} is {state['state']}: {state['why']}", detail=tail(self.layout, name)
+                )
             time.sleep(0.05)
 
     def log_tails(self, lines: int = 25) -> str:
         """The end of every log, for a failure's report."""
         grown = sorted(path for path in self.layout.logs.glob("*.log") if path.stat().st_size)
-        return "\n".join(f"--- {path.name}\n{tail(self.layout, path.stem, lines)}" for path in grown)
+        return "\n".join(
+            f"--- {path.name}\n{tail(self.layout, path.stem, lines)}" for path in grown
+        )
 
 
 def launch(
@@ -180,12 +198,34 @@ def launch(
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
     layout.make()
-    command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--data-dir", str(layout.root), "--rooms", ",".join(rooms)]
-    command += ["--nodes", str(nodes), "--clock", clock, "--port-base", port_base, *(f"--port={port}" for port in ports)]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli",
+        "up",
+        "--plain",
+        "--data-dir",
+        str(layout.root),
+        "--rooms",
+        ",".join(rooms),
+    ]
+    command += [
+        "--nodes",
+        str(nodes),
+        "--clock",
+        clock,
+        "--port-base",
+        port_base,
+        *(f"--port={port}" for port in ports),
+    ]
     command += ["--safe"] if safe else []
     command += ["--open-kafka"] if open_kafka else []
     command += ["--silent-seconds", str(silent_seconds)] if silent_seconds is not None else []
-    with open(layout.log("supervisor"), "wb", opener=lambda path, flags: os.open(path, flags, 0o666 & ~UMASK)) as output:
+    with open(
+        layout.log("supervisor"),
+        "wb",
+        opener=lambda path, flags: os.open(path, flags, 0o666 & ~UMASK),
+    ) as output:
         return subprocess.Popen(
             command,
             env={**os.environ, **(environment or {})},
@@ -233,9 +273,11 @@ def running_mesh(
     silent_seconds: float | None = None,
     open_kafka: bool = False,
 ) -> Iterator[RunningMesh]:
-    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room, *nodes* are of stream tables.
+    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room,
+    *nodes* are of stream tables.
 
-    A room that does not answer for *silent_seconds* is started again (0: never, None: as `penstock up` does it).
+    A room that does not answer for *silent_seconds* is started again (0: never, None: as `penstock
+    up` does it).
 
     Raises:
         RemoteError: it does not start.

@@ -1,10 +1,12 @@
-"""Keeps the rooms of one data directory running: starts them in order, notices who dies, starts it again, stops all.
+"""Keeps the rooms of one data directory running: starts them in order, notices who dies, starts it
+again, stops all.
 
-One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`, replaced at each change, so that
-`penstock status` needs no connection to it. A room that was healthy for a while before it died is started again at once. One that dies
-young waits 0.5 s, doubled each time up to 30 s; one that exits with status 78 was configured wrongly and is left alone.
-One that was ready and whose health port then does not answer for some seconds is ended, by force if need be, and started again.
-Refused: deciding what is healthy, which a room says of itself.
+One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`,
+replaced at each change, so that `penstock status` needs no connection to it. A room that was
+healthy for a while before it died is started again at once. One that dies young waits 0.5 s,
+doubled each time up to 30 s; one that exits with status 78 was configured wrongly and is left
+alone. One that was ready and whose health port then does not answer for some seconds is ended, by
+force if need be, and started again. Refused: deciding what is healthy, which a room says of itself.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from penstock.settings import EXIT_CONFIG
 
 State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
 _BACKOFF_SECONDS = (0.5, 30.0)
-#: healthy for so long, a room did not die of how it starts: a pause would only keep others waiting for it
+#: healthy for so long, a room did not die of how it starts: a pause would only keep others waiting
+#: for it
 _GROWN_UP_SECONDS = 10.0
 _STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
 _STOP_SECONDS_ROOM = 12.0
@@ -85,11 +88,15 @@ class _Wakeup:
 
 
 class Supervisor:
-    """Runs in the main thread of its process, because children are tied to the thread that starts them."""
+    """Runs in the main thread of its process, because children are tied to the thread that starts
+    them.
+    """
 
     def __init__(self, layout: Layout, ports: Ports, options: Options) -> None:
         check_rooms(options.rooms)
-        self._layout, self._ports, self._options = layout, ports, options
+        self._layout = layout
+        self._ports = ports
+        self._options = options
         layout.make()
         self._lock = _lock(layout)
         _end_orphans(layout)
@@ -101,7 +108,9 @@ class Supervisor:
         self._stopping = False
         self._checks = ThreadPoolExecutor(len(self._kept), thread_name_prefix="check")
 
-    def run(self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 300.0) -> None:
+    def run(
+        self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 300.0
+    ) -> None:
         """Start everything and keep it running until SIGTERM or SIGINT; then stop everything.
 
         Raises:
@@ -141,7 +150,9 @@ class Supervisor:
             "ready": all(kept.state == "ready" for kept in self._kept.values()),
             "rooms": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
             "ports": dict(self._ports.by_name),
-            "settings": addresses(self._layout, self._ports, self._options.rooms, open_kafka=self._options.open_kafka),
+            "settings": addresses(
+                self._layout, self._ports, self._options.rooms, open_kafka=self._options.open_kafka
+            ),
             "clock": self._options.clock,
         }
 
@@ -157,8 +168,15 @@ class Supervisor:
             if missing:
                 kept.why = f"{', '.join(missing)} first"
                 return
-            kept.child = Child(kept.room.command, kept.room.environment, self._layout.log(kept.room.name), self._layout.root)
-            kept.state, kept.why, kept.ready_since = "starting", "", None
+            kept.child = Child(
+                kept.room.command,
+                kept.room.environment,
+                self._layout.log(kept.room.name),
+                self._layout.root,
+            )
+            kept.state = "starting"
+            kept.why = ""
+            kept.ready_since = None
             return
         rotate(self._layout.log(kept.room.name))
         self._look(kept, now)
@@ -173,7 +191,13 @@ class Supervisor:
             if not kept.why and not kept.ever_ready:
                 kept.room.on_ready()
                 kept.ever_ready = True
-            kept.state = "ready" if not kept.why else "unready" if kept.ready_since is not None else "starting"
+            kept.state = (
+                "ready"
+                if not kept.why
+                else "unready"
+                if kept.ready_since is not None
+                else "starting"
+            )
             if kept.state == "ready":
                 kept.ready_since = kept.ready_since or now
             kept.check = None
@@ -182,7 +206,9 @@ class Supervisor:
             kept.check = self._checks.submit(kept.room.waits_for)
 
     def _end_if_silent(self, kept: Kept, now: float) -> None:
-        """End a room that was ready and has not answered for too long: it may hear SIGTERM, if not SIGKILL."""
+        """End a room that was ready and has not answered for too long: it may hear SIGTERM, if not
+        SIGKILL.
+        """
         assert kept.child is not None
         limit = self._options.silent_seconds
         if kept.kill_at is not None:
@@ -190,7 +216,9 @@ class Supervisor:
                 _logger.warning("room does not stop", child=kept.room.name)
                 kept.child.kill()
         elif limit and kept.silent_since is not None and now - kept.silent_since >= limit:
-            _logger.warning("room does not answer: it is started again", child=kept.room.name, why=kept.why)
+            _logger.warning(
+                "room does not answer: it is started again", child=kept.room.name, why=kept.why
+            )
             kept.child.ask_to_stop()
             kept.kill_at = now + min(stop_seconds(kept.room.name), limit)
 
@@ -199,25 +227,42 @@ class Supervisor:
         kept.child.kill()  # what it left behind in its group
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         healthy = now - kept.ready_since if kept.ready_since is not None else 0.0
-        kept.child, kept.check, kept.ready_since = None, None, None
-        kept.silent_since, kept.kill_at = None, None
+        kept.child = None
+        kept.check = None
+        kept.ready_since = None
+        kept.silent_since = None
+        kept.kill_at = None
         if status == EXIT_CONFIG:
-            kept.state, kept.why = "failed", f"wrong configuration, see {self._layout.log(kept.room.name)}"
+            kept.state, kept.why = (
+                "failed",
+                f"wrong configuration, see {self._layout.log(kept.room.name)}",
+            )
             _logger.error("room is configured wrongly", child=kept.room.name)
             return
         kept.delay = pause(kept.delay, healthy)
         kept.not_before = now + kept.delay
         kept.restarts += 1
-        kept.state, kept.why = "backoff", f"{how}; again in {kept.delay:g} s"
+        kept.state = "backoff"
+        kept.why = f"{how}; again in {kept.delay:g} s"
         _logger.warning("room ended", child=kept.room.name, how=how, again_in=kept.delay)
 
     def _require_start(self, deadline: float) -> None:
         for name, kept in self._kept.items():
-            hopeless = kept.state == "failed" or (not kept.ever_ready and kept.restarts >= _START_ATTEMPTS)
+            hopeless = kept.state == "failed" or (
+                not kept.ever_ready and kept.restarts >= _START_ATTEMPTS
+            )
             late = time.monotonic() > deadline and not kept.ever_ready and kept.state != "waiting"
             if hopeless or late:
-                reason = "does not start" if hopeless else f"is not ready in time: {kept.why or 'no answer'}"
-                raise RemoteError(f"{name} {reason}", detail=tail(self._layout, name), hint=f"whole log: {self._layout.log(name)}")
+                reason = (
+                    "does not start"
+                    if hopeless
+                    else f"is not ready in time: {kept.why or 'no answer'}"
+                )
+                raise RemoteError(
+                    f"{name} {reason}",
+                    detail=tail(self._layout, name),
+                    hint=f"whole log: {self._layout.log(name)}",
+                )
 
     def _stop_asked(self, number: int, _frame: object) -> None:
         self._stopping = True
@@ -227,7 +272,11 @@ class Supervisor:
         """Rooms first, then what they need; each may finish, but not for ever."""
         self._stopping = True
         self._write(json.dumps(self.state()))
-        servers = [kept for kept in self._kept.values() if not kept.room.needs and kept.room.name in _STOP_SECONDS]
+        servers = [
+            kept
+            for kept in self._kept.values()
+            if not kept.room.needs and kept.room.name in _STOP_SECONDS
+        ]
         rooms = [kept for kept in self._kept.values() if kept not in servers]
         for group in (rooms, servers):
             for kept in group:
@@ -239,7 +288,9 @@ class Supervisor:
                     if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
                         _logger.warning("room did not stop in time", child=kept.room.name)
                     kept.child.kill()
-                kept.child, kept.state, kept.why = None, "stopped", ""
+                kept.child = None
+                kept.state = "stopped"
+                kept.why = ""
         self._checks.shutdown(cancel_futures=True)
         _end_orphans(self._layout)
         self._layout.empty_temporary()
@@ -280,7 +331,8 @@ def read_state(layout: Layout) -> dict[str, Any] | None:
 
 
 def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
-    """Stop the mesh of *layout*, also what a killed supervisor left behind; the number of processes that were ended.
+    """Stop the mesh of *layout*, also what a killed supervisor left behind; the number of processes
+    that were ended.
 
     Raises:
         PenstockError: something of it cannot be ended.
@@ -320,11 +372,15 @@ def _end_orphans(layout: Layout) -> None:
             continue
     _, alive = psutil.wait_procs(left, timeout=10)
     if alive:
-        raise PenstockError(f"processes do not end: {', '.join(str(p.pid) for p in alive)}", hint="they ignore SIGKILL")
+        raise PenstockError(
+            f"processes do not end: {', '.join(str(p.pid) for p in alive)}",
+            hint="they ignore SIGKILL",
+        )
 
 
 def _lock(layout: Layout) -> IO[str]:
-    file = open(layout.lock_file, "w", encoding="utf-8")  # noqa: SIM115 - held as long as the supervisor lives
+    # - held as long as the supervisor lives
+    file = open(layout.lock_file, "w", encoding="utf-8")  # noqa: SIM115
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as wrong:

@@ -1,7 +1,9 @@
-"""The pinned jars of the broker and of Spark's Kafka source: fetched once, checked by SHA-256, kept in a cache.
+"""The pinned jars of the broker and of Spark's Kafka source: fetched once, checked by SHA-256, kept
+in a cache.
 
-`jars.lock` says which; no repository is named here: `$PENSTOCK_MAVEN_URL`, else the mirror in ~/.m2/settings.xml, else the default that the
-Ivy inside pyspark carries. Refused: a jar whose digest differs, and any version that the lock does not name.
+`jars.lock` says which; no repository is named here: `$PENSTOCK_MAVEN_URL`, else the mirror in
+~/.m2/settings.xml, else the default that the Ivy inside pyspark carries. Refused: a jar whose
+digest differs, and any version that the lock does not name.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def paths(which: JarSet) -> list[Path]:
     """
     directory = cache_directory() / "jars" / which
     if not _stamp(which).exists():
-        raise ConfigError(f"the {which} jars are not in {directory}", hint="run `make setup` or `penstock setup`")
+        raise ConfigError(
+            f"the {which} jars are not in {directory}", hint="run `make setup` or `penstock setup`"
+        )
     return [directory / jar.file_name for jar in locked(which)]
 
 
@@ -91,13 +95,21 @@ def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
     base = repository()
     directory = cache_directory() / "jars" / which
     directory.mkdir(parents=True, exist_ok=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("jars"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("jars"),
+    )
     with (
         Progress(*columns, console=console or Console(stderr=True)) as progress,
         ThreadPoolExecutor(_THREADS, thread_name_prefix="jars") as pool,
     ):
         task = progress.add_task(f"{which} jars", total=len(locked(which)))
-        waiting = {pool.submit(_retrieve, f"{base}/{jar.path}", jar, directory): jar for jar in locked(which)}
+        waiting = {
+            pool.submit(_retrieve, f"{base}/{jar.path}", jar, directory): jar
+            for jar in locked(which)
+        }
         for done in as_completed(waiting):
             try:
                 done.result()
@@ -107,7 +119,10 @@ def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
                 raise ConfigError(
                     f"could not fetch {jar.group}:{jar.artifact}:{jar.version}",
                     detail=f"{type(wrong).__name__}: {wrong}",
-                    hint="behind a mirror, set PENSTOCK_MAVEN_URL; for a private CA, REQUESTS_CA_BUNDLE",
+                    hint=(
+                        "behind a mirror, set PENSTOCK_MAVEN_URL; for a private CA,"
+                        " REQUESTS_CA_BUNDLE"
+                    ),
                 ) from wrong
             progress.advance(task)
     _stamp(which).touch()
@@ -123,7 +138,11 @@ def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
 def _retrieve(url: str, jar: Jar, directory: Path) -> None:
     pooch.get_logger().setLevel("WARNING")
     pooch.retrieve(
-        url, known_hash=f"sha256:{jar.sha256}", fname=jar.file_name, path=directory, downloader=pooch.HTTPDownloader(timeout=120)
+        url,
+        known_hash=f"sha256:{jar.sha256}",
+        fname=jar.file_name,
+        path=directory,
+        downloader=pooch.HTTPDownloader(timeout=120),
     )
 
 
@@ -133,9 +152,16 @@ def repository() -> str:
     Raises:
         ConfigError: nothing names one.
     """
-    found = os.environ.get("PENSTOCK_MAVEN_URL") or _settings_mirror(Path.home() / ".m2" / "settings.xml") or _ivy_default()
+    found = (
+        os.environ.get("PENSTOCK_MAVEN_URL")
+        or _settings_mirror(Path.home() / ".m2" / "settings.xml")
+        or _ivy_default()
+    )
     if not found:
-        raise ConfigError("no Maven repository is known", hint="set PENSTOCK_MAVEN_URL, or install pyspark (`make setup`)")
+        raise ConfigError(
+            "no Maven repository is known",
+            hint="set PENSTOCK_MAVEN_URL, or install pyspark (`make setup`)",
+        )
     return found.rstrip("/")
 
 
@@ -148,7 +174,10 @@ def _settings_mirror(settings: Path) -> str | None:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     for mirror in root.iter("mirror"):
-        if any(part.strip() in ("*", "central", "external:*") for part in (mirror.findtext("mirrorOf") or "").split(",")):
+        if any(
+            part.strip() in ("*", "central", "external:*")
+            for part in (mirror.findtext("mirrorOf") or "").split(",")
+        ):
             return (mirror.findtext("url") or "").strip() or None
     for found in root.iter("repository"):
         if address := (found.findtext("url") or "").strip():

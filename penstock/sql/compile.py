@@ -1,8 +1,9 @@
 """Expressions of the dialect compiled to polars, with TDengine's types.
 
-Owns what an operator means and how types meet; functions are in `functions/`. Values: TIMESTAMP is Int64 ticks, NULL in gives
-NULL out, AND/OR/NOT are three-valued, arithmetic gives DOUBLE (time plus or minus a duration gives a time), x/0 is NULL.
-Refuses unknown names, aggregates (the planner takes them out first) and types that do not fit, with place and way out.
+Owns what an operator means and how types meet; functions are in `functions/`. Values: TIMESTAMP is
+Int64 ticks, NULL in gives NULL out, AND/OR/NOT are three-valued, arithmetic gives DOUBLE (time plus
+or minus a duration gives a time), x/0 is NULL. Refuses unknown names, aggregates (the planner takes
+them out first) and types that do not fit, with place and way out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,20 @@ from sqlglot.errors import SqlglotError
 from penstock.sql import nodes
 from penstock.sql.dialect import tokenize
 from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
-from penstock.sql.functions.base import BIGINT, BOOL, DOUBLE, MAX_TEXT, NULL, TIMESTAMP, Call, Compiled, Function, Parameter, Scope, common
+from penstock.sql.functions.base import (
+    BIGINT,
+    BOOL,
+    DOUBLE,
+    MAX_TEXT,
+    NULL,
+    TIMESTAMP,
+    Call,
+    Compiled,
+    Function,
+    Parameter,
+    Scope,
+    common,
+)
 from penstock.sql.functions.conditional import as_type
 from penstock.sql.functions.convert import convert
 from penstock.sql.functions.exact import finite, remainder, tick_sum
@@ -38,9 +52,11 @@ __all__ = ["Compiled", "compile_expression", "type_of"]
 #: literals that say what they are worth as a number of each side of a comparison
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _MAX_PATTERN = 1024
-#: columns that an expression may name, each as often as it stands in what polars gets: some functions use an argument more than once
+#: columns that an expression may name, each as often as it stands in what polars gets: some
+#: functions use an argument more than once
 _LARGEST = 20_000
-#: what is infinite or no number on the left side stays so: a chain of these makes NULL of it once, at its end
+#: what is infinite or no number on the left side stays so: a chain of these makes NULL of it once,
+#: at its end
 _KEEPS_INFINITE = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 #: name → the user-defined function called so
 Functions: TypeAlias = Callable[[str], UserFunction | None]
@@ -56,17 +72,26 @@ def nothing(name: str) -> UserFunction | None:
 
 
 def compile_expression(
-    sql: str | exp.Expr, columns: Mapping[str, ColumnType], *, precision: str = "ms", timezone: str = "UTC", source: Source | None = None,
-    functions: Functions = nothing, computed: Mapping[str, pl.Expr] | None = None,
-) -> Compiled:  # fmt: skip
+    sql: str | exp.Expr,
+    columns: Mapping[str, ColumnType],
+    *,
+    precision: str = "ms",
+    timezone: str = "UTC",
+    source: Source | None = None,
+    functions: Functions = nothing,
+    computed: Mapping[str, pl.Expr] | None = None,
+) -> Compiled:
     """Compile one expression over a frame that has *columns* (and `_now` where `now` is used).
 
-    *source*: the text *sql* comes from. *functions*: finds user-defined ones. *computed*: columns that are made of the frame's.
+    *source*: the text *sql* comes from. *functions*: finds user-defined ones. *computed*: columns
+    that are made of the frame's.
     """
     if isinstance(sql, str):
         source = Source(sql)
         sql = parse_expression(sql)
-    made = _Compiler(columns, precision, timezone, source or Source(), functions, computed or {}).compile(sql)
+    made = _Compiler(
+        columns, precision, timezone, source or Source(), functions, computed or {}
+    ).compile(sql)
     if made.type == NULL:
         return Compiled(pl.lit(None, pl.Int64), BIGINT, literal=True)
     return made
@@ -77,7 +102,9 @@ def parse_expression(text: str) -> exp.Expr:
     try:
         tokens = tokenize(text)
     except SqlglotError:
-        raise Source(text).syntax_error("this text cannot be read: a string or name is never closed", 0) from None
+        raise Source(text).syntax_error(
+            "this text cannot be read: a string or name is never closed", 0
+        ) from None
     parser = QueryParser(tokens, Source(text))
     tree = parser.condition()
     parser.expect_end()
@@ -91,7 +118,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return names[found[0]] if found else None
 
 
-def type_of(sql: str | exp.Expr, columns: Mapping[str, ColumnType], *, precision: str = "ms", timezone: str = "UTC") -> ColumnType:
+def type_of(
+    sql: str | exp.Expr,
+    columns: Mapping[str, ColumnType],
+    *,
+    precision: str = "ms",
+    timezone: str = "UTC",
+) -> ColumnType:
     """Type of an expression's result."""
     return compile_expression(sql, columns, precision=precision, timezone=timezone).type
 
@@ -100,42 +133,91 @@ class _Compiler:
     """Walks one tree; every method takes a node and gives what it is worth."""
 
     def __init__(
-        self, columns: Mapping[str, ColumnType], precision: str, timezone: str, source: Source, functions: Functions,
+        self,
+        columns: Mapping[str, ColumnType],
+        precision: str,
+        timezone: str,
+        source: Source,
+        functions: Functions,
         computed: Mapping[str, pl.Expr],
-    ) -> None:  # fmt: skip
-        self.functions, self.computed = functions, computed
+    ) -> None:
+        self.functions = functions
+        self.computed = computed
         self.columns = {name.lower(): (name, kind) for name, kind in columns.items()}
         self.source = source
         self.scope = Scope(precision, timezone, self.refuse)
         self.by_operator: dict[type[exp.Expr], Callable[[Any, Compiled, Compiled], Compiled]] = {
-            exp.Add: self._sum, exp.Sub: self._sum, exp.Mul: self._product, exp.Div: self._product, exp.Mod: self._product,
-            exp.BitwiseAnd: self._bits, exp.BitwiseOr: self._bits,
-        }  # fmt: skip
+            exp.Add: self._sum,
+            exp.Sub: self._sum,
+            exp.Mul: self._product,
+            exp.Div: self._product,
+            exp.Mod: self._product,
+            exp.BitwiseAnd: self._bits,
+            exp.BitwiseOr: self._bits,
+        }
         self.by_node: dict[type[exp.Expr], Callable[[Any], Compiled]] = {
             exp.Paren: lambda n: self.compile(n.this),
             exp.Alias: lambda n: self.compile(n.this),
-            exp.Column: self._column, exp.Literal: self._literal, exp.Null: lambda n: Compiled(pl.lit(None), NULL, literal=True),
-            exp.Boolean: lambda n: Compiled(pl.lit(bool(n.this)), BOOL, literal=True, value=bool(n.this)),
+            exp.Column: self._column,
+            exp.Literal: self._literal,
+            exp.Null: lambda n: Compiled(pl.lit(None), NULL, literal=True),
+            exp.Boolean: lambda n: Compiled(
+                pl.lit(bool(n.this)), BOOL, literal=True, value=bool(n.this)
+            ),
             nodes.DurationLiteral: self._duration,
-            exp.Neg: self._negative, **dict.fromkeys(self.by_operator, self._chain),
-            exp.And: self._logic, exp.Or: self._logic, exp.Not: lambda n: Compiled(~self.truth(n.this), BOOL),
-            exp.EQ: self._compare, exp.NEQ: self._compare, exp.LT: self._compare, exp.LTE: self._compare,
-            exp.GT: self._compare, exp.GTE: self._compare,
-            exp.Between: self._between, exp.In: self._in, exp.Is: self._is, exp.Like: self._like,
-            nodes.MatchRegex: self._match, nodes.ContainsKey: self._contains, exp.JSONExtract: self._json,
-            exp.Case: self._case, exp.Cast: self._cast, exp.Anonymous: self._call, exp.Trim: self._trim,
-        }  # fmt: skip
+            exp.Neg: self._negative,
+            **dict.fromkeys(self.by_operator, self._chain),
+            exp.And: self._logic,
+            exp.Or: self._logic,
+            exp.Not: lambda n: Compiled(~self.truth(n.this), BOOL),
+            exp.EQ: self._compare,
+            exp.NEQ: self._compare,
+            exp.LT: self._compare,
+            exp.LTE: self._compare,
+            exp.GT: self._compare,
+            exp.GTE: self._compare,
+            exp.Between: self._between,
+            exp.In: self._in,
+            exp.Is: self._is,
+            exp.Like: self._like,
+            nodes.MatchRegex: self._match,
+            nodes.ContainsKey: self._contains,
+            exp.JSONExtract: self._json,
+            exp.Case: self._case,
+            exp.Cast: self._cast,
+            exp.Anonymous: self._call,
+            exp.Trim: self._trim,
+        }
 
-    def refuse(self, node: exp.Expr | None, message: str, *, code: str = "E_SEMANTIC", detail: str = "", hint: str = "") -> NoReturn:
+    def refuse(
+        self,
+        node: exp.Expr | None,
+        message: str,
+        *,
+        code: str = "E_SEMANTIC",
+        detail: str = "",
+        hint: str = "",
+    ) -> NoReturn:
         raise self.source.semantic_error(message, node, code=code, detail=detail, hint=hint)
 
-    def mismatch(self, node: exp.Expr, what: str, left: ColumnType, right: ColumnType, hint: str = "") -> NoReturn:
-        self.refuse(node, f"{what} {left} and {right} do not fit", code="E_TYPE", hint=hint or "convert one of them with CAST(… AS …)")
+    def mismatch(
+        self, node: exp.Expr, what: str, left: ColumnType, right: ColumnType, hint: str = ""
+    ) -> NoReturn:
+        self.refuse(
+            node,
+            f"{what} {left} and {right} do not fit",
+            code="E_TYPE",
+            hint=hint or "convert one of them with CAST(… AS …)",
+        )
 
     def compile(self, node: exp.Expr) -> Compiled:
         made = self.by_node.get(type(node))
         if made is None:
-            self.refuse(node, f"{type(node).__name__} is not possible in this place", code="E_UNSUPPORTED_EXPRESSION")
+            self.refuse(
+                node,
+                f"{type(node).__name__} is not possible in this place",
+                code="E_UNSUPPORTED_EXPRESSION",
+            )
         return self._folded(made(node), node)
 
     def _folded(self, value: Compiled, node: exp.Expr) -> Compiled:
@@ -145,20 +227,31 @@ class _Compiler:
         names = value.expr.meta.root_names()
         if len(names) > _LARGEST:
             hint = "nest fewer functions, or compute a part of it in another stream"
-            self.refuse(node, "this expression is too large", code="E_UNSUPPORTED_EXPRESSION", hint=hint)
+            self.refuse(
+                node, "this expression is too large", code="E_UNSUPPORTED_EXPRESSION", hint=hint
+            )
         if names:
             return value
         try:
             constant = pl.select(value.expr).item()
         except pl.exceptions.PolarsError as error:
-            self.refuse(node, "this constant cannot be computed", code="E_CONSTANT", detail=str(error).splitlines()[0])
-        return Compiled(pl.lit(constant, value.type.polars()), value.type, literal=True, value=constant)
+            self.refuse(
+                node,
+                "this constant cannot be computed",
+                code="E_CONSTANT",
+                detail=str(error).splitlines()[0],
+            )
+        return Compiled(
+            pl.lit(constant, value.type.polars()), value.type, literal=True, value=constant
+        )
 
-    # -- leaves ----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- leaves
 
     def _column(self, node: exp.Column) -> Compiled:
         if isinstance(node.this, exp.Star):
-            self.refuse(node, "* is not possible inside an expression", code="E_UNSUPPORTED_EXPRESSION")
+            self.refuse(
+                node, "* is not possible inside an expression", code="E_UNSUPPORTED_EXPRESSION"
+            )
         name = node.name.lower()
         if name in self.columns:
             spelled, kind = self.columns[name]
@@ -166,13 +259,22 @@ class _Compiler:
         if name in (NOW, "now"):
             return Compiled(pl.col(NOW), TIMESTAMP)
         near = nearest(node.name, (spelled for spelled, _ in self.columns.values()))
-        hint = f"did you mean {near}?" if near else "known here: " + ", ".join(sorted(s for s, _ in self.columns.values()))
+        hint = (
+            f"did you mean {near}?"
+            if near
+            else "known here: " + ", ".join(sorted(s for s, _ in self.columns.values()))
+        )
         self.refuse(node, f"there is no column {node.name}", code="E_UNKNOWN_COLUMN", hint=hint)
 
     def _literal(self, node: exp.Literal, sign: int = 1) -> Compiled:
         if node.is_string:
             text: str = node.this
-            return Compiled(pl.lit(text), ColumnType("VARCHAR", length=max(1, len(text.encode()))), literal=True, value=text)
+            return Compiled(
+                pl.lit(text),
+                ColumnType("VARCHAR", length=max(1, len(text.encode()))),
+                literal=True,
+                value=text,
+            )
         return _number(node.this, sign)
 
     def _duration(self, node: nodes.DurationLiteral) -> Compiled:
@@ -180,9 +282,11 @@ class _Compiler:
         if duration.natural:
             return Compiled(pl.lit(None, pl.Int64), BIGINT, literal=True, duration=duration)
         ticks = duration.ticks(self.scope.precision)
-        return Compiled(pl.lit(ticks, pl.Int64), BIGINT, literal=True, value=ticks, duration=duration)
+        return Compiled(
+            pl.lit(ticks, pl.Int64), BIGINT, literal=True, value=ticks, duration=duration
+        )
 
-    # -- arithmetic ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- arithmetic
 
     def double(self, value: Compiled, node: exp.Expr) -> pl.Expr:
         """*value* as Float64; text is refused, a JSON value is read as a number."""
@@ -195,13 +299,21 @@ class _Compiler:
             self._no_calendar(value, node)
             return value.expr.cast(pl.Float64)
         self.refuse(
-            node, f"a number is needed here, not {kind}", code="E_TYPE", detail=f"{kind} and DOUBLE do not fit",
+            node,
+            f"a number is needed here, not {kind}",
+            code="E_TYPE",
+            detail=f"{kind} and DOUBLE do not fit",
             hint="write CAST(… AS DOUBLE)",
-        )  # fmt: skip
+        )
 
     def _no_calendar(self, value: Compiled, node: exp.Expr) -> None:
         if value.duration is not None and value.duration.natural:
-            self.refuse(node, f"{value.duration} has no fixed length", code="E_TYPE", hint="months and years can only be added to a time")
+            self.refuse(
+                node,
+                f"{value.duration} has no fixed length",
+                code="E_TYPE",
+                hint="months and years can only be added to a time",
+            )
 
     def _negative(self, node: exp.Neg) -> Compiled:
         inner = node.this
@@ -215,7 +327,9 @@ class _Compiler:
         return Compiled(-self.double(value, node.this), DOUBLE)
 
     def _chain(self, node: exp.Binary) -> Compiled:
-        """`a + b - c …`, hundreds of operators long: from the left, in a loop, so that no depth of stack decides what is possible."""
+        """`a + b - c …`, hundreds of operators long: from the left, in a loop, so that no depth of
+        stack decides what is possible.
+        """
         spine: list[exp.Binary] = []
         left: exp.Expr = node
         while isinstance(left, exp.Binary) and type(left) in self.by_operator:
@@ -225,7 +339,9 @@ class _Compiler:
         for operation in reversed(spine):
             if value.raw is not None and type(operation) in _KEEPS_INFINITE:
                 value = replace(value, expr=value.raw)
-            made = self.by_operator[type(operation)](operation, value, self.compile(operation.right))
+            made = self.by_operator[type(operation)](
+                operation, value, self.compile(operation.right)
+            )
             value = self._folded(made, operation)
         return value
 
@@ -233,7 +349,8 @@ class _Compiler:
         minus = isinstance(node, exp.Sub)
         if TIMESTAMP in (left.type, right.type):
             return self._time_sum(node, left, right, minus)
-        a, b = self.double(left, node.left), self.double(right, node.right)
+        a = self.double(left, node.left)
+        b = self.double(right, node.right)
         if left.duration is not None and right.duration is not None:
             return Compiled(tick_sum(left.expr, right.expr, minus), BIGINT)
         return _finite(a - b if minus else a + b)
@@ -242,14 +359,21 @@ class _Compiler:
         """Time ± duration or ticks gives a time; time - time gives ticks."""
         if left.type == TIMESTAMP and right.type == TIMESTAMP:
             if not minus:
-                self.refuse(node, "two times cannot be added", code="E_TYPE", hint="subtract them, or add a duration such as 1h")
+                self.refuse(
+                    node,
+                    "two times cannot be added",
+                    code="E_TYPE",
+                    hint="subtract them, or add a duration such as 1h",
+                )
             return Compiled(tick_sum(left.expr, right.expr, minus=True), BIGINT)
         if right.type == TIMESTAMP:
             if minus:
                 self.mismatch(node, "-:", left.type, right.type)
             left, right = right, left
         if right.duration is not None:
-            return Compiled(shift(left.expr, right.duration, self.scope, -1 if minus else 1), TIMESTAMP)
+            return Compiled(
+                shift(left.expr, right.duration, self.scope, -1 if minus else 1), TIMESTAMP
+            )
         if right.type == NULL:
             return Compiled(pl.lit(None, pl.Int64), TIMESTAMP)
         if right.type.integer or right.type.kind == "BOOL":
@@ -257,11 +381,13 @@ class _Compiler:
             return Compiled(tick_sum(left.expr, ticks, minus), TIMESTAMP)
         if right.type.text:
             self.mismatch(node, "-:" if minus else "+:", left.type, right.type)
-        a, b = left.expr.cast(pl.Float64), self.double(right, node)
+        a = left.expr.cast(pl.Float64)
+        b = self.double(right, node)
         return _finite(a - b if minus else a + b)
 
     def _product(self, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:
-        a, b = self.double(left, node.left), self.double(right, node.right)
+        a = self.double(left, node.left)
+        b = self.double(right, node.right)
         if isinstance(node, exp.Mul):
             return _finite(a * b)
         if isinstance(node, exp.Mod):
@@ -272,11 +398,20 @@ class _Compiler:
         values = []
         for side, value in ((node.left, left), (node.right, right)):
             if value.type != NULL and not value.type.numeric and value.type.kind != "BOOL":
-                self.refuse(side, f"bits of {value.type} cannot be combined with BIGINT", code="E_TYPE")
-            values.append(pl.lit(None, pl.Int64) if value.type == NULL else value.expr.cast(pl.Int64, strict=False, wrap_numerical=True))
-        return Compiled(values[0] & values[1] if isinstance(node, exp.BitwiseAnd) else values[0] | values[1], BIGINT)
+                self.refuse(
+                    side, f"bits of {value.type} cannot be combined with BIGINT", code="E_TYPE"
+                )
+            values.append(
+                pl.lit(None, pl.Int64)
+                if value.type == NULL
+                else value.expr.cast(pl.Int64, strict=False, wrap_numerical=True)
+            )
+        return Compiled(
+            values[0] & values[1] if isinstance(node, exp.BitwiseAnd) else values[0] | values[1],
+            BIGINT,
+        )
 
-    # -- conditions ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- conditions
 
     def truth(self, node: exp.Expr) -> pl.Expr:
         """*node* as a condition: BOOL, or a number that is not 0."""
@@ -287,24 +422,39 @@ class _Compiler:
             return value.expr
         if value.type.numeric:
             return value.expr != 0
-        self.refuse(node, f"a condition is needed here, not {value.type}", code="E_TYPE", detail=f"{value.type} is not BOOL",
-                    hint="compare it with something")  # fmt: skip
+        self.refuse(
+            node,
+            f"a condition is needed here, not {value.type}",
+            code="E_TYPE",
+            detail=f"{value.type} is not BOOL",
+            hint="compare it with something",
+        )
 
     def _logic(self, node: exp.Connector) -> Compiled:
         # Flattened: a chain of hundreds of OR stays shallow.
         parts = [self.truth(p) for p in node.flatten()]
-        return Compiled(pl.all_horizontal(parts) if isinstance(node, exp.And) else pl.any_horizontal(parts), BOOL)
+        return Compiled(
+            pl.all_horizontal(parts) if isinstance(node, exp.And) else pl.any_horizontal(parts),
+            BOOL,
+        )
 
     def _compare(self, node: exp.Binary) -> Compiled:
-        left, right = self.compile(node.left), self.compile(node.right)
+        left = self.compile(node.left)
+        right = self.compile(node.right)
         return Compiled(self.compared(type(node), left, right, node), BOOL)
 
-    def compared(self, operator: type[exp.Expr], left: Compiled, right: Compiled, node: exp.Expr) -> pl.Expr:
+    def compared(
+        self, operator: type[exp.Expr], left: Compiled, right: Compiled, node: exp.Expr
+    ) -> pl.Expr:
         a, b = self.alike(left, right, node)
         operations: dict[type[exp.Expr], Callable[[], pl.Expr]] = {
-            exp.EQ: lambda: a == b, exp.NEQ: lambda: a != b, exp.LT: lambda: a < b,
-            exp.LTE: lambda: a <= b, exp.GT: lambda: a > b, exp.GTE: lambda: a >= b,
-        }  # fmt: skip
+            exp.EQ: lambda: a == b,
+            exp.NEQ: lambda: a != b,
+            exp.LT: lambda: a < b,
+            exp.LTE: lambda: a <= b,
+            exp.GT: lambda: a > b,
+            exp.GTE: lambda: a >= b,
+        }
         return operations[operator]()
 
     def alike(self, left: Compiled, right: Compiled, node: exp.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -313,7 +463,8 @@ class _Compiler:
             return pl.lit(None, pl.Int64), pl.lit(None, pl.Int64)
         self._no_calendar(left, node)
         self._no_calendar(right, node)
-        a, b = left.type, right.type
+        a = left.type
+        b = right.type
         if a == TIMESTAMP or b == TIMESTAMP:
             return self.as_time(left, right, node), self.as_time(right, left, node)
         if a.kind == "VARBINARY" or b.kind == "VARBINARY":
@@ -336,17 +487,35 @@ class _Compiler:
             return left.expr.cast(pl.Int64, strict=False), right.expr.cast(pl.Int64, strict=False)
         return left.expr.cast(pl.Float64), right.expr.cast(pl.Float64)
 
-    def _text_and_other(self, left: Compiled, right: Compiled, node: exp.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Text beside a number or BOOL: the text is read as one; a literal that is none is refused."""
+    def _text_and_other(
+        self, left: Compiled, right: Compiled, node: exp.Expr
+    ) -> tuple[pl.Expr, pl.Expr]:
+        """Text beside a number or BOOL: the text is read as one; a literal that is none is
+        refused.
+        """
         text, other = (left, right) if left.type.text else (right, left)
-        if text.literal and other.type.kind == "BOOL" and str(text.value).strip().lower() in ("true", "false"):
-            read, seen = pl.lit(str(text.value).strip().lower() == "true"), other.expr
+        if (
+            text.literal
+            and other.type.kind == "BOOL"
+            and str(text.value).strip().lower() in ("true", "false")
+        ):
+            read = pl.lit(str(text.value).strip().lower() == "true")
+            seen = other.expr
         elif text.literal and not _NUMBER.fullmatch(str(text.value)):
-            self.mismatch(node, "comparison:", left.type, right.type, hint="compare text with text, or write a number")
+            self.mismatch(
+                node,
+                "comparison:",
+                left.type,
+                right.type,
+                hint="compare text with text, or write a number",
+            )
         else:
-            read, seen = text.expr.cast(pl.Float64, strict=False), other.expr.cast(pl.Float64)
+            read = text.expr.cast(pl.Float64, strict=False)
+            seen = other.expr.cast(pl.Float64)
             if text.type.kind == "JSON":
-                word = text.expr.replace_strict(["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64)
+                word = text.expr.replace_strict(
+                    ["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64
+                )
                 read = pl.when(read.is_null()).then(word).otherwise(read)
         return (read, seen) if left.type.text else (seen, read)
 
@@ -362,31 +531,51 @@ class _Compiler:
             ticks = pl.select(parse_iso(pl.lit(value.value), self.scope)).item()
             if ticks is None:
                 self.refuse(
-                    node, f"'{value.value}' is no time", code="E_TYPE", detail=f"comparison: {beside.type} and {value.type} do not fit",
-                    hint="write '2024-01-31 12:00:00', with an offset such as +08:00 if it is not local time",
-                )  # fmt: skip
+                    node,
+                    f"'{value.value}' is no time",
+                    code="E_TYPE",
+                    detail=f"comparison: {beside.type} and {value.type} do not fit",
+                    hint=(
+                        "write '2024-01-31 12:00:00', with an offset such as +08:00 if it is not"
+                        " local time"
+                    ),
+                )
             return pl.lit(ticks, pl.Int64)
         if value.type.text:
             return parse_iso(value.expr, self.scope)
         self.mismatch(node, "comparison:", beside.type, value.type)
 
     def _between(self, node: exp.Between) -> Compiled:
-        value, low, high = self.compile(node.this), self.compile(node.args["low"]), self.compile(node.args["high"])
+        value = self.compile(node.this)
+        low = self.compile(node.args["low"])
+        high = self.compile(node.args["high"])
         above = self.compared(exp.GTE, value, low, node)
         return Compiled(above & self.compared(exp.LTE, value, high, node), BOOL)
 
     def _in(self, node: exp.In) -> Compiled:
         if node.args.get("query") is not None or not node.expressions:
-            self.refuse(node, "IN takes a list of values here, not a query", code="E_UNSUPPORTED_EXPRESSION")
+            self.refuse(
+                node, "IN takes a list of values here, not a query", code="E_UNSUPPORTED_EXPRESSION"
+            )
         value = self.compile(node.this)
         items = [self.compile(e) for e in node.expressions]
         known = [i for i in items if i.type != NULL]
         if value.type == NULL:
             return Compiled(pl.lit(None, pl.Boolean), BOOL)
-        hit = pl.any_horizontal([self.compared(exp.EQ, value, i, node) for i in known]) if known else pl.lit(value=False)
-        if len(known) > 8 and all(i.literal and i.type.integer and i.duration is None for i in known) and value.type.integer:
+        hit = (
+            pl.any_horizontal([self.compared(exp.EQ, value, i, node) for i in known])
+            if known
+            else pl.lit(value=False)
+        )
+        if (
+            len(known) > 8
+            and all(i.literal and i.type.integer and i.duration is None for i in known)
+            and value.type.integer
+        ):
             # A long list of numbers is one set look-up.
-            hit = value.expr.cast(pl.Int128).is_in(pl.Series([i.value for i in known], dtype=pl.Int128).implode())
+            hit = value.expr.cast(pl.Int128).is_in(
+                pl.Series([i.value for i in known], dtype=pl.Int128).implode()
+            )
         elif len(known) > 8 and value.type.text and all(i.literal and i.type.text for i in known):
             hit = value.expr.is_in(pl.Series([i.value for i in known], dtype=pl.String).implode())
         if len(known) < len(items):
@@ -401,8 +590,13 @@ class _Compiler:
         if value.type == NULL:
             return pl.lit(None, pl.String)
         if not value.type.text:
-            self.refuse(node, f"{what} needs text, not {value.type}", code="E_TYPE", detail=f"{value.type} and VARCHAR do not fit",
-                        hint="write CAST(… AS VARCHAR(64))")  # fmt: skip
+            self.refuse(
+                node,
+                f"{what} needs text, not {value.type}",
+                code="E_TYPE",
+                detail=f"{value.type} and VARCHAR do not fit",
+                hint="write CAST(… AS VARCHAR(64))",
+            )
         return value.expr
 
     def _pattern(self, node: exp.Expr, what: str) -> str | None:
@@ -410,19 +604,30 @@ class _Compiler:
         if value.type == NULL:
             return None
         if not value.literal or not isinstance(value.value, str):
-            self.refuse(node, f"the pattern of {what} must be a text constant", code="E_TYPE", detail=f"found {value.type}")
+            self.refuse(
+                node,
+                f"the pattern of {what} must be a text constant",
+                code="E_TYPE",
+                detail=f"found {value.type}",
+            )
         if len(value.value) > _MAX_PATTERN:
-            self.refuse(node, f"the pattern of {what} is longer than {_MAX_PATTERN} characters", code="E_PATTERN")
+            self.refuse(
+                node,
+                f"the pattern of {what} is longer than {_MAX_PATTERN} characters",
+                code="E_PATTERN",
+            )
         return value.value
 
     def _like(self, node: exp.Like) -> Compiled:
-        text, pattern = self.text(node.this, "LIKE"), self._pattern(node.expression, "LIKE")
+        text = self.text(node.this, "LIKE")
+        pattern = self._pattern(node.expression, "LIKE")
         if pattern is None:
             return Compiled(pl.lit(None, pl.Boolean), BOOL)
         return Compiled(text.str.contains(like_pattern(pattern)), BOOL)
 
     def _match(self, node: nodes.MatchRegex) -> Compiled:
-        text, pattern = self.text(node.this, "MATCH"), self._pattern(node.expression, "MATCH")
+        text = self.text(node.this, "MATCH")
+        pattern = self._pattern(node.expression, "MATCH")
         if pattern is None:
             return Compiled(pl.lit(None, pl.Boolean), BOOL)
         self.check_regex(pattern, node.expression)
@@ -432,10 +637,16 @@ class _Compiler:
         try:
             pl.select(pl.lit("").str.contains(pattern))
         except pl.exceptions.ComputeError as error:
-            self.refuse(node, "the regular expression cannot be read", code="E_PATTERN", detail=str(error).split("\n")[0])
+            self.refuse(
+                node,
+                "the regular expression cannot be read",
+                code="E_PATTERN",
+                detail=str(error).split("\n")[0],
+            )
 
     def _contains(self, node: nodes.ContainsKey) -> Compiled:
-        value, key = self.compile(node.this), self._pattern(node.expression, "CONTAINS")
+        value = self.compile(node.this)
+        key = self._pattern(node.expression, "CONTAINS")
         if value.type.kind != "JSON":
             self.refuse(node.this, f"CONTAINS needs a JSON tag, not {value.type}", code="E_TYPE")
         found = value.expr.str.json_path_match(self._json_path(key or "", node)).is_not_null()
@@ -446,18 +657,32 @@ class _Compiler:
     def _json(self, node: exp.JSONExtract) -> Compiled:
         value = self.compile(node.this)
         if value.type.kind != "JSON":
-            self.refuse(node.this, f"-> needs a JSON tag, not {value.type}", code="E_TYPE", detail=f"{value.type} is not JSON")
+            self.refuse(
+                node.this,
+                f"-> needs a JSON tag, not {value.type}",
+                code="E_TYPE",
+                detail=f"{value.type} is not JSON",
+            )
         key = node.expression.name
-        return Compiled(value.expr.str.json_path_match(self._json_path(key, node)), ColumnType("JSON"))
+        return Compiled(
+            value.expr.str.json_path_match(self._json_path(key, node)), ColumnType("JSON")
+        )
 
     def _json_path(self, key: str, node: exp.Expr) -> str:
-        """The JSON path of a key; paths know no escapes, so the quote is the one that the key does not have."""
+        """The JSON path of a key; paths know no escapes, so the quote is the one that the key does
+        not have.
+        """
         quote = '"' if '"' not in key else "'"
         if quote in key or "\\" in key:
-            self.refuse(node, "this key cannot be looked up", code="E_PATTERN", hint="a key has no backslash, and not both kinds of quotes")
+            self.refuse(
+                node,
+                "this key cannot be looked up",
+                code="E_PATTERN",
+                hint="a key has no backslash, and not both kinds of quotes",
+            )
         return f"$[{quote}{key}{quote}]"
 
-    # -- CASE, CAST and calls --------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- CASE, CAST and calls
 
     def _case(self, node: exp.Case) -> Compiled:
         subject = self.compile(node.this) if node.this is not None else None
@@ -474,7 +699,12 @@ class _Compiler:
         kind = common(kinds)
         if kind is None:
             names = " and ".join(dict.fromkeys(str(k) for k in kinds if k != NULL))
-            self.refuse(node, f"CASE cannot choose between {names}", code="E_TYPE", hint="convert them to one type with CAST")
+            self.refuse(
+                node,
+                f"CASE cannot choose between {names}",
+                code="E_TYPE",
+                hint="convert them to one type with CAST",
+            )
         if kind == NULL:
             return Compiled(pl.lit(None), NULL)
         out = as_type(last, kind) if last.type != NULL else pl.lit(None, kind.polars())
@@ -488,14 +718,24 @@ class _Compiler:
         self._no_calendar(value, node)
         to = QueryParser(tokenize(node.args["to"].name), Source()).column_type(default_length=0)
         if to.sized and not to.length:
-            to = ColumnType(to.kind, length=min(max(value.type.length if value.type.sized else 64, 1), MAX_TEXT))
+            to = ColumnType(
+                to.kind, length=min(max(value.type.length if value.type.sized else 64, 1), MAX_TEXT)
+            )
         made = convert(value, to, self.scope) if to.kind != "JSON" else None
         if made is None:
-            self.mismatch(node, "CAST:", value.type, to, hint="there is no such conversion; go through VARCHAR")
+            self.mismatch(
+                node,
+                "CAST:",
+                value.type,
+                to,
+                hint="there is no such conversion; go through VARCHAR",
+            )
         return Compiled(made, to)
 
     def _trim(self, node: exp.Trim) -> Compiled:
-        what = node.expression if node.args.get("expression") is not None else exp.Literal.string(" ")
+        what = (
+            node.expression if node.args.get("expression") is not None else exp.Literal.string(" ")
+        )
         side = exp.Literal.string(node.args.get("position") or "BOTH")
         call = exp.Anonymous(this="trim", expressions=[node.this.copy(), side, what.copy()])
         call.meta.update(node.meta)
@@ -511,15 +751,27 @@ class _Compiler:
             self._unknown_function(node, name)
         least, most = function.arity
         if not least <= len(node.expressions) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}" if most < 1 << 20 else f"{least} or more"
+            wanted = (
+                str(least)
+                if least == most
+                else f"{least} to {most}"
+                if most < 1 << 20
+                else f"{least} or more"
+            )
             self.refuse(
-                node, f"{name}() takes {wanted} arguments, not {len(node.expressions)}", code="E_FUNCTION_ARGUMENT",
+                node,
+                f"{name}() takes {wanted} arguments, not {len(node.expressions)}",
+                code="E_FUNCTION_ARGUMENT",
                 hint=f"{function.signature}: {function.doc.splitlines()[0]}",
-            )  # fmt: skip
+            )
         args = tuple(self._argument(function, i, e) for i, e in enumerate(node.expressions))
         call = Call(name, args, self.scope, node)
         kinds = [a.type for a in args]
-        kind = function.returns if isinstance(function.returns, ColumnType) else function.returns(kinds, call)
+        kind = (
+            function.returns
+            if isinstance(function.returns, ColumnType)
+            else function.returns(kinds, call)
+        )
         if kind == NULL:
             return Compiled(pl.lit(None), NULL)
         return Compiled(function.build(call).cast(kind.polars(), strict=False), kind)
@@ -528,86 +780,174 @@ class _Compiler:
         """A function of somebody's own, run in its sandbox (`penstock.udf`)."""
         wanted = ", ".join(str(p) for p in function.parameters)
         if function.aggregate:
-            self.refuse(node, f"{function.name}() is an aggregate and cannot stand here", code="E_AGGREGATE_HERE",
-                        hint="aggregates belong into the select list of a stream with a window, and not into each other")  # fmt: skip
+            self.refuse(
+                node,
+                f"{function.name}() is an aggregate and cannot stand here",
+                code="E_AGGREGATE_HERE",
+                hint=(
+                    "aggregates belong into the select list of a stream with a window, and not into"
+                    " each other"
+                ),
+            )
         if len(node.expressions) != len(function.parameters):
-            message = f"{function.name}() takes {len(function.parameters)} arguments, not {len(node.expressions)}"
-            self.refuse(node, message, code="E_FUNCTION_ARGUMENT", hint=f"{function.name}({wanted})")
+            message = (
+                f"{function.name}() takes {len(function.parameters)} arguments, not"
+                f" {len(node.expressions)}"
+            )
+            self.refuse(
+                node, message, code="E_FUNCTION_ARGUMENT", hint=f"{function.name}({wanted})"
+            )
         arguments = []
-        for i, (expression, kind) in enumerate(zip(node.expressions, function.parameters, strict=True)):
+        for i, (expression, kind) in enumerate(
+            zip(node.expressions, function.parameters, strict=True)
+        ):
             value = self.compile(expression)
             made = value.expr if value.type == kind else convert(value, kind, self.scope)
             if made is None:
-                self.mismatch(expression, f"argument {i + 1} of {function.name}():", value.type, kind)
+                self.mismatch(
+                    expression, f"argument {i + 1} of {function.name}():", value.type, kind
+                )
             arguments.append(made.cast(kind.polars(), strict=False).alias(f"a{i}"))
         if not any(a.meta.root_names() for a in arguments):
-            self.refuse(node, f"{function.name}() needs a column among its arguments", code="E_FUNCTION_ARGUMENT")
-        call = pl.struct(arguments).map_batches(partial(sandbox.scalar, function), return_dtype=function.returns.polars())
+            self.refuse(
+                node,
+                f"{function.name}() needs a column among its arguments",
+                code="E_FUNCTION_ARGUMENT",
+            )
+        call = pl.struct(arguments).map_batches(
+            partial(sandbox.scalar, function), return_dtype=function.returns.polars()
+        )
         return Compiled(call, function.returns)
 
     def _argument(self, function: Function, index: int, node: exp.Expr) -> Compiled:
         parameter = function.parameters[min(index, len(function.parameters) - 1)]
         value = self.compile(node)
         if parameter.literal and not value.literal:
-            self.refuse(node, f"argument {index + 1} of {function.name}() must be a constant", code="E_FUNCTION_ARGUMENT",
-                        hint=function.signature)  # fmt: skip
+            self.refuse(
+                node,
+                f"argument {index + 1} of {function.name}() must be a constant",
+                code="E_FUNCTION_ARGUMENT",
+                hint=function.signature,
+            )
         if function.name == "regexp_in_set" and index == 0 and isinstance(value.value, str):
             self.check_regex(value.value, node)
         return self._coerced(parameter, value, function, index, node)
 
-    def _coerced(self, parameter: Parameter, value: Compiled, function: Function, index: int, node: exp.Expr) -> Compiled:
+    def _coerced(
+        self, parameter: Parameter, value: Compiled, function: Function, index: int, node: exp.Expr
+    ) -> Compiled:
         """*value* as what the parameter asks for; see `functions.base`."""
-        kind, known = value.type, value.type != NULL
+        kind = value.type
+        known = value.type != NULL
         if parameter.kind == "any":
             return value
         if parameter.kind == "unit":
             if known and value.duration is None:
-                self._bad_argument(parameter, value, function, index, node, "write a duration such as 1s, 1h or 1d")
+                self._bad_argument(
+                    parameter, value, function, index, node, "write a duration such as 1s, 1h or 1d"
+                )
             return value
         if parameter.kind == "bool":
             return Compiled(self.truth(node), BOOL)
         if parameter.kind == "number":
             if known and not kind.numeric and kind.kind not in ("BOOL", "JSON"):
-                self._bad_argument(parameter, value, function, index, node, "write CAST(… AS DOUBLE)")
+                self._bad_argument(
+                    parameter, value, function, index, node, "write CAST(… AS DOUBLE)"
+                )
             if kind.kind in ("BOOL", "DECIMAL", "JSON", "NULL"):
                 to = ColumnType("INT") if kind.kind == "BOOL" else DOUBLE
-                return Compiled(value.expr.cast(to.polars(), strict=False), to, value.literal, value.value)
+                return Compiled(
+                    value.expr.cast(to.polars(), strict=False), to, value.literal, value.value
+                )
             return value
         if parameter.kind == "double":
             return Compiled(self.double(value, node), DOUBLE, value.literal, value.value)
         if parameter.kind == "integer":
-            if known and not kind.integer and kind.kind not in ("BOOL", "TIMESTAMP") and not (function.name == "char" and kind.text):
+            if (
+                known
+                and not kind.integer
+                and kind.kind not in ("BOOL", "TIMESTAMP")
+                and not (function.name == "char" and kind.text)
+            ):
                 if kind.kind not in ("FLOAT", "DOUBLE", "DECIMAL"):
-                    self._bad_argument(parameter, value, function, index, node, "write CAST(… AS BIGINT)")
+                    self._bad_argument(
+                        parameter, value, function, index, node, "write CAST(… AS BIGINT)"
+                    )
             made = convert(value, BIGINT, self.scope)
             number = int(value.value) if isinstance(value.value, int | float) else value.value
             return Compiled(made if made is not None else value.expr, BIGINT, value.literal, number)
         if parameter.kind == "text":
             if known and not kind.text:
-                self._bad_argument(parameter, value, function, index, node, "write CAST(… AS VARCHAR(64))")
-            return Compiled(value.expr.cast(pl.String), kind if known else ColumnType("VARCHAR", length=1), value.literal, value.value)
+                self._bad_argument(
+                    parameter, value, function, index, node, "write CAST(… AS VARCHAR(64))"
+                )
+            return Compiled(
+                value.expr.cast(pl.String),
+                kind if known else ColumnType("VARCHAR", length=1),
+                value.literal,
+                value.value,
+            )
         if known and not (kind == TIMESTAMP or kind.integer or kind.text):
-            self._bad_argument(parameter, value, function, index, node, "a TIMESTAMP, ticks, or ISO text is needed")
-        ticks = parse_iso(value.expr.cast(pl.String), self.scope) if kind.text else value.expr.cast(pl.Int64, strict=False)
+            self._bad_argument(
+                parameter, value, function, index, node, "a TIMESTAMP, ticks, or ISO text is needed"
+            )
+        ticks = (
+            parse_iso(value.expr.cast(pl.String), self.scope)
+            if kind.text
+            else value.expr.cast(pl.Int64, strict=False)
+        )
         return Compiled(ticks, TIMESTAMP, value.literal, value.value)
 
-    def _bad_argument(self, wanted: Parameter, value: Compiled, function: Function, index: int, node: exp.Expr, hint: str) -> NoReturn:
+    def _bad_argument(
+        self,
+        wanted: Parameter,
+        value: Compiled,
+        function: Function,
+        index: int,
+        node: exp.Expr,
+        hint: str,
+    ) -> NoReturn:
         self.refuse(
-            node, f"argument {index + 1} of {function.name}() is {value.type}, but it takes {wanted.kind}", code="E_TYPE",
-            detail=function.signature, hint=hint,
-        )  # fmt: skip
+            node,
+            f"argument {index + 1} of {function.name}() is {value.type}, but it takes"
+            f" {wanted.kind}",
+            code="E_TYPE",
+            detail=function.signature,
+            hint=hint,
+        )
 
     def _unknown_function(self, node: exp.Anonymous, name: str) -> NoReturn:
         if name in FORBIDDEN:
             why, instead = FORBIDDEN[name]
-            self.refuse(node, f"{name}() is not possible in a stream: {why}", code="E_FORBIDDEN_FUNC", hint=f"instead: {instead}")
+            self.refuse(
+                node,
+                f"{name}() is not possible in a stream: {why}",
+                code="E_FORBIDDEN_FUNC",
+                hint=f"instead: {instead}",
+            )
         if name in RANDOM:
-            self.refuse(node, f"{name}() is not possible in a stream: a replay would give another result", code="E_FORBIDDEN_FUNC")
+            self.refuse(
+                node,
+                f"{name}() is not possible in a stream: a replay would give another result",
+                code="E_FORBIDDEN_FUNC",
+            )
         if name in AGGREGATES:
-            self.refuse(node, f"{name}() is an aggregate and cannot stand here", code="E_AGGREGATE_HERE",
-                        hint="aggregates belong into the select list of a stream with a window, and not into each other")  # fmt: skip
+            self.refuse(
+                node,
+                f"{name}() is an aggregate and cannot stand here",
+                code="E_AGGREGATE_HERE",
+                hint=(
+                    "aggregates belong into the select list of a stream with a window, and not into"
+                    " each other"
+                ),
+            )
         near = nearest(name, [*REGISTRY, *AGGREGATES])
-        self.refuse(node, f"there is no function {name}()", code="E_UNKNOWN_FUNCTION", hint=f"did you mean {near}()?" if near else "")
+        self.refuse(
+            node,
+            f"there is no function {name}()",
+            code="E_UNKNOWN_FUNCTION",
+            hint=f"did you mean {near}()?" if near else "",
+        )
 
 
 def _number(text: str, sign: int) -> Compiled:
@@ -620,7 +960,11 @@ def _number(text: str, sign: int) -> Compiled:
     else:
         value = sign * float(Decimal(text))
     if isinstance(value, int):
-        for kind, low, high in (("INT", -(2**31), 2**31), ("BIGINT", -(2**63), 2**63), ("BIGINT UNSIGNED", 0, 2**64)):
+        for kind, low, high in (
+            ("INT", -(2**31), 2**31),
+            ("BIGINT", -(2**63), 2**63),
+            ("BIGINT UNSIGNED", 0, 2**64),
+        ):
             if low <= value < high:
                 made = ColumnType(kind)
                 return Compiled(pl.lit(value, made.polars()), made, literal=True, value=value)

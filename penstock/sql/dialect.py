@@ -1,7 +1,8 @@
 """The sqlglot dialect "penstock": how text is cut into tokens, and how trees are written back.
 
-Parsing is our own (`parsers/`): one small grammar with errors that point at a token. sqlglot gives the tokenizer, the
-tree (`sqlglot.exp`) and the generator; `sqlglot.parse_one(text, dialect="penstock")` works for queries.
+Parsing is our own (`parsers/`): one small grammar with errors that point at a token. sqlglot gives
+the tokenizer, the tree (`sqlglot.exp`) and the generator; `sqlglot.parse_one(text,
+dialect="penstock")` works for queries.
 """
 
 from __future__ import annotations
@@ -22,10 +23,19 @@ class Penstock(Dialect):
     """Backticks quote names; single and double quotes are strings, with backslash escapes."""
 
     NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_INSENSITIVE
-    UNESCAPED_SEQUENCES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\0": "\0", "\\'": "'", '\\"': '"'}
+    UNESCAPED_SEQUENCES = {
+        "\\n": "\n",
+        "\\r": "\r",
+        "\\t": "\t",
+        "\\0": "\0",
+        "\\'": "'",
+        '\\"': '"',
+    }
 
     class Tokenizer(tokens.Tokenizer):
-        """Words are all VAR: the grammar decides what is a keyword, so no name is lost to a keyword of another dialect."""
+        """Words are all VAR: the grammar decides what is a keyword, so no name is lost to a keyword
+        of another dialect.
+        """
 
         QUOTES = ["'", '"']
         IDENTIFIERS = ["`"]
@@ -47,7 +57,9 @@ class Penstock(Dialect):
 
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             """Parse one query."""
-            from penstock.sql.parsers.query import QueryParser  # that module needs the tokenizer of this one
+            from penstock.sql.parsers.query import (
+                QueryParser,
+            )  # that module needs the tokenizer of this one
             from penstock.sql.source import Source
 
             parser = QueryParser(raw_tokens, Source(sql or ""))
@@ -56,7 +68,9 @@ class Penstock(Dialect):
             return [query]
 
     class Generator(generator.Generator):
-        """Canonical text: one line, keywords upper case, functions lower case, names as they were spelled."""
+        """Canonical text: one line, keywords upper case, functions lower case, names as they were
+        spelled.
+        """
 
         NORMALIZE_FUNCTIONS = "lower"
         QUERY_HINTS = False
@@ -65,8 +79,12 @@ class Penstock(Dialect):
             **generator.Generator.TRANSFORMS,
             exp.Identifier: lambda self, e: quote_name(e.name),
             exp.Literal: lambda self, e: quote_string(e.name) if e.is_string else e.name,
-            exp.Anonymous: lambda self, e: f"{_function_name(e)}({', '.join(self.sql(a) for a in e.expressions)})",
-            exp.JSONExtract: lambda self, e: f"{self.sql(e, 'this')} -> {self.sql(e, 'expression')}",
+            exp.Anonymous: lambda self, e: (
+                f"{_function_name(e)}({', '.join(self.sql(a) for a in e.expressions)})"
+            ),
+            exp.JSONExtract: lambda self, e: (
+                f"{self.sql(e, 'this')} -> {self.sql(e, 'expression')}"
+            ),
             exp.Join: lambda self, e: _join(self, e),
             exp.Trim: lambda self, e: _trim(self, e),
             exp.Exists: lambda self, e: f"EXISTS({self.sql(e, 'this')})",
@@ -78,21 +96,34 @@ class Penstock(Dialect):
             nodes.TypeName: lambda self, e: e.name,
             nodes.MatchRegex: lambda self, e: self.binary(e, "MATCH"),
             nodes.ContainsKey: lambda self, e: self.binary(e, "CONTAINS"),
-            nodes.IntervalWindow: lambda self, e: _call(self, "INTERVAL", e, "size", "offset") + _suffix(self, " SLIDING", e, "sliding"),
+            nodes.IntervalWindow: lambda self, e: (
+                _call(self, "INTERVAL", e, "size", "offset")
+                + _suffix(self, " SLIDING", e, "sliding")
+            ),
             nodes.SessionWindow: lambda self, e: _call(self, "SESSION", e, "ts", "tol"),
-            nodes.StateWindow: lambda self, e: _call(self, "STATE_WINDOW", e, "expr") + _suffix(self, " TRUE_FOR", e, "true_for"),
+            nodes.StateWindow: lambda self, e: (
+                _call(self, "STATE_WINDOW", e, "expr") + _suffix(self, " TRUE_FOR", e, "true_for")
+            ),
             nodes.EventWindow: lambda self, e: (
-                f"EVENT_WINDOW START WITH {self.sql(e, 'start')} END WITH {self.sql(e, 'end')}" + _suffix(self, " TRUE_FOR", e, "true_for")
+                f"EVENT_WINDOW START WITH {self.sql(e, 'start')} END WITH {self.sql(e, 'end')}"
+                + _suffix(self, " TRUE_FOR", e, "true_for")
             ),
             nodes.CountWindow: lambda self, e: _call(self, "COUNT_WINDOW", e, "size", "sliding"),
-            nodes.Fill: lambda self, e: f"FILL({', '.join([e.args['mode'], *(self.sql(v) for v in e.args.get('values') or [])])})",
-            nodes.PartitionBy: lambda self, e: "PARTITION BY " + ", ".join(self.sql(x) for x in e.expressions),
+            nodes.Fill: lambda self, e: _fill(self, e),
+            nodes.PartitionBy: lambda self, e: (
+                "PARTITION BY " + ", ".join(self.sql(x) for x in e.expressions)
+            ),
         }
 
 
 def _function_name(node: exp.Anonymous) -> str:
     name = str(node.name).lower()
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quote_name(name)
+
+
+def _fill(generator: Any, e: str) -> str:
+    values = [generator.sql(value) for value in e.args.get("values") or []]  # type: ignore[attr-defined]
+    return f"FILL({', '.join([e.args['mode'], *values])})"  # type: ignore[attr-defined]
 
 
 def _call(self: Any, name: str, node: exp.Expr, *keys: str) -> str:
@@ -104,7 +135,8 @@ def _suffix(self: Any, word: str, node: exp.Expr, key: str) -> str:
 
 
 def _trim(self: Any, node: exp.Trim) -> str:
-    side, what = node.args.get("position"), self.sql(node, "expression")
+    side = node.args.get("position")
+    what = self.sql(node, "expression")
     return "trim(" + " ".join(x for x in (side, what, "FROM", self.sql(node, "this")) if x) + ")"
 
 
@@ -114,7 +146,9 @@ def _ordered(self: Any, node: exp.Ordered) -> str:
 
 
 def _select(self: Any, node: exp.Select) -> str:
-    """SELECT in the order of the grammar; the clauses of other dialects never get into a tree of ours."""
+    """SELECT in the order of the grammar; the clauses of other dialects never get into a tree of
+    ours.
+    """
     parts = ["SELECT"]
     if node.args.get("distinct"):
         parts.append("DISTINCT")

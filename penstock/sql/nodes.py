@@ -1,7 +1,8 @@
-"""Expression nodes that sqlglot does not have: durations, type names, window clauses, FILL and PARTITION BY.
+"""Expression nodes that sqlglot does not have: durations, type names, window clauses, FILL and
+PARTITION BY.
 
-They hang in a `exp.Select` under the keys `partition_by`, `window`, `fill`, `open_windows`, `slimit` and `soffset`
-(`Select.args`), and the penstock generator writes them back.
+They hang in a `exp.Select` under the keys `partition_by`, `window`, `fill`, `open_windows`,
+`slimit` and `soffset` (`Select.args`), and the penstock generator writes them back.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ class CountWindow(WindowClause):
 
 
 class Fill(exp.Expression):
-    """`FILL(mode[, values…])`; `mode` is upper case text (NONE, NULL, NULL_F, VALUE, VALUE_F, PREV, NEXT, LINEAR)."""
+    """`FILL(mode[, values…])`; `mode` is upper case text (NONE, NULL, NULL_F, VALUE, VALUE_F, PREV,
+    NEXT, LINEAR).
+    """
 
     arg_types = {"mode": True, "values": False}
 

@@ -1,7 +1,9 @@
-"""Text in, statements out: cuts a text at its semicolons and gives each piece to the grammar of its first words.
+"""Text in, statements out: cuts a text at its semicolons and gives each piece to the grammar of its
+first words.
 
-Nothing but `SqlError` leaves `parse`: sqlglot's own errors, and running out of stack, become syntax errors. An unknown
-statement is an error that lists what is known; there is no statement that is carried along as text.
+Nothing but `SqlError` leaves `parse`: sqlglot's own errors, and running out of stack, become syntax
+errors. An unknown statement is an error that lists what is known; there is no statement that is
+carried along as text.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ MAX_TEXT = 1_048_576
 #: Statements other than INSERT are limited more tightly: their trees cost far more than their text.
 MAX_PLAIN = 262_144
 
-#: Runs of text without anything special; strings, backticked names and comments whole (or to the end if never closed).
+#: Runs of text without anything special; strings, backticked names and comments whole (or to the
+#: end if never closed).
 _PIECE = re.compile(
-    r"""[^;'"`/\-]+ | '(?:[^'\\]|\\.|'')*+(?:'|\Z) | "(?:[^"\\]|\\.|"")*+(?:"|\Z) | `[^`]*(?:`|\Z) | --[^\n]*
+    r"""[^;'"`/\-]+
+    | '(?:[^'\\]|\\.|'')*+(?:'|\Z) | "(?:[^"\\]|\\.|"")*+(?:"|\Z) | `[^`]*(?:`|\Z) | --[^\n]*
     | /\*.*?(?:\*/|\Z) | [/\-]""",
     re.VERBOSE | re.DOTALL,
 )
@@ -40,7 +44,9 @@ def parse(text: str) -> list[Statement]:
     source = Source(text)
     if len(text) > MAX_TEXT:
         raise SqlSyntaxError(
-            f"the text has {len(text)} characters, the limit is {MAX_TEXT}", code="E_TOO_LONG", hint="send rows in several statements"
+            f"the text has {len(text)} characters, the limit is {MAX_TEXT}",
+            code="E_TOO_LONG",
+            hint="send rows in several statements",
         )
     try:
         return [_statement(source, start, end) for start, end in pieces(text)]
@@ -55,11 +61,15 @@ def parse_one(text: str) -> Statement:
         return statements[0]
     if not statements:
         raise SqlSyntaxError("there is no statement in this text")
-    raise Source(text).syntax_error("one statement is expected here, a second one begins", statements[1].start)
+    raise Source(text).syntax_error(
+        "one statement is expected here, a second one begins", statements[1].start
+    )
 
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
-    """[start, end) of every statement: without blanks and comments before it, blanks after it and its semicolon."""
+    """[start, end) of every statement: without blanks and comments before it, blanks after it and
+    its semicolon.
+    """
     at = 0
     while True:
         at = _skip_blank(text, at)
@@ -86,7 +96,11 @@ def _statement(source: Source, start: int, end: int) -> Statement:
     if word == "INSERT":
         return parse_insert(source, start, end, lambda at: _select(source, at, end))
     if end - start > MAX_PLAIN:
-        raise source.syntax_error(f"a statement other than INSERT may have {MAX_PLAIN} characters", start, code="E_TOO_LONG")
+        raise source.syntax_error(
+            f"a statement other than INSERT may have {MAX_PLAIN} characters",
+            start,
+            code="E_TOO_LONG",
+        )
     try:
         tokens = tokenize(source.text[start:end])
     except SqlglotError as error:
@@ -149,7 +163,9 @@ class StatementParser(ShowParser):
         if self.source.text[self.offset : self.offset + 1] == "(":
             return self._query_statement()
         if word not in families:
-            self.fail("this is no statement", hint=meant(word or self.token.text, (*families, "INSERT")))
+            self.fail(
+                "this is no statement", hint=meant(word or self.token.text, (*families, "INSERT"))
+            )
         if word != "SELECT":
             self.index += 1
         return families[word]()
@@ -179,7 +195,9 @@ class StatementParser(ShowParser):
         return self.create()
 
     def _alter(self) -> Statement:
-        word = self.one_of(("DATABASE", "TABLE", "STABLE", "STREAM", "USER", "VTABLE"), "what to alter")
+        word = self.one_of(
+            ("DATABASE", "TABLE", "STABLE", "STREAM", "USER", "VTABLE"), "what to alter"
+        )
         if word == "USER":
             return self.alter_user()
         if word == "DATABASE":

@@ -1,11 +1,14 @@
 """The plan of one stream: what `CREATE STREAM` means once names are bound and types are known.
 
-A plan is plain frozen data. The planner (`penstock.sql.planner`) is its only maker, the catalog stores it
-(`to_json`), and `penstock.windows` is its only interpreter. Expressions are kept as canonical SQL text of the
-penstock dialect over *plan names* and compiled to polars once per plan by `penstock.sql.compile`:
+A plan is plain frozen data. The planner (`penstock.sql.planner`) is its only maker, the catalog
+stores it (`to_json`), and `penstock.windows` is its only interpreter. Expressions are kept as
+canonical SQL text of the penstock dialect over *plan names* and compiled to polars once per plan by
+`penstock.sql.compile`:
 
-* before aggregation: source columns and tags by their own names, `tbname`, and `_now` (append time of the record);
-* after aggregation: `_a0, _a1, …` (aggregates), `_k0, _k1, …` (partition keys), `_wstart`, `_wend`, `_wduration`.
+* before aggregation: source columns and tags by their own names, `tbname`, and `_now` (append time
+  of the record);
+* after aggregation: `_a0, _a1, …` (aggregates), `_k0, _k1, …` (partition keys), `_wstart`, `_wend`,
+  `_wduration`.
 
 All times are 64-bit integers counted in ticks of the source database's precision.
 """
@@ -26,7 +29,9 @@ from penstock.udf.function import UserFunction
 
 Precision = Literal["ms", "us", "ns"]
 WindowKind = Literal["interval", "session", "state", "event", "count"]
-TriggerKind = Literal["at_once", "window_close", "max_delay", "force_window_close", "continuous_window_close"]
+TriggerKind = Literal[
+    "at_once", "window_close", "max_delay", "force_window_close", "continuous_window_close"
+]
 FillMode = Literal["none", "null", "value", "prev", "next", "linear"]
 
 TICKS_PER_SECOND: dict[str, int] = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -34,7 +39,9 @@ TICKS_PER_SECOND: dict[str, int] = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_00
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time as written: `10s`, `1n`. Units b u a s m h are fixed, d w follow local midnight, n y the calendar."""
+    """A length of time as written: `10s`, `1n`. Units b u a s m h are fixed, d w follow local
+    midnight, n y the calendar.
+    """
 
     value: int
     unit: Literal["b", "u", "a", "s", "m", "h", "d", "w", "n", "y"]
@@ -45,11 +52,21 @@ class Duration:
         return self.unit in ("n", "y")
 
     def ticks(self, precision: str) -> int:
-        """Length in ticks of *precision*; months count 30 and years 365 days (for limits only, never for boundaries)."""
+        """Length in ticks of *precision*; months count 30 and years 365 days (for limits only,
+        never for boundaries).
+        """
         nanos = {
-            "b": 1, "u": 1_000, "a": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-            "d": 86400 * 10**9, "w": 7 * 86400 * 10**9, "n": 30 * 86400 * 10**9, "y": 365 * 86400 * 10**9,
-        }[self.unit]  # fmt: skip
+            "b": 1,
+            "u": 1_000,
+            "a": 1_000_000,
+            "s": 10**9,
+            "m": 60 * 10**9,
+            "h": 3600 * 10**9,
+            "d": 86400 * 10**9,
+            "w": 7 * 86400 * 10**9,
+            "n": 30 * 86400 * 10**9,
+            "y": 365 * 86400 * 10**9,
+        }[self.unit]
         return self.value * nanos * TICKS_PER_SECOND[precision] // 10**9
 
     def __str__(self) -> str:
@@ -64,7 +81,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where one column of a virtual table takes its values: a column of a plain table, or of one child table of a supertable."""
+    """Where one column of a virtual table takes its values: a column of a plain table, or of one
+    child table of a supertable.
+    """
 
     column: str
     table_id: int
@@ -75,7 +94,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Member:
-    """One virtual table of a virtual source, with its tag values (JSON's, as in the catalog) and its origins as they were when planned."""
+    """One virtual table of a virtual source, with its tag values (JSON's, as in the catalog) and
+    its origins as they were when planned.
+    """
 
     name: str
     tags: tuple[object, ...]
@@ -84,7 +105,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from. `columns[0]` is the time column; `child` narrows a supertable to one child table."""
+    """Where rows come from. `columns[0]` is the time column; `child` narrows a supertable to one
+    child table.
+    """
 
     table_id: int
     database: str
@@ -95,9 +118,11 @@ class Source:
     precision: Precision
     child: str | None = None
     key_column: str | None = None
-    #: id of the stream whose result this table is: repeats replace and nothing expires (docs/decisions/0005).
+    #: id of the stream whose result this table is: repeats replace and nothing expires
+    #: (docs/decisions/0005).
     result_of: int | None = None
-    #: of a virtual source: the tables that were there when the stream was planned. Later ones do not take part.
+    #: of a virtual source: the tables that were there when the stream was planned. Later ones do
+    #: not take part.
     members: tuple[Member, ...] = ()
 
     @property
@@ -145,7 +170,9 @@ class State:
 
 @dataclass(frozen=True)
 class Event:
-    """`*_columns` are the source columns each condition reads: they go into notifications as `fieldValue`."""
+    """`*_columns` are the source columns each condition reads: they go into notifications as
+    `fieldValue`.
+    """
 
     start_sql: str
     end_sql: str
@@ -174,8 +201,9 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`name = function(argument, *params)`; `user:f` is the user-defined aggregate f. `count` without argument counts rows.
-    `companion` takes `argument`'s value from the row that aggregate `of` (a min, max, first or last) chose.
+    """`name = function(argument, *params)`; `user:f` is the user-defined aggregate f. `count`
+    without argument counts rows. `companion` takes `argument`'s value from the row that aggregate
+    `of` (a min, max, first or last) chose.
     """
 
     name: str
@@ -188,7 +216,9 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Output:
-    """One item of the select list, over plan names after aggregation (or source names in a stream without a window)."""
+    """One item of the select list, over plan names after aggregation (or source names in a stream
+    without a window).
+    """
 
     name: str
     sql: str
@@ -197,7 +227,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Fill:
-    """`values[i]` (SQL literal or None) belongs to `outputs[i]`; None = computed (`_wstart`, keys, constants)."""
+    """`values[i]` (SQL literal or None) belongs to `outputs[i]`; None = computed (`_wstart`, keys,
+    constants).
+    """
 
     mode: FillMode
     values: tuple[str | None, ...] = ()
@@ -205,8 +237,9 @@ class Fill:
 
 @dataclass(frozen=True)
 class Target:
-    """The result table. `column_of[i]` names the output that fills `columns[i]` (None: NULL), `tag_of[i]` the index of the
-    partition key that fills `tags[i]` (`"group_id"` for the automatic tag, None: NULL).
+    """The result table. `column_of[i]` names the output that fills `columns[i]` (None: NULL),
+    `tag_of[i]` the index of the partition key that fills `tags[i]` (`"group_id"` for the automatic
+    tag, None: NULL).
     """
 
     table_id: int
@@ -220,7 +253,8 @@ class Target:
     subtable_sql: str | None = None
     key_column: str | None = None
     precision: Precision = "ms"
-    #: automatic names are chosen by where they go (`partition.beside`); streams of before 2026-11-24 go on without
+    #: automatic names are chosen by where they go (`partition.beside`); streams of before
+    #: 2026-11-24 go on without
     beside: bool = False
 
 
@@ -264,7 +298,8 @@ class StreamPlan:
     functions: tuple[UserFunction, ...] = ()
     #: an expression that fails on a row: dead-letter the row, or stop this stream.
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
-    #: quotas: result rows a second, beyond which it is throttled, and megabytes of state, beyond which it is stopped; 0: none.
+    #: quotas: result rows a second, beyond which it is throttled, and megabytes of state, beyond
+    #: which it is stopped; 0: none.
     max_results: int = 0
     max_state: int = 0
 
@@ -294,11 +329,14 @@ def build(hint: Any, value: Any) -> Any:
 
 @functools.cache
 def _builder(hint: Any) -> Callable[[Any], Any]:
-    """How a value of this type is rebuilt. Worked out once: every room reads the whole catalog when it starts."""
+    """How a value of this type is rebuilt. Worked out once: every room reads the whole catalog when
+    it starts.
+    """
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         # the types of its fields are looked into only when there is a value: a type may hold itself
         return functools.partial(_build_fields, hint)
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    args = typing.get_args(hint)
     if origin is tuple:
         item = _builder(args[0])
         return lambda value: None if value is None else tuple(map(item, value))

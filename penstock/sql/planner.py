@@ -1,7 +1,9 @@
-"""CREATE STREAM to a `StreamPlan`: names bound, types derived, defaults applied, everything impossible refused with a reason.
+"""CREATE STREAM to a `StreamPlan`: names bound, types derived, defaults applied, everything
+impossible refused with a reason.
 
-The only maker of plans. Reads the catalog through `SchemaView`, writes nothing: a target table that does not exist yet is
-handed back as a definition. The order of steps decides which refusal a statement with several faults gets.
+The only maker of plans. Reads the catalog through `SchemaView`, writes nothing: a target table that
+does not exist yet is handed back as a definition. The order of steps decides which refusal a
+statement with several faults gets.
 """
 
 from __future__ import annotations
@@ -24,18 +26,37 @@ from penstock.sql.planning.notify import plan_notify
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
 from penstock.sql.planning.refusals import REFUSALS, Refusal, refuse
-from penstock.sql.planning.selecting import Keys, Selection, WindowSelect, fill_mode, plan_fill, plan_keys, select_rows, unsupported
+from penstock.sql.planning.selecting import (
+    Keys,
+    Selection,
+    WindowSelect,
+    fill_mode,
+    plan_fill,
+    plan_keys,
+    select_rows,
+    unsupported,
+)
 from penstock.sql.planning.target import Wanted, check_name, plan_target
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.planning.windows import plan_window
 from penstock.sql.statements import CreateStream
 
-__all__ = ["REFUSALS", "PlannedStream", "Refusal", "SchemaView", "TableDef", "explain", "plan_stream"]
+__all__ = [
+    "REFUSALS",
+    "PlannedStream",
+    "Refusal",
+    "SchemaView",
+    "TableDef",
+    "explain",
+    "plan_stream",
+]
 
 
 @dataclass(frozen=True)
 class PlannedStream:
-    """`new_target`: the result table to create first (None: it exists). `notices`: what the user should be told."""
+    """`new_target`: the result table to create first (None: it exists). `notices`: what the user
+    should be told.
+    """
 
     plan: StreamPlan
     new_target: TableDef | None
@@ -43,22 +64,50 @@ class PlannedStream:
 
 
 def plan_stream(
-    statement: CreateStream, view: SchemaView, *, database: str | None, stream_id: int, target_id: int, timezone: str = "UTC"
+    statement: CreateStream,
+    view: SchemaView,
+    *,
+    database: str | None,
+    stream_id: int,
+    target_id: int,
+    timezone: str = "UTC",
 ) -> PlannedStream:
-    """Plan *statement*. *database* is the current one, for names without; *target_id* is the id of a table that is created."""
+    """Plan *statement*. *database* is the current one, for names without; *target_id* is the id of
+    a table that is created.
+    """
     try:
         return _plan(statement, view, database, stream_id, target_id, timezone)
     except RecursionError:
-        raise statement.error("an expression is nested too deeply", code="E_UNSUPPORTED_QUERY", hint="split it over two streams") from None
+        raise statement.error(
+            "an expression is nested too deeply",
+            code="E_UNSUPPORTED_QUERY",
+            hint="split it over two streams",
+        ) from None
 
 
-def _plan(statement: CreateStream, view: SchemaView, database: str | None, stream_id: int, target_id: int, timezone: str) -> PlannedStream:
+def _plan(
+    statement: CreateStream,
+    view: SchemaView,
+    database: str | None,
+    stream_id: int,
+    target_id: int,
+    timezone: str,
+) -> PlannedStream:
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
     timezone = _known_zone(statement, timezone)
     select = check_shape(statement)
     source, qualifiers = find_source(statement, view, select, database)
-    if statement.stream.database is not None and statement.stream.database.lower() != source.database.lower():
-        refuse(statement, "E_STREAM_DATABASE", statement.stream, database=source.database, name=statement.stream.name)
+    if (
+        statement.stream.database is not None
+        and statement.stream.database.lower() != source.database.lower()
+    ):
+        refuse(
+            statement,
+            "E_STREAM_DATABASE",
+            statement.stream,
+            database=source.database,
+            name=statement.stream.name,
+        )
     binder = Binder(statement, source, qualifiers, timezone, view.function)
     for call in select.find_all(exp.Anonymous):
         binder.check_function(call)
@@ -71,7 +120,10 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
     else:
         selection = WindowSelect(binder, keys, window).run(select)
         _add_start(selection)
-    sliding_given = isinstance(window_node, nodes.IntervalWindow) and window_node.args.get("sliding") is not None
+    sliding_given = (
+        isinstance(window_node, nodes.IntervalWindow)
+        and window_node.args.get("sliding") is not None
+    )
     options = plan_options(binder, window, keys.by_table, fill_mode(select), sliding_given)
     if window is None:
         _check_first(binder, selection)
@@ -79,23 +131,58 @@ def _plan(statement: CreateStream, view: SchemaView, database: str | None, strea
     fill = plan_fill(binder, select, selection)
     target_database = statement.target.database or database or source.database
     if view.precision(target_database) is None:
-        refuse(statement, "E_DATABASE_NOT_EXIST", statement.target, clause="INTO", database=target_database)
-    planned = plan_target(Wanted(statement, binder, view, target_database, keys, selection, window is not None), target_id)
+        refuse(
+            statement,
+            "E_DATABASE_NOT_EXIST",
+            statement.target,
+            clause="INTO",
+            database=target_database,
+        )
+    planned = plan_target(
+        Wanted(statement, binder, view, target_database, keys, selection, window is not None),
+        target_id,
+    )
     plan = StreamPlan(
-        stream_id=stream_id, database=source.database, name=statement.stream.name, sql=statement.text,
+        stream_id=stream_id,
+        database=source.database,
+        name=statement.stream.name,
+        sql=statement.text,
         source=Source(
-            source.id, source.database, source.name, source.kind, source.columns, source.tags, source.precision,
-            child=source.child, key_column=source.key_column, result_of=source.result_of, members=source.members,
+            source.id,
+            source.database,
+            source.name,
+            source.kind,
+            source.columns,
+            source.tags,
+            source.precision,
+            child=source.child,
+            key_column=source.key_column,
+            result_of=source.result_of,
+            members=source.members,
         ),
-        path=_path(source, keys), where=where, keys=keys.items, window=window, trigger=options.trigger,
-        aggregates=tuple(selection.aggregates), outputs=planned.outputs, target=planned.target,
-        watermark=options.watermark, ignore_expired=options.ignore_expired, ignore_update=options.ignore_update,
-        delete_mark=options.delete_mark, idle_timeout=options.idle_timeout, fill_history=options.fill_history,
-        fill_history_async=options.fill_history_async, fill=fill, notify=plan_notify(statement, window is not None),
-        timezone=timezone, functions=tuple(binder.used[n] for n in sorted(binder.used)),
+        path=_path(source, keys),
+        where=where,
+        keys=keys.items,
+        window=window,
+        trigger=options.trigger,
+        aggregates=tuple(selection.aggregates),
+        outputs=planned.outputs,
+        target=planned.target,
+        watermark=options.watermark,
+        ignore_expired=options.ignore_expired,
+        ignore_update=options.ignore_update,
+        delete_mark=options.delete_mark,
+        idle_timeout=options.idle_timeout,
+        fill_history=options.fill_history,
+        fill_history_async=options.fill_history_async,
+        fill=fill,
+        notify=plan_notify(statement, window is not None),
+        timezone=timezone,
+        functions=tuple(binder.used[n] for n in sorted(binder.used)),
         on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
-        max_results=statement.options.max_results or 0, max_state=statement.options.max_state or 0,
-    )  # fmt: skip
+        max_results=statement.options.max_results or 0,
+        max_state=statement.options.max_state or 0,
+    )
     return PlannedStream(plan, planned.definition, statement.notices)
 
 
@@ -117,15 +204,23 @@ def _path(source: TableDef, keys: Keys) -> Literal["scan", "exchange"]:
 
 
 def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
-    """A stream without window keeps rows as they are: at once, and the rows of each table in a table of their own."""
+    """A stream without window keeps rows as they are: at once, and the rows of each table in a
+    table of their own.
+    """
     trigger = binder.statement.options.trigger
-    aggregates = any(str(call.this).lower() in AGGREGATES for e in select.expressions for call in e.find_all(exp.Anonymous))
+    aggregates = any(
+        str(call.this).lower() in AGGREGATES
+        for e in select.expressions
+        for call in e.find_all(exp.Anonymous)
+    )
     if binder.source.many and not keys.by_table and not aggregates:
         unsupported(
-            binder, binder.statement.query,
-            f"rows of {binder.source.shown} would go into one result table, where equal times overwrite each other",
+            binder,
+            binder.statement.query,
+            f"rows of {binder.source.shown} would go into one result table, where equal times"
+            " overwrite each other",
             "add PARTITION BY tbname, or a window such as INTERVAL(10s)",
-        )  # fmt: skip
+        )
     if trigger is None or trigger.kind != "at_once":
         refuse(binder.statement, "E_NONWINDOW_TRIGGER", binder.statement.positions.get("trigger"))
 
@@ -133,17 +228,26 @@ def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
 def _check_first(binder: Binder, selection: Selection) -> None:
     first = selection.outputs[0]
     if first.type.kind != "TIMESTAMP":
-        unsupported(binder, selection.nodes[0], f"the first column must be a time, {first.name} is {first.type}",
-                    f"begin the list with {binder.source.columns[0].name}")  # fmt: skip
+        unsupported(
+            binder,
+            selection.nodes[0],
+            f"the first column must be a time, {first.name} is {first.type}",
+            f"begin the list with {binder.source.columns[0].name}",
+        )
     key = binder.source.key_column
     if key and (len(selection.outputs) < 2 or selection.outputs[1].sql != to_sql(exp.column(key))):
-        unsupported(binder, selection.nodes[min(1, len(selection.nodes) - 1)],
-                    f"{binder.source.shown} has the composite key {key}, which must be the second column",
-                    f"begin the list with {binder.source.columns[0].name}, {key}")  # fmt: skip
+        unsupported(
+            binder,
+            selection.nodes[min(1, len(selection.nodes) - 1)],
+            f"{binder.source.shown} has the composite key {key}, which must be the second column",
+            f"begin the list with {binder.source.columns[0].name}, {key}",
+        )
 
 
 def _add_start(selection: Selection) -> None:
-    """A list that does not begin with the window's start gets it: called _wstart, or ts if that is taken, or else numbered."""
+    """A list that does not begin with the window's start gets it: called _wstart, or ts if that is
+    taken, or else numbered.
+    """
     first = selection.outputs[0]
     if first.sql == "_wstart":
         return
@@ -163,5 +267,10 @@ def _where(binder: Binder, select: exp.Select) -> str | None:
     bound = binder.bind(clause.this)
     kind = binder.compiled(bound).type
     if kind.kind != "BOOL" and not kind.numeric:
-        raise binder.statement.error(f"WHERE needs a condition, not {kind}", clause.this, code="E_TYPE", hint="compare it with something")
+        raise binder.statement.error(
+            f"WHERE needs a condition, not {kind}",
+            clause.this,
+            code="E_TYPE",
+            hint="compare it with something",
+        )
     return to_sql(bound)

@@ -1,6 +1,8 @@
-"""`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made from the code.
+"""`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made
+from the code.
 
-Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages. Refuses to touch the text around them.
+Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages. Refuses to touch the
+text around them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ from penstock.types import ColumnType
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("sql.md", "errors.md")
-_GROUPS = {"math": "Numbers", "text": "Text", "time": "Time", "convert": "Conversion", "conditional": "Choice"}
+_GROUPS = {
+    "math": "Numbers",
+    "text": "Text",
+    "time": "Time",
+    "convert": "Conversion",
+    "conditional": "Choice",
+}
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -28,31 +36,52 @@ def scalars() -> str:
         rows = []
         for name, function in REGISTRY.items():
             if function.group == group and name == function.name:
-                also = f" (also {', '.join(f'`{a}`' for a in function.aliases)})" if function.aliases else ""
-                returns = str(function.returns) if isinstance(function.returns, ColumnType) else "by arguments"
-                rows.append((f"`{function.signature}`{also}", returns, " ".join(function.doc.split())))
+                also = (
+                    f" (also {', '.join(f'`{a}`' for a in function.aliases)})"
+                    if function.aliases
+                    else ""
+                )
+                returns = (
+                    str(function.returns)
+                    if isinstance(function.returns, ColumnType)
+                    else "by arguments"
+                )
+                rows.append(
+                    (f"`{function.signature}`{also}", returns, " ".join(function.doc.split()))
+                )
         parts.append(f"**{title}**\n\n{_table(('function', 'gives', 'meaning'), sorted(rows))}")
     return "\n".join(parts)
 
 
 def aggregates() -> str:
     """Aggregates and selection functions."""
-    return _table(("function", "meaning"), ((f"`{f.signature}`", f.doc) for f in AGGREGATES.values()))
+    return _table(
+        ("function", "meaning"), ((f"`{f.signature}`", f.doc) for f in AGGREGATES.values())
+    )
 
 
 def query_functions() -> str:
     """Functions that only a query has."""
-    return _table(("group", "functions"), ((group, ", ".join(f"`{n}`" for n in names)) for group, names in GROUPS.items()))
+    return _table(
+        ("group", "functions"),
+        ((group, ", ".join(f"`{n}`" for n in names)) for group, names in GROUPS.items()),
+    )
 
 
 def forbidden() -> str:
     """Functions of TDengine that a stream cannot have."""
-    return _table(("function", "not in a stream, because", "instead"), ((f"`{n}`", why, way) for n, (why, way) in FORBIDDEN.items()))
+    return _table(
+        ("function", "not in a stream, because", "instead"),
+        ((f"`{n}`", why, way) for n, (why, way) in FORBIDDEN.items()),
+    )
 
 
 def refusals() -> str:
     """What CREATE STREAM refuses."""
-    rows = ((f"`{code}`", _spoken(r.clause), _spoken(r.reason), _spoken(r.way_out)) for code, r in REFUSALS.items())
+    rows = (
+        (f"`{code}`", _spoken(r.clause), _spoken(r.reason), _spoken(r.way_out))
+        for code, r in REFUSALS.items()
+    )
     return _table(("code", "clause", "reason", "way out"), rows)
 
 
@@ -62,9 +91,13 @@ def refusal_codes() -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
-    "scalars": scalars, "aggregates": aggregates, "query functions": query_functions, "forbidden": forbidden,
-    "refusals": refusals, "refusal codes": refusal_codes,
-}  # fmt: skip
+    "scalars": scalars,
+    "aggregates": aggregates,
+    "query functions": query_functions,
+    "forbidden": forbidden,
+    "refusals": refusals,
+    "refusal codes": refusal_codes,
+}
 
 
 def filled(page: str) -> str:
@@ -76,7 +109,10 @@ def filled(page: str) -> str:
     opened = set(re.findall(r"<!-- ([a-z ]+) -->", page))
     for name in sorted(opened):
         if name not in SECTIONS or f"<!-- /{name} -->" not in page:
-            raise ConfigError(f"section {name} is unknown or not closed", hint=f"sections are {', '.join(SECTIONS)}")
+            raise ConfigError(
+                f"section {name} is unknown or not closed",
+                hint=f"sections are {', '.join(SECTIONS)}",
+            )
         before, _, rest = page.partition(f"<!-- {name} -->")
         _, _, after = rest.partition(f"<!-- /{name} -->")
         page = f"{before}<!-- {name} -->\n{SECTIONS[name]()}<!-- /{name} -->{after}"
@@ -85,11 +121,15 @@ def filled(page: str) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
 
 
 def _spoken(text: str) -> str:
-    """A message's text with its fields in italics; a text that is one field says that the message has it."""
+    """A message's text with its fields in italics; a text that is one field says that the message
+    has it.
+    """
     return "(the message says)" if _FIELD.fullmatch(text) else _FIELD.sub(r"*\1*", text)
 
 

@@ -18,12 +18,14 @@ def render(statement: st.Statement) -> str:
     raise TypeError(f"no text for {type(statement).__name__}")
 
 
-# -- parts ---------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- parts
 
 
 def name(value: st.Name) -> str:
     """`[database.]name`, quoted where needed."""
-    return (quote_name(value.database) + "." if value.database is not None else "") + quote_name(value.name)
+    return (quote_name(value.database) + "." if value.database is not None else "") + quote_name(
+        value.name
+    )
 
 
 def value(item: st.Value) -> str:
@@ -36,7 +38,9 @@ def value(item: st.Value) -> str:
         return quote_string(item)
     if isinstance(item, st.RelativeTime):
         base = quote_string(str(item.base)) if item.literal else str(item.base)
-        return base + "".join(f" {'+' if sign > 0 else '-'} {length}" for sign, length in item.steps)
+        return base + "".join(
+            f" {'+' if sign > 0 else '-'} {length}" for sign, length in item.steps
+        )
     return _decimal(item) if isinstance(item, Decimal) else repr(item)
 
 
@@ -75,7 +79,9 @@ def _comment(text: str | None) -> str | None:
 
 
 def _column(column: st.ColumnDef) -> str:
-    origin = f"FROM {name(column.origin[0])}.{quote_name(column.origin[1])}" if column.origin else None
+    origin = (
+        f"FROM {name(column.origin[0])}.{quote_name(column.origin[1])}" if column.origin else None
+    )
     key = _if("COMPOSITE KEY", column.composite_key)
     return _words(quote_name(column.name), str(column.type), key, _comment(column.comment), origin)
 
@@ -87,7 +93,11 @@ def _columns(columns: Iterable[st.ColumnDef]) -> str:
 def _table_options(options: st.TableOptions) -> str:
     inside = ["topic = 'own'"] if options.own_topic else []
     inside += [f"partitions = {options.partitions}"] if options.partitions is not None else []
-    return _words(_comment(options.comment), _optional("KEEP", options.keep), f"WITH {_joined(inside)}" if inside else None)
+    return _words(
+        _comment(options.comment),
+        _optional("KEEP", options.keep),
+        f"WITH {_joined(inside)}" if inside else None,
+    )
 
 
 def _database_options(options: st.DatabaseOptions) -> str:
@@ -97,16 +107,24 @@ def _database_options(options: st.DatabaseOptions) -> str:
         _optional("PARTITIONS", options.partitions),
         _optional("MAX_AHEAD", options.max_ahead),
         _optional("REPLICA", options.replica),
-        _optional("DOT_TO_UNDERSCORE", None if options.dot_to_underscore is None else int(options.dot_to_underscore)),
+        _optional(
+            "DOT_TO_UNDERSCORE",
+            None if options.dot_to_underscore is None else int(options.dot_to_underscore),
+        ),
     )
 
 
-# -- databases and tables ------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- databases and tables
 
 
 @render.register
 def _(s: st.CreateDatabase) -> str:
-    return _words("CREATE DATABASE", _if("IF NOT EXISTS", s.if_not_exists), quote_name(s.name), _database_options(s.options))
+    return _words(
+        "CREATE DATABASE",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        quote_name(s.name),
+        _database_options(s.options),
+    )
 
 
 @render.register
@@ -121,14 +139,27 @@ def _(s: st.UseDatabase) -> str:
 
 @render.register
 def _(s: st.CreateStable) -> str:
-    head = _words("CREATE", _if("VIRTUAL", s.virtual), "STABLE", _if("IF NOT EXISTS", s.if_not_exists), name(s.table))
+    head = _words(
+        "CREATE",
+        _if("VIRTUAL", s.virtual),
+        "STABLE",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        name(s.table),
+    )
     return _words(head, _columns(s.columns), "TAGS", _columns(s.tags), _table_options(s.options))
 
 
 @render.register
 def _(s: st.CreateTable) -> str:
     kind = "STREAM" if s.stream else "VTABLE" if s.virtual else "TABLE"
-    return _words("CREATE", kind, _if("IF NOT EXISTS", s.if_not_exists), name(s.table), _columns(s.columns), _table_options(s.options))
+    return _words(
+        "CREATE",
+        kind,
+        _if("IF NOT EXISTS", s.if_not_exists),
+        name(s.table),
+        _columns(s.columns),
+        _table_options(s.options),
+    )
 
 
 @render.register
@@ -138,7 +169,9 @@ def _(s: st.CreateStreamTable) -> str:
     inside = [f"raft_group = {group}", f"cache_limit = {o.cache_limit}"]
     if o.key_column:
         inside.append(f"key_column = {value(', '.join(quote_name(k) for k in o.key_column))}")
-    inside += [f"retention_minutes = {o.retention_minutes:g}"] if o.retention_minutes != 1440 else []
+    inside += (
+        [f"retention_minutes = {o.retention_minutes:g}"] if o.retention_minutes != 1440 else []
+    )
     inside += [f"pre_cache = {o.pre_cache}"] if o.pre_cache is not None else []
     inside += [f"filter_column = {value(o.filter_column)}"] if o.filter_column else []
     inside += [f"timestamp_column = {value(o.timestamp_column)}"] if o.timestamp_column else []
@@ -149,17 +182,37 @@ def _(s: st.CreateStreamTable) -> str:
     inside += ["async_write = TRUE"] if o.async_write else []
     inside += ["compress = FALSE"] if not o.compress else []
     inside += [f"flush_mode = {o.flush_mode}"] if o.flush_mode else []
-    inside += [f"cache_purge_time_column = {value(o.cache_purge_time_column)}"] if o.cache_purge_time_column else []
+    inside += (
+        [f"cache_purge_time_column = {value(o.cache_purge_time_column)}"]
+        if o.cache_purge_time_column
+        else []
+    )
     inside += [f"cache_purge_interval = {o.cache_purge_interval}"] if o.cache_purge_interval else []
     inside += [f"cache_retention_time = {o.cache_retention_time}"] if o.cache_retention_time else []
-    head = _words("CREATE STREAM TABLE", _if("IF NOT EXISTS", s.if_not_exists), name(s.table), _columns(s.columns))
+    head = _words(
+        "CREATE STREAM TABLE",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        name(s.table),
+        _columns(s.columns),
+    )
     return _words(head, f"WITH {_joined(inside)}")
 
 
 def _child(child: st.ChildDef) -> str:
-    origins = _joined(f"{quote_name(c)} FROM {name(t)}.{quote_name(o)}" for c, (t, o) in child.origins) if child.origins else None
+    origins = (
+        _joined(f"{quote_name(c)} FROM {name(t)}.{quote_name(o)}" for c, (t, o) in child.origins)
+        if child.origins
+        else None
+    )
     names = _joined(map(quote_name, child.tag_names)) if child.tag_names is not None else None
-    head = _words(_if("IF NOT EXISTS", child.if_not_exists), name(child.table), origins, "USING", name(child.stable), names)
+    head = _words(
+        _if("IF NOT EXISTS", child.if_not_exists),
+        name(child.table),
+        origins,
+        "USING",
+        name(child.stable),
+        names,
+    )
     return f"{head} TAGS {_joined(map(value, child.tag_values))}"
 
 
@@ -181,24 +234,35 @@ def _(s: st.AlterTable) -> str:
     head = f"{head} {s.action.replace('_', ' ').upper()}"
     if s.definition is not None:
         return f"{head} {_column(s.definition)}"
-    return _words(head, quote_name(s.name or ""), quote_name(s.new_name) if s.new_name is not None else None)
+    return _words(
+        head, quote_name(s.name or ""), quote_name(s.new_name) if s.new_name is not None else None
+    )
 
 
 @render.register
 def _(s: st.Drop) -> str:
     if s.kind == "snode":
         return f"DROP SNODE ON DNODE {s.names[0].name}"
-    items = (_words(_if("IF EXISTS", e), name(n)) for n, e in zip(s.names, s.if_exists, strict=True))
+    items = (
+        _words(_if("IF EXISTS", e), name(n)) for n, e in zip(s.names, s.if_exists, strict=True)
+    )
     return f"DROP {s.kind.upper()} " + ", ".join(items)
 
 
 @render.register
 def _(s: st.CreateFunction) -> str:
     head = _words(
-        "CREATE", _if("OR REPLACE", s.or_replace), _if("AGGREGATE", s.aggregate), "FUNCTION", _if("IF NOT EXISTS", s.if_not_exists)
+        "CREATE",
+        _if("OR REPLACE", s.or_replace),
+        _if("AGGREGATE", s.aggregate),
+        "FUNCTION",
+        _if("IF NOT EXISTS", s.if_not_exists),
     )
     parameters = _joined(f"{quote_name(n)} {t}" for n, t in s.parameters)
-    return f"{head} {quote_name(s.name)} {parameters} RETURNS {s.returns} LANGUAGE PYTHON AS {quote_string(s.code)}"
+    return (
+        f"{head} {quote_name(s.name)} {parameters} RETURNS {s.returns} LANGUAGE PYTHON AS"
+        f" {quote_string(s.code)}"
+    )
 
 
 @render.register
@@ -206,16 +270,24 @@ def _(s: st.CreateSnode) -> str:
     return f"CREATE SNODE ON DNODE {s.dnode}"
 
 
-# -- data and information ------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- data and information
 
 
 def _part(part: st.InsertPart) -> str:
     using = None
     if part.stable is not None:
         names = _joined(map(quote_name, part.tag_names)) if part.tag_names is not None else None
-        using = _words("USING", name(part.stable), names, "TAGS", _joined(map(value, part.tag_values)))
+        using = _words(
+            "USING", name(part.stable), names, "TAGS", _joined(map(value, part.tag_values))
+        )
     columns = _joined(map(quote_name, part.columns)) if part.columns is not None else None
-    return _words(name(part.table), using, columns, "VALUES", " ".join(_joined(map(value, row)) for row in part.rows))
+    return _words(
+        name(part.table),
+        using,
+        columns,
+        "VALUES",
+        " ".join(_joined(map(value, row)) for row in part.rows),
+    )
 
 
 @render.register
@@ -231,7 +303,9 @@ def _(s: st.InsertSelect) -> str:
 
 @render.register
 def _(s: st.Delete) -> str:
-    return _words("DELETE FROM", name(s.table), None if s.where is None else f"WHERE {to_sql(s.where)}")
+    return _words(
+        "DELETE FROM", name(s.table), None if s.where is None else f"WHERE {to_sql(s.where)}"
+    )
 
 
 @render.register
@@ -255,7 +329,7 @@ def _(s: st.ShowCreate) -> str:
     return f"SHOW CREATE {s.kind.upper()} {name(s.name)}"
 
 
-# -- streams -------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- streams
 
 
 def _trigger(trigger: Trigger | None) -> str | None:
@@ -303,7 +377,10 @@ def _notify(notify: st.NotifyClause | None) -> str | None:
 def _(s: st.CreateStream) -> str:
     columns = None
     if s.target_columns is not None:
-        columns = _joined(_words(quote_name(c.name), _if("COMPOSITE KEY", c.composite_key)) for c in s.target_columns)
+        columns = _joined(
+            _words(quote_name(c.name), _if("COMPOSITE KEY", c.composite_key))
+            for c in s.target_columns
+        )
     return _words(
         "CREATE",
         _if("OR REPLACE", s.or_replace),
@@ -338,7 +415,12 @@ def _(s: st.PauseStream) -> str:
 
 @render.register
 def _(s: st.ResumeStream) -> str:
-    return _words("RESUME STREAM", _if("IF EXISTS", s.if_exists), _if("IGNORE UNTREATED", s.ignore_untreated), name(s.stream))
+    return _words(
+        "RESUME STREAM",
+        _if("IF EXISTS", s.if_exists),
+        _if("IGNORE UNTREATED", s.ignore_untreated),
+        name(s.stream),
+    )
 
 
 @render.register
@@ -348,7 +430,13 @@ def _(s: st.FlushStream) -> str:
 
 @render.register
 def _(s: st.RecalculateStream) -> str:
-    return _words("RECALCULATE STREAM", name(s.stream), "FROM", value(s.begin), None if s.until is None else f"TO {value(s.until)}")
+    return _words(
+        "RECALCULATE STREAM",
+        name(s.stream),
+        "FROM",
+        value(s.begin),
+        None if s.until is None else f"TO {value(s.until)}",
+    )
 
 
 @render.register
@@ -356,7 +444,7 @@ def _(s: st.AlterStream) -> str:
     return _words("ALTER STREAM", name(s.stream), _options(s.options))
 
 
-# -- other deployments ---------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- other deployments
 
 
 def _setting(key: str, value: str) -> str:
@@ -367,14 +455,29 @@ def _setting(key: str, value: str) -> str:
 def _(s: st.CreateExternalStream) -> str:
     columns = None if s.columns is None else _columns(s.columns)
     settings = ", ".join(_setting(k, v) for k, v in s.settings)
-    return _words("CREATE EXTERNAL STREAM", _if("IF NOT EXISTS", s.if_not_exists), name(s.stream), columns, "SETTINGS", settings)
+    return _words(
+        "CREATE EXTERNAL STREAM",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        name(s.stream),
+        columns,
+        "SETTINGS",
+        settings,
+    )
 
 
 @render.register
 def _(s: st.CreateView) -> str:
     target = None if s.target is None else f"INTO {name(s.target)}"
     on_error = None if s.on_error is None else f"ON_ERROR {s.on_error.upper()}"
-    return _words("CREATE MATERIALIZED VIEW", _if("IF NOT EXISTS", s.if_not_exists), name(s.view), target, on_error, "AS", to_sql(s.query))
+    return _words(
+        "CREATE MATERIALIZED VIEW",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        name(s.view),
+        target,
+        on_error,
+        "AS",
+        to_sql(s.query),
+    )
 
 
 @render.register
@@ -382,12 +485,18 @@ def _(s: st.SteerView) -> str:
     return f"SYSTEM {s.action.upper()} MATERIALIZED VIEW {name(s.view)}"
 
 
-# -- users ---------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- users
 
 
 @render.register
 def _(s: st.CreateUser) -> str:
-    head = _words("CREATE USER", _if("IF NOT EXISTS", s.if_not_exists), quote_name(s.name), "PASS", quote_string(s.password))
+    head = _words(
+        "CREATE USER",
+        _if("IF NOT EXISTS", s.if_not_exists),
+        quote_name(s.name),
+        "PASS",
+        quote_string(s.password),
+    )
     return _words(head, _if("ENABLE 0", not s.enabled))
 
 
@@ -403,7 +512,9 @@ def _(s: st.CreateRole) -> str:
 
 
 def _given(take: bool, what: str, grantee: str) -> str:
-    return f"{'REVOKE' if take else 'GRANT'} {what} {'FROM' if take else 'TO'} {quote_name(grantee)}"
+    return (
+        f"{'REVOKE' if take else 'GRANT'} {what} {'FROM' if take else 'TO'} {quote_name(grantee)}"
+    )
 
 
 @render.register

@@ -1,5 +1,6 @@
-"""Passwords and tokens in statements, hidden from whatever shows a statement again: error snippets, logs, the audit
-trail, SHOW CREATE. Of a WebSocket address the scheme, the host and short words of its path are shown.
+"""Passwords and tokens in statements, hidden from whatever shows a statement again: error snippets,
+logs, the audit trail, SHOW CREATE. Of a WebSocket address the scheme, the host and short words of
+its path are shown.
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ import re
 from collections.abc import Callable
 
 _STRING = r"""(?:'(?:[^'\\]|\\.|'')*+(?:'|\Z)|"(?:[^"\\]|\\.|"")*+(?:"|\Z))"""
-#: PASS 'x', password = "x"; and any string behind CREATE USER or ALTER USER, wherever a mistake has put it
-_VALUE = re.compile(rf"""((?<!['"\w])(?:PASS|PASSWORD|TOKEN|SECRET)\w*`?(?:\s*=\s*|\s+))({_STRING})""", re.IGNORECASE | re.DOTALL)
+#: PASS 'x', password = "x"; and any string behind CREATE USER or ALTER USER, wherever a mistake has
+#: put it
+_VALUE = re.compile(
+    rf"""((?<!['"\w])(?:PASS|PASSWORD|TOKEN|SECRET)\w*`?(?:\s*=\s*|\s+))({_STRING})""",
+    re.IGNORECASE | re.DOTALL,
+)
 _USER = re.compile(r"\b(?:CREATE|ALTER)\s+USER\b", re.IGNORECASE)
 _ANY = re.compile(_STRING, re.DOTALL)
 _NOTIFY = re.compile(rf"\bNOTIFY\s*+\(\s*+(?:{_STRING}\s*+,?+\s*+)*+", re.IGNORECASE | re.DOTALL)
 _SOCKET = re.compile(r"\s*+wss?+:", re.IGNORECASE)
-_ADDRESS = re.compile(r"(wss?://)((?:.*@)?)([\w.:\[\]-]*+)([^?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL)
+_ADDRESS = re.compile(
+    r"(wss?://)((?:.*@)?)([\w.:\[\]-]*+)([^?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL
+)
 #: longest word of a path that is no token for sure
 _WORD = 11
 HIDDEN = "'***'"
@@ -33,7 +40,9 @@ def hidden(text: str) -> str:
 def _replaced(text: str, whole: Callable[[str], str], part: Callable[[str], str]) -> str:
     """*text* with secrets replaced: *whole* string literals, and *part* of the content of one."""
     text = _VALUE.sub(lambda found: found[1] + whole(found[2]), text)
-    text = _ANY.sub(lambda found: _address(found[0], part) if _SOCKET.match(found[0], 1) else found[0], text)
+    text = _ANY.sub(
+        lambda found: _address(found[0], part) if _SOCKET.match(found[0], 1) else found[0], text
+    )
     text = _NOTIFY.sub(lambda found: _ANY.sub(lambda url: _address(url[0], part), found[0]), text)
     start = _USER.search(text)
     if start is None:
@@ -44,7 +53,8 @@ def _replaced(text: str, whole: Callable[[str], str], part: Callable[[str], str]
 def _address(literal: str, part: Callable[[str], str]) -> str:
     """The literal of an address without what may be a password or a token."""
     end = -1 if len(literal) > 1 and literal[-1] == literal[0] else len(literal)
-    content, quote = literal[1:end], literal[end:] if end == -1 else ""
+    content = literal[1:end]
+    quote = literal[end:] if end == -1 else ""
     found = _ADDRESS.match(content)
     if found is None:
         return literal[0] + part(content) + quote

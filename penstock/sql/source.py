@@ -1,4 +1,6 @@
-"""Where in a text something stands: offsets to lines, columns and caret snippets, and errors made from them."""
+"""Where in a text something stands: offsets to lines, columns and caret snippets, and errors made
+from them.
+"""
 
 from __future__ import annotations
 
@@ -38,31 +40,54 @@ class Source:
         begin = text.rfind("\n", 0, offset) + 1
         end = text.find("\n", offset)
         end = len(text) if end < 0 else end
-        left, right = max(begin, offset - CONTEXT), min(end, offset + CONTEXT)
+        left = max(begin, offset - CONTEXT)
+        right = min(end, offset + CONTEXT)
         prefix = ("…" if left > begin else "") + text[left:offset]
         rest = text[offset:right] + ("…" if right < end else "")
         # Every blank of the prefix is kept as it is, so tabs line up; all else becomes a space.
         pad = "".join(c if c == "\t" else " " for c in prefix)
-        return f"{prefix}{rest}\n{pad}{'^' * max(1, min(length, right - offset))}".replace("\r", " ")
+        return f"{prefix}{rest}\n{pad}{'^' * max(1, min(length, right - offset))}".replace(
+            "\r", " "
+        )
 
     def syntax_error(
-        self, message: str, offset: int, length: int = 1, *, code: str | None = None, detail: str = "", hint: str = ""
+        self,
+        message: str,
+        offset: int,
+        length: int = 1,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
     ) -> SqlSyntaxError:  # noqa: E501
         """A syntax error at *offset*."""
         line, column = self.locate(offset)
         snippet = self.snippet(offset, length)
-        return SqlSyntaxError(message, code=code, detail=detail, hint=hint, line=line, column=column, snippet=snippet)
+        return SqlSyntaxError(
+            message, code=code, detail=detail, hint=hint, line=line, column=column, snippet=snippet
+        )
 
     def semantic_error(
-        self, message: str, at: int | exp.Expr | None, length: int = 1, *, code: str | None = None, detail: str = "", hint: str = ""
+        self,
+        message: str,
+        at: int | exp.Expr | None,
+        length: int = 1,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
     ) -> SqlSemanticError:
-        """A semantic error at an offset or at an expression node of this text (the nearest part of it that knows its place)."""
+        """A semantic error at an offset or at an expression node of this text (the nearest part of
+        it that knows its place).
+        """
         span = (at, at + length) if isinstance(at, int) else span_of(at)
         if span is None:
             return SqlSemanticError(message, code=code, detail=detail, hint=hint)
         line, column = self.locate(span[0])
         snippet = self.snippet(span[0], span[1] - span[0])
-        return SqlSemanticError(message, code=code, detail=detail, hint=hint, line=line, column=column, snippet=snippet)
+        return SqlSemanticError(
+            message, code=code, detail=detail, hint=hint, line=line, column=column, snippet=snippet
+        )
 
 
 def mark(node: exp.Expr, start: int, end: int) -> None:

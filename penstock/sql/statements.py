@@ -1,7 +1,9 @@
-"""Every statement of the dialect as frozen data. Positions, source text and notices do not count in comparisons.
+"""Every statement of the dialect as frozen data. Positions, source text and notices do not count in
+comparisons.
 
-A statement says what was written, not what it means: names are unbound, nothing is checked against the catalog.
-Expressions are sqlglot trees (`exp.Expr`, see `penstock.sql.nodes`); literals in INSERT and TAGS are plain values.
+A statement says what was written, not what it means: names are unbound, nothing is checked against
+the catalog. Expressions are sqlglot trees (`exp.Expr`, see `penstock.sql.nodes`); literals in
+INSERT and TAGS are plain values.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class Name:
 
 @dataclass(frozen=True)
 class RelativeTime:
-    """`now + 1s`: `base` is `now`, `today`, a number of ticks or an ISO string; each step is a sign and a duration."""
+    """`now + 1s`: `base` is `now`, `today`, a number of ticks or an ISO string; each step is a sign
+    and a duration.
+    """
 
     base: str | int
     steps: tuple[tuple[Literal[1, -1], Duration], ...] = ()
@@ -38,7 +42,8 @@ class RelativeTime:
     literal: bool = False
 
 
-#: A literal. Numbers that a float cannot hold exactly are Decimal; times are converted when the column is known.
+#: A literal. Numbers that a float cannot hold exactly are Decimal; times are converted when the
+#: column is known.
 Value = None | bool | int | float | Decimal | str | RelativeTime
 
 
@@ -66,15 +71,27 @@ class Statement:
         return self.source.locate(self.start)[1]
 
     def error(
-        self, message: str, at: int | exp.Expr | Name | None = None, *, code: str | None = None, detail: str = "", hint: str = ""
+        self,
+        message: str,
+        at: int | exp.Expr | Name | None = None,
+        *,
+        code: str | None = None,
+        detail: str = "",
+        hint: str = "",
     ) -> SqlSemanticError:
-        """A semantic error (to raise) that points at an offset, a name or an expression; else at the statement."""
+        """A semantic error (to raise) that points at an offset, a name or an expression; else at
+        the statement.
+        """
         if isinstance(at, Name):
-            return self.source.semantic_error(message, at.offset, len(at.name), code=code, detail=detail, hint=hint)
-        return self.source.semantic_error(message, self.start if at is None else at, code=code, detail=detail, hint=hint)
+            return self.source.semantic_error(
+                message, at.offset, len(at.name), code=code, detail=detail, hint=hint
+            )
+        return self.source.semantic_error(
+            message, self.start if at is None else at, code=code, detail=detail, hint=hint
+        )
 
 
-# -- databases -----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- databases
 
 
 @dataclass(frozen=True)
@@ -107,7 +124,7 @@ class UseDatabase(Statement):
     name: str
 
 
-# -- tables --------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- tables
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,9 @@ class CreateStable(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTable(Statement):
-    """A plain table; `stream` when it was written `CREATE STREAM name (columns)`, `virtual` for CREATE VTABLE."""
+    """A plain table; `stream` when it was written `CREATE STREAM name (columns)`, `virtual` for
+    CREATE VTABLE.
+    """
 
     table: Name
     columns: tuple[ColumnDef, ...]
@@ -155,9 +174,11 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class StreamTableOptions:
-    """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was written.
+    """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was
+    written.
 
-    The last three go together: rows leave memory by the time in a column, once the oldest is older than the interval.
+    The last three go together: rows leave memory by the time in a column, once the oldest is older
+    than the interval.
     """
 
     raft_group: int | str
@@ -190,7 +211,9 @@ class CreateStreamTable(Statement):
 
 @dataclass(frozen=True)
 class ChildDef:
-    """`table USING stable [(tag_names)] TAGS (tag_values)`; `origins` = (column, (table, column)) of a virtual child."""
+    """`table USING stable [(tag_names)] TAGS (tag_values)`; `origins` = (column, (table, column))
+    of a virtual child.
+    """
 
     table: Name
     stable: Name
@@ -207,14 +230,24 @@ class CreateChildren(Statement):
 
 
 AlterAction = Literal[
-    "add_column", "drop_column", "modify_column", "add_tag", "drop_tag", "rename_tag", "modify_tag", "set_tag", "set_origin", "options"
+    "add_column",
+    "drop_column",
+    "modify_column",
+    "add_tag",
+    "drop_tag",
+    "rename_tag",
+    "modify_tag",
+    "set_tag",
+    "set_origin",
+    "options",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlterTable(Statement):
-    """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for SET TAG, `options` for KEEP, COMMENT;
-    `name` and `origin` for ALTER COLUMN … SET of a virtual table (None: SET NULL).
+    """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for
+    SET TAG, `options` for KEEP, COMMENT; `name` and `origin` for ALTER COLUMN … SET of a virtual
+    table (None: SET NULL).
     """
 
     table: Name
@@ -228,7 +261,18 @@ class AlterTable(Statement):
     origin: tuple[Name, str] | None = None
 
 
-DropKind = Literal["database", "table", "stable", "stream", "snode", "function", "external stream", "materialized view", "user", "role"]
+DropKind = Literal[
+    "database",
+    "table",
+    "stable",
+    "stream",
+    "snode",
+    "function",
+    "external stream",
+    "materialized view",
+    "user",
+    "role",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,12 +284,14 @@ class Drop(Statement):
     if_exists: tuple[bool, ...]
 
 
-# -- data ----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- data
 
 
 @dataclass(frozen=True)
 class InsertPart:
-    """The rows of one table. `columns` None: all columns in order. `row_offsets[i]` is where row i stands."""
+    """The rows of one table. `columns` None: all columns in order. `row_offsets[i]` is where row i
+    stands.
+    """
 
     table: Name
     rows: tuple[tuple[Value, ...], ...]
@@ -283,7 +329,7 @@ class Query(Statement):
     query: exp.Query
 
 
-# -- information ---------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- information
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +352,7 @@ class ShowCreate(Statement):
     name: Name
 
 
-# -- streams -------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- streams
 
 
 @dataclass(frozen=True)
@@ -358,7 +404,9 @@ class NotifyClause:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateStream(Statement):
-    """`positions` has the offset of each clause given: fields of StreamOptions, `into`, `columns`, `tags`, `subtable`, `as`, `notify`."""
+    """`positions` has the offset of each clause given: fields of StreamOptions, `into`, `columns`,
+    `tags`, `subtable`, `as`, `notify`.
+    """
 
     stream: Name
     target: Name
@@ -370,7 +418,9 @@ class CreateStream(Statement):
     tags: tuple[TargetTag, ...] | None = None
     subtable: exp.Expr | None = None
     notify: NotifyClause | None = None
-    positions: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False, hash=False)
+    positions: Mapping[str, int] = field(
+        default_factory=dict, compare=False, repr=False, hash=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,7 +468,9 @@ class AlterStream(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateFunction(Statement):
-    """`CREATE [AGGREGATE] FUNCTION name (parameter type, …) RETURNS type LANGUAGE PYTHON AS 'code'`"""
+    """`CREATE [AGGREGATE] FUNCTION name (parameter type, …) RETURNS type LANGUAGE PYTHON AS
+    'code'`
+    """
 
     name: str
     parameters: tuple[tuple[str, ColumnType], ...]
@@ -434,7 +486,7 @@ class CreateSnode(Statement):
     dnode: int
 
 
-# -- other deployments ---------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- other deployments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -469,7 +521,7 @@ class SteerView(Statement):
     action: Literal["pause", "resume"]
 
 
-# -- users ---------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- users
 
 
 @dataclass(frozen=True, kw_only=True)

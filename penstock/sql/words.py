@@ -1,4 +1,6 @@
-"""Words of the dialect: which cannot be names without backticks, how names and strings are quoted, what was meant."""
+"""Words of the dialect: which cannot be names without backticks, how names and strings are quoted,
+what was meant.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,14 @@ import difflib
 import re
 from collections.abc import Iterable
 
-#: Words that end a name-less position; as a name they need backticks. Everything else may be a name.
+#: Words that end a name-less position; as a name they need backticks. Everything else may be a
+#: name.
 RESERVED = frozenset(
-    "ALL ALTER AND AS ASC BETWEEN BY CASE CAST COUNT_WINDOW CREATE CROSS DELETE DESC DISTINCT DROP ELSE END EVENT_WINDOW EXISTS FALSE FILL "
-    "FROM FULL GROUP HAVING IN INNER INSERT INTERVAL INTO IS JOIN LEFT LIKE LIMIT MATCH NMATCH NOT NOTIFY NULL OFFSET ON OR ORDER OUTER "
-    "PARTITION RIGHT SELECT SESSION SET SLIDING SLIMIT SOFFSET STATE_WINDOW SUBTABLE TAGS THEN TRUE TRUE_FOR UNION USING VALUES WHEN WHERE "
-    "WITH CONTAINS NOW TODAY".split()
+    "ALL ALTER AND AS ASC BETWEEN BY CASE CAST COUNT_WINDOW CREATE CROSS DELETE DESC DISTINCT DROP"
+    " ELSE END EVENT_WINDOW EXISTS FALSE FILL FROM FULL GROUP HAVING IN INNER INSERT INTERVAL INTO"
+    " IS JOIN LEFT LIKE LIMIT MATCH NMATCH NOT NOTIFY NULL OFFSET ON OR ORDER OUTER PARTITION RIGHT"
+    " SELECT SESSION SET SLIDING SLIMIT SOFFSET STATE_WINDOW SUBTABLE TAGS THEN TRUE TRUE_FOR UNION"
+    " USING VALUES WHEN WHERE WITH CONTAINS NOW TODAY".split()
 )
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

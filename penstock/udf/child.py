@@ -1,8 +1,10 @@
-"""The process that runs one user-defined function. Executed as a file, without the rest of Penstock on its path.
+"""The process that runs one user-defined function. Executed as a file, without the rest of Penstock
+on its path.
 
-It imports what functions may use, then gives up everything else for good: no new file, socket or process (a list of the system calls
-that remain), bounded memory, no way back. Then it answers calls: a length and an Arrow stream in, a status byte, a length and an Arrow
-stream (or the text of an error) out. Refuses to start without the confinement.
+It imports what functions may use, then gives up everything else for good: no new file, socket or
+process (a list of the system calls that remain), bounded memory, no way back. Then it answers
+calls: a length and an Arrow stream in, a status byte, a length and an Arrow stream (or the text of
+an error) out. Refuses to start without the confinement.
 """
 
 from __future__ import annotations
@@ -18,24 +20,120 @@ import sys
 from typing import Any
 
 _MEMORY = 2 << 30
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 38, 22
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
 _EPERM = 0x0005_0001
 _ALLOW = 0x7FFF_0000
 #: by machine: (AUDIT_ARCH, numbers of the system calls that stay possible)
 _CALLS: dict[str, tuple[int, tuple[int, ...]]] = {
-    # read write close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn readv writev select sched_yield
-    # mremap madvise nanosleep getpid exit uname getcwd gettimeofday getrusage sysinfo times getuid getgid geteuid getegid sigaltstack
-    # gettid time futex sched_getaffinity restart_syscall clock_gettime clock_getres clock_nanosleep exit_group set_robust_list getrandom
-    # membarrier rseq
-    "x86_64": (0xC000_003E, (
-        0, 1, 3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 19, 20, 23, 24, 25, 28, 35, 39, 60, 63, 79, 96, 98, 99, 100, 102, 104, 107, 108, 131,
-        186, 201, 202, 204, 219, 228, 229, 230, 231, 273, 318, 324, 334,
-    )),
-    "aarch64": (0xC000_00B7, (
-        63, 64, 57, 80, 73, 62, 222, 226, 215, 214, 134, 135, 139, 65, 66, 72, 124, 216, 233, 101, 172, 93, 160, 17, 169, 165, 179, 153,
-        174, 176, 175, 177, 132, 178, 98, 123, 128, 113, 114, 115, 94, 99, 278, 283, 293,
-    )),
-}  # fmt: skip
+    # read write close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
+    # rt_sigreturn readv writev select sched_yield mremap madvise nanosleep getpid exit uname getcwd
+    # gettimeofday getrusage sysinfo times getuid getgid geteuid getegid sigaltstack gettid time
+    # futex sched_getaffinity restart_syscall clock_gettime clock_getres clock_nanosleep exit_group
+    # set_robust_list getrandom membarrier rseq
+    "x86_64": (
+        0xC000_003E,
+        (
+            0,
+            1,
+            3,
+            5,
+            7,
+            8,
+            9,
+            10,
+            11,
+            12,
+            13,
+            14,
+            15,
+            19,
+            20,
+            23,
+            24,
+            25,
+            28,
+            35,
+            39,
+            60,
+            63,
+            79,
+            96,
+            98,
+            99,
+            100,
+            102,
+            104,
+            107,
+            108,
+            131,
+            186,
+            201,
+            202,
+            204,
+            219,
+            228,
+            229,
+            230,
+            231,
+            273,
+            318,
+            324,
+            334,
+        ),
+    ),
+    "aarch64": (
+        0xC000_00B7,
+        (
+            63,
+            64,
+            57,
+            80,
+            73,
+            62,
+            222,
+            226,
+            215,
+            214,
+            134,
+            135,
+            139,
+            65,
+            66,
+            72,
+            124,
+            216,
+            233,
+            101,
+            172,
+            93,
+            160,
+            17,
+            169,
+            165,
+            179,
+            153,
+            174,
+            176,
+            175,
+            177,
+            132,
+            178,
+            98,
+            123,
+            128,
+            113,
+            114,
+            115,
+            94,
+            99,
+            278,
+            283,
+            293,
+        ),
+    ),
+}
 
 
 def confine() -> None:
@@ -47,8 +145,15 @@ def confine() -> None:
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(limit, (0, 0))
     architecture, calls = _CALLS[machine]
-    load, equal, answer = 0x20, 0x15, 0x06
-    program = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, _EPERM), (load, 0, 0, 0)]
+    load = 0x20
+    equal = 0x15
+    answer = 0x06
+    program = [
+        (load, 0, 0, 4),
+        (equal, 1, 0, architecture),
+        (answer, 0, 0, _EPERM),
+        (load, 0, 0, 0),
+    ]
     for i, number in enumerate(calls):
         program.append((equal, len(calls) - i, 0, number))
     program += [(answer, 0, 0, _EPERM), (answer, 0, 0, _ALLOW)]
@@ -59,7 +164,9 @@ def confine() -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     filter_ = Filter(len(program), ctypes.cast(code, ctypes.c_void_p).value)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_), 0, 0):
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, 2, ctypes.byref(filter_), 0, 0
+    ):
         raise OSError(ctypes.get_errno(), "system calls cannot be limited here")
 
 
@@ -106,10 +213,34 @@ def _preload() -> dict[str, Any]:
     pc.add(pa.array([1.0]), 1.0)
     np.add(np.array([1.0]), 1.0)
     modules = (
-        bisect, collections, datetime, decimal, fractions, functools, hashlib, heapq, itertools, math, operator, re, statistics, string,
-        zoneinfo, np, pa, pc, json,
-    )  # fmt: skip
-    return {"pa": pa, "pc": pc, "np": np, "math": math, "__builtins__": builtins, "_loaded": modules}
+        bisect,
+        collections,
+        datetime,
+        decimal,
+        fractions,
+        functools,
+        hashlib,
+        heapq,
+        itertools,
+        math,
+        operator,
+        re,
+        statistics,
+        string,
+        zoneinfo,
+        np,
+        pa,
+        pc,
+        json,
+    )
+    return {
+        "pa": pa,
+        "pc": pc,
+        "np": np,
+        "math": math,
+        "__builtins__": builtins,
+        "_loaded": modules,
+    }
 
 
 def _result(value: Any, kind: Any, length: int) -> Any:
@@ -137,7 +268,8 @@ def _aggregated(function: Any, columns: list[Any], kind: Any) -> Any:
 
 
 def main() -> None:
-    inbox, outbox = os.dup(0), os.dup(1)
+    inbox = os.dup(0)
+    outbox = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

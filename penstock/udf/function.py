@@ -1,4 +1,6 @@
-"""What a user-defined function is: plain data, as the catalog and the plans of streams that use it hold it."""
+"""What a user-defined function is: plain data, as the catalog and the plans of streams that use it
+hold it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from penstock.types import ColumnType
 
 @dataclass(frozen=True)
 class UserFunction:
-    """`code` defines a Python function called `name`. A scalar one takes Arrow arrays of its parameters and gives an array as long; an
-    aggregate takes the arrays of one window's values and gives one value. TIMESTAMP values are integers (ticks).
+    """`code` defines a Python function called `name`. A scalar one takes Arrow arrays of its
+    parameters and gives an array as long; an aggregate takes the arrays of one window's values and
+    gives one value. TIMESTAMP values are integers (ticks).
     """
 
     id: int

@@ -1,7 +1,9 @@
-"""Calls of user-defined functions: one confined child process per function (`child`), Arrow over pipes, a time for every answer.
+"""Calls of user-defined functions: one confined child process per function (`child`), Arrow over
+pipes, a time for every answer.
 
-A function that fails, hangs or dies makes the call fail, never the caller: its process is replaced. One that keeps hanging is suspended for
-a while, so what it costs those beside it is bounded: `PATIENCE` seconds in every `WINDOW`. Refused: calls from two threads at once.
+A function that fails, hangs or dies makes the call fail, never the caller: its process is replaced.
+One that keeps hanging is suspended for a while, so what it costs those beside it is bounded:
+`PATIENCE` seconds in every `WINDOW`. Refused: calls from two threads at once.
 """
 
 from __future__ import annotations
@@ -26,13 +28,20 @@ from penstock.memory import ALLOCATORS
 from penstock.udf.function import UserFunction
 
 #: seconds that one call may take, and more for each row of it
-CALL_SECONDS, ROW_SECONDS = 1.0, 0.000_1
+CALL_SECONDS = 1.0
+ROW_SECONDS = 0.000_1
 START_SECONDS = 20.0
 #: seconds that a function may spend hanging within `WINDOW` seconds before it is suspended
-PATIENCE, WINDOW = 5.0, 60.0
+PATIENCE = 5.0
+WINDOW = 60.0
 _LARGEST = 256 << 20
 _CHILD = str(Path(__file__).with_name("child.py"))
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **ALLOCATORS, "LANG": "C.UTF-8"}
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    **ALLOCATORS,
+    "LANG": "C.UTF-8",
+}
 
 
 class FunctionError(ValueError):
@@ -51,7 +60,8 @@ class Sandbox:
         self._shape = _ipc(empty)
 
     def call(self, arguments: pl.DataFrame) -> pl.Series:
-        """The function's result for *arguments* (columns in order of its parameters; for an aggregate one column of lists).
+        """The function's result for *arguments* (columns in order of its parameters; for an
+        aggregate one column of lists).
 
         Raises:
             FunctionError: it has failed, or not answered in time.
@@ -72,17 +82,24 @@ class Sandbox:
         if len(result) != arguments.height:
             # the process itself counts what functions return: this is not its answer
             self.close()
-            raise FunctionError(f"{self.function.name}: {arguments.height} rows were given, {len(result)} came back")
+            raise FunctionError(
+                f"{self.function.name}: {arguments.height} rows were given, {len(result)} came back"
+            )
         kind = self.function.returns
         if kind.sized and result.dtype == pl.String:
-            longest = (result.str.len_chars() if kind.kind == "NCHAR" else result.str.len_bytes()).max()
+            longest = (
+                result.str.len_chars() if kind.kind == "NCHAR" else result.str.len_bytes()
+            ).max()
             if isinstance(longest, int) and longest > kind.length:
-                raise FunctionError(f"{self.function.name}: a result of {longest} bytes is longer than {kind}")
+                raise FunctionError(
+                    f"{self.function.name}: a result of {longest} bytes is longer than {kind}"
+                )
         return result
 
     def close(self) -> None:
         """End the process; the next call starts another."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             process.kill()
             process.wait()
@@ -96,15 +113,27 @@ class Sandbox:
         self._hung = [(at, lost) for at, lost in self._hung if now - at < WINDOW]
         if sum(lost for _, lost in self._hung) >= PATIENCE:
             left = WINDOW - (now - self._hung[0][0])
-            raise FunctionError(f"{self.function.name} has not answered {len(self._hung)} times in a minute: suspended for {left:.0f} s")
+            raise FunctionError(
+                f"{self.function.name} has not answered {len(self._hung)} times in a minute:"
+                f" suspended for {left:.0f} s"
+            )
 
     def start(self) -> None:
         """Start the process. Raises FunctionError when the code cannot be run in it."""
         self._process = subprocess.Popen(
-            [sys.executable, "-I", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
-            env=_ENVIRONMENT, bufsize=0,
-        )  # fmt: skip
-        head = {"name": self.function.name, "code": self.function.code, "aggregate": self.function.aggregate}
+            [sys.executable, "-I", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_ENVIRONMENT,
+            bufsize=0,
+        )
+        head = {
+            "name": self.function.name,
+            "code": self.function.code,
+            "aggregate": self.function.aggregate,
+        }
         try:
             self._send(json.dumps(head).encode(), START_SECONDS)
             self._exchange(self._shape, START_SECONDS)
@@ -126,7 +155,8 @@ class Sandbox:
 
     def _send(self, body: bytes, limit: float) -> None:
         assert self._process is not None and self._process.stdin is not None
-        fd, deadline = self._process.stdin.fileno(), time.monotonic() + limit
+        fd = self._process.stdin.fileno()
+        deadline = time.monotonic() + limit
         os.set_blocking(fd, False)
         view = memoryview(struct.pack("<I", len(body)) + body)
         while view:
@@ -141,7 +171,8 @@ class Sandbox:
 
     def _receive(self, size: int, deadline: float, limit: float) -> bytes:
         assert self._process is not None and self._process.stdout is not None
-        fd, parts = self._process.stdout.fileno(), []
+        fd = self._process.stdout.fileno()
+        parts = []
         while size:
             if not select.select([fd], [], [], max(deadline - time.monotonic(), 0))[0]:
                 self._gave_up(limit)
@@ -161,7 +192,10 @@ class Sandbox:
         assert self._process is not None
         code = self._process.wait()
         self.close()
-        raise FunctionError(f"{self.function.name}: its process ended ({code}); a function has at most 2 GiB of memory")
+        raise FunctionError(
+            f"{self.function.name}: its process ended ({code}); a function has at most 2 GiB of"
+            " memory"
+        )
 
 
 def _limits(rows: int) -> Limits:

@@ -1,13 +1,14 @@
-"""Accumulators: what each part of an aggregate keeps per slot, as arrays to which a call's pairs are added.
+"""Accumulators: what each part of an aggregate keeps per slot, as arrays to which a call's pairs
+are added.
 
-    Number   counts, sums, minima, maxima: one array
-    Moments  mean and squared deviations: a call's own are computed first and merged by Chan's rule
-    Pick     first, last, last_row, min and max with companions: the time (and value) of the chosen row in arrays, what it
+    Number   counts, sums, minima, maxima: one array Moments  mean and squared deviations: a call's
+    own are computed first and merged by Chan's rule Pick     first, last, last_row, min and max
+    with companions: the time (and value) of the chosen row in arrays, what it
              brings along in a `Log`
     Rest     sketches, texts, decimals: partials merged by polars, kept in a `Log`
 
-What a call's rows come to is the call's to know (`Call`), so that streams share it. Refuses to know windows: a slot is a number, freed
-slots are reset when they are used again.
+What a call's rows come to is the call's to know (`Call`), so that streams share it. Refuses to know
+windows: a slot is a number, freed slots are reset when they are used again.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ class Number:
         if part.kind in ("min", "max"):
             limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
             low, high = (-np.inf, np.inf) if dtype.kind == "f" else (limits.min, limits.max)
-            self._nothing = float(high if part.kind == "min" else low) if dtype.kind == "f" else int(high if part.kind == "min" else low)
+            self._nothing = (
+                float(high if part.kind == "min" else low)
+                if dtype.kind == "f"
+                else int(high if part.kind == "min" else low)
+            )
         self._values: Array = np.empty(0, dtype)
         self._into: np.ufunc = {"min": np.minimum, "max": np.maximum}.get(part.kind, np.add)
 
@@ -71,10 +76,14 @@ class Number:
         elif self.part.kind == "sum":
             self._values[slots] = call.summed(number, lambda: self._argument(call), held)
         else:
-            self._values[slots] = self._into(held, call.once((self.part.kind, number), lambda: self._extremes(call)))
+            self._values[slots] = self._into(
+                held, call.once((self.part.kind, number), lambda: self._extremes(call))
+            )
 
     def add_one(self, slot: int, value: Any) -> None:
-        """Add a row whose argument is *value*, which is not NULL and within the type also when it is added."""
+        """Add a row whose argument is *value*, which is not NULL and within the type also when it
+        is added.
+        """
         held = self._values.item(slot)
         if self.part.kind == "n":
             value = held + 1
@@ -114,10 +123,13 @@ class Number:
 
 
 class Moments:
-    """Number, mean and sum of squared deviations of an argument; *count* names the column with the number in a partial frame."""
+    """Number, mean and sum of squared deviations of an argument; *count* names the column with the
+    number in a partial frame.
+    """
 
     def __init__(self, part: Part, count: str) -> None:
-        self._part, self._count = part, count
+        self._part = part
+        self._count = count
         self._n: Array = np.empty(0, np.int64)
         self._mean: Array = np.empty(0, np.float64)
         self._m2: Array = np.empty(0, np.float64)
@@ -137,7 +149,11 @@ class Moments:
     def add(self, slots: Numbers, call: Call) -> None:
         n, mean, m2, low = call.once(("moments", self._part.argument), lambda: self._of(call))
         some = n > 0
-        slots, n, mean, m2, low = slots[some], n[some], mean[some], m2[some], low[some]
+        slots = slots[some]
+        n = n[some]
+        mean = mean[some]
+        m2 = m2[some]
+        low = low[some]
         before = self._n[slots]
         held = self._mean[slots]
         first = before == 0
@@ -150,7 +166,9 @@ class Moments:
 
     def _of(self, call: Call) -> tuple[Array, Array, Array, Array]:
         """Number, mean, squared deviations and low part of the mean of each pair."""
-        x, place, size = call.argument(self._part.argument), call.place, len(call)
+        x = call.argument(self._part.argument)
+        place = call.place
+        size = len(call)
         if x.null_count():
             place = place[x.is_not_null().to_numpy()]
             x = x.drop_nulls()
@@ -172,7 +190,10 @@ class Moments:
             array[slots] = partials.get_column(column).to_numpy()
 
     def read(self, slots: Numbers) -> list[pl.Series]:
-        return [pl.Series(c, a.take(slots)) for c, a in zip(self._part.columns, (self._mean, self._m2, self._low), strict=True)]
+        return [
+            pl.Series(c, a.take(slots))
+            for c, a in zip(self._part.columns, (self._mean, self._m2, self._low), strict=True)
+        ]
 
     def compact(self, live: Numbers) -> None:
         pass
@@ -186,7 +207,9 @@ def _two_sum(large: Array, small: Array) -> tuple[Array, Array]:
 
 
 class Log:
-    """A line of a frame per slot: new lines go to the end, dead ones go when they are the most. Line 0 is all NULL."""
+    """A line of a frame per slot: new lines go to the end, dead ones go when they are the most.
+    Line 0 is all NULL.
+    """
 
     def __init__(self) -> None:
         self.lines: Array = np.empty(0, np.int64)
@@ -224,7 +247,9 @@ class Pick:
         self._by_value = part.order in ("min", "max")
         self._late = part.order in ("last", "last_row")
         self._times: Ticks = np.empty(0, np.int64)
-        self._values: Array = np.empty(0, pl.Series([], dtype=part.dtype).to_numpy().dtype if self._by_value else np.int8)
+        self._values: Array = np.empty(
+            0, pl.Series([], dtype=part.dtype).to_numpy().dtype if self._by_value else np.int8
+        )
         self._log = Log()
 
     def grow(self, size: int) -> None:
@@ -237,7 +262,9 @@ class Pick:
         self._log.lines[slots] = 0
 
     def add(self, slots: Numbers, call: Call) -> None:
-        pairs, rows, times, values = call.once(("pick", self._part.argument, self._part.order), lambda: self._of(call))
+        pairs, rows, times, values = call.once(
+            ("pick", self._part.argument, self._part.order), lambda: self._of(call)
+        )
         slots = slots[pairs]
         old = self._times[slots]
         better = old == NEVER
@@ -248,29 +275,40 @@ class Pick:
             self._values[slots[better]] = values[better]
         else:
             better |= times >= old if self._late else times < old
-        slots, rows = slots[better], rows[better]
+        slots = slots[better]
+        rows = rows[better]
         self._times[slots] = times[better]
         if len(slots):
-            columns = [call.lines.get_column(s).gather(rows).alias(c) for s, c in zip(self._sources, self._part.columns, strict=True)]
+            columns = [
+                call.lines.get_column(s).gather(rows).alias(c)
+                for s, c in zip(self._sources, self._part.columns, strict=True)
+            ]
             self._log.put(slots, pl.DataFrame(columns))
 
     def _of(self, call: Call) -> tuple[Numbers, Numbers, Ticks, Array]:
-        """The pairs that have a row to choose, of each the line chosen, its time and (by value) its value."""
-        x, size = call.argument(self._part.argument), len(call)
+        """The pairs that have a row to choose, of each the line chosen, its time and (by value) its
+        value.
+        """
+        x = call.argument(self._part.argument)
+        size = len(call)
         rows = np.arange(len(x))
         if self._part.order != "last_row" and x.null_count():
             rows = np.flatnonzero(x.is_not_null().to_numpy())
         if self._by_value and len(rows):
             rows = self._best(x, rows, call.place, size)
-        times, place = call.times[rows], call.place[rows]
+        times = call.times[rows]
+        place = call.place[rows]
         if (times[1:] < times[:-1]).any():
             order = np.argsort(times, kind="stable")
-            rows, times, place = rows[order], times[order], place[order]
+            rows = rows[order]
+            times = times[order]
+            place = place[order]
         at = np.full(size, -1 if self._late else len(rows))
         (np.maximum if self._late else np.minimum).at(at, place, np.arange(len(rows)))
         pairs = np.flatnonzero((at >= 0) & (at < len(rows)))
         at = at[pairs]
-        rows, times = rows[at], times[at]
+        rows = rows[at]
+        times = times[at]
         return pairs, rows, times, x.gather(rows).to_numpy() if self._by_value else times
 
     def _best(self, x: pl.Series, rows: Numbers, place: Numbers, count: int) -> Numbers:
@@ -304,7 +342,8 @@ class Rest:
     """Parts that only polars can merge."""
 
     def __init__(self, aggregates: Aggregates, parts: Sequence[Part]) -> None:
-        self._aggregates, self._parts = aggregates, tuple(parts)
+        self._aggregates = aggregates
+        self._parts = tuple(parts)
         self._columns = [c for p in self._parts for c in p.columns]
         self._log = Log()
 
@@ -323,13 +362,17 @@ class Rest:
             known = self._log.read(old)
             assert known is not None
             known = known.with_columns(pl.Series("_slot", old))
-            partials = self._aggregates.merge(pl.concat([known, partials.select(known.columns)]), ["_slot"], parts=self._parts)
+            partials = self._aggregates.merge(
+                pl.concat([known, partials.select(known.columns)]), ["_slot"], parts=self._parts
+            )
             found = partials.get_column("_slot").to_numpy()
         self._log.put(found, partials.select(self._columns))
 
     def _of(self, call: Call) -> pl.DataFrame:
         """Partials of the pairs, `_slot` being a pair's place."""
-        return self._aggregates.partial(call.lines.with_columns(pl.Series("_slot", call.place)), ["_slot"], parts=self._parts)
+        return self._aggregates.partial(
+            call.lines.with_columns(pl.Series("_slot", call.place)), ["_slot"], parts=self._parts
+        )
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         self._log.put(slots, partials.select(self._columns))
@@ -354,7 +397,11 @@ def accumulators(aggregates: Aggregates) -> list[Accumulator]:
             made.append(Number(part))
         elif part.kind == "moments":
             made.append(Moments(part, counts[part.argument]))
-        elif part.kind == "pick" and aggregates.key is None and (numeric or part.order not in ("min", "max")):
+        elif (
+            part.kind == "pick"
+            and aggregates.key is None
+            and (numeric or part.order not in ("min", "max"))
+        ):
             made.append(Pick(part, aggregates.time, aggregates.pick_schema(part)))
         else:
             rest.append(part)

@@ -1,7 +1,8 @@
 """A plan's aggregates: per-row arguments, partial results that merge, final values.
 
-Owns what each function keeps and how two pieces of it become one. A *partial* is a frame with one line per key and
-one or several columns per part; parts are shared, so `count(v), avg(v), stddev(v)` keep one count of `v`.
+Owns what each function keeps and how two pieces of it become one. A *partial* is a frame with one
+line per key and one or several columns per part; parts are shared, so `count(v), avg(v), stddev(v)`
+keep one count of `v`.
 
     arguments(rows)            rows + `_x0…`, the evaluated arguments
     partial(rows, by)          one line per key
@@ -9,9 +10,10 @@ one or several columns per part; parts are shared, so `count(v), avg(v), stddev(
     finalise(partials, by)     `by` + `_a0…`
     compute(rows, by)          all of it for rows that are labelled with their window already
 
-NULL and NaN arguments are skipped (`last_row` takes NULL). Ties: `first` takes the smallest (ts, composite key) and of
-equals the earliest arrived, `last` the largest and of equals the latest arrived; companions of min and max come from
-the row with the earliest ts. Refuses to know windows, groups and time.
+NULL and NaN arguments are skipped (`last_row` takes NULL). Ties: `first` takes the smallest (ts,
+composite key) and of equals the earliest arrived, `last` the largest and of equals the latest
+arrived; companions of min and max come from the row with the earliest ts. Refuses to know windows,
+groups and time.
 """
 
 from __future__ import annotations
@@ -26,14 +28,23 @@ from penstock.sql.functions.exact import finite
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import columnwise, sketches
-from penstock.windows.projection import Projection, Quick, cast_to, taken, where_above_0, without_nan
+from penstock.windows.projection import (
+    Projection,
+    Quick,
+    cast_to,
+    taken,
+    where_above_0,
+    without_nan,
+)
 from penstock.windows.scope import USER, Scope
 
 PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
 
 
 class _Value(NamedTuple):
-    """An aggregate's value from partials: as an expression, the type that it is cast to (None: as it is), and without a query."""
+    """An aggregate's value from partials: as an expression, the type that it is cast to (None: as
+    it is), and without a query.
+    """
 
     expr: pl.Expr
     kind: pl.DataType | None
@@ -41,7 +52,8 @@ class _Value(NamedTuple):
 
 
 _Values = dict[str, _Value]
-#: order of a sum that is kept as a double beside one of 64 bits: it tells how often that one has wrapped
+#: order of a sum that is kept as a double beside one of 64 bits: it tells how often that one has
+#: wrapped
 _ROUGH = "rough"
 #: integers whose sums may leave 64 bits
 _WIDE = ("BIGINT", "BIGINT UNSIGNED")
@@ -55,8 +67,8 @@ _PICKS = ("first", "last", "last_row", "min", "max")
 class Part:
     """A piece of partial state. `argument` is the index of `_x…` (-1: whole rows).
 
-    `columns` are its columns in a partial frame; `n`, `sum`, `min` and `max` have just one, which merges element by
-    element. A pick has value, time, [composite key], then its companions' values.
+    `columns` are its columns in a partial frame; `n`, `sum`, `min` and `max` have just one, which
+    merges element by element. A pick has value, time, [composite key], then its companions' values.
     """
 
     kind: PartKind
@@ -69,7 +81,11 @@ class Part:
     @property
     def elementwise(self) -> bool:
         """Whether it is one machine number that merges by adding, min or max."""
-        return self.kind in ("n", "sum", "min", "max") and self.dtype.is_numeric() and not self.dtype.is_decimal()
+        return (
+            self.kind in ("n", "sum", "min", "max")
+            and self.dtype.is_numeric()
+            and not self.dtype.is_decimal()
+        )
 
 
 class Aggregates:
@@ -90,22 +106,29 @@ class Aggregates:
         for item in self.items:
             if item.function != "companion":
                 final |= self._made_of(item)
-        # Their parts come last, and those of averages first, so that those of a state that was saved without them keep their names.
+        # Their parts come last, and those of averages first, so that those of a state that was
+        # saved without them keep their names.
         for function in ("avg", "sum"):
             for item in self.items:
                 if item.function == function and self.wide(item):
                     final[item.name] = self._unwrapped(item)
         values = [(item.name, *final[item.name]) for item in self.items]
         self._finals = Projection(
-            [(expr if kind is None else expr.cast(kind, strict=False)).alias(name) for name, expr, kind, _ in values],
-            [cast_to(kind, quick) if kind is not None and quick is not None else None for *_, kind, quick in values],
+            [
+                (expr if kind is None else expr.cast(kind, strict=False)).alias(name)
+                for name, expr, kind, _ in values
+            ],
+            [
+                cast_to(kind, quick) if kind is not None and quick is not None else None
+                for *_, kind, quick in values
+            ],
         )
         self.parts: tuple[Part, ...] = tuple(self._parts.values())
         #: whether every part is one number that merges by adding, min or max
         self.elementwise = all(p.elementwise for p in self.parts)
         self.columns: tuple[str, ...] = tuple(c for p in self.parts for c in p.columns)
 
-    # -- building ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- building
 
     def _argument(self, sql: str | None) -> int:
         """Index of the argument *sql*; equal texts share one."""
@@ -132,15 +155,22 @@ class Aggregates:
         name = f"_p{len(self._parts)}"
         columns: tuple[str, ...] = (name,)
         companions: tuple[int, ...] = ()
-        dtype: pl.DataType = pl.Int64() if argument < 0 or kind == "n" else self._types[argument].polars()
+        dtype: pl.DataType = (
+            pl.Int64() if argument < 0 or kind == "n" else self._types[argument].polars()
+        )
         if kind == "sum":
             dtype = pl.Float64() if order == _ROUGH else _sum_type(self._types[argument])
         elif kind == "moments":
-            columns, dtype = (f"{name}.mean", f"{name}.m2", f"{name}.low"), pl.Float64()
+            columns = (f"{name}.mean", f"{name}.m2", f"{name}.low")
+            dtype = pl.Float64()
         elif kind == "digest":
             columns = (f"{name}.m", f"{name}.w")
         elif kind == "pick":
-            companions = tuple(self._argument(a.sql) for a in self.items if a.function == "companion" and a.of == of)
+            companions = tuple(
+                self._argument(a.sql)
+                for a in self.items
+                if a.function == "companion" and a.of == of
+            )
             key = (f"{name}.k",) if self.key else ()
             columns = (name, f"{name}.t", *key, *(f"{name}.c{i}" for i in range(len(companions))))
         part = Part(kind, argument, columns, dtype, order, companions)
@@ -148,13 +178,17 @@ class Aggregates:
         return part
 
     def _made_of(self, item: Aggregate) -> _Values:
-        """The aggregate's value from its partials, and those of its companions: each with the type it is cast to."""
+        """The aggregate's value from its partials, and those of its companions: each with the type
+        it is cast to.
+        """
         argument = self._argument(item.sql)
         function = item.function
         if function.startswith(USER):
             # the values themselves: the function is called where its result is used
             return {item.name: _Value(pl.col(self._part("values", argument).columns[0]), None)}
-        if function in ("first", "last", "last_row") or (function in ("min", "max") and self._has_companions(item)):
+        if function in ("first", "last", "last_row") or (
+            function in ("min", "max") and self._has_companions(item)
+        ):
             return self._add_pick(item, argument)
         quick: Quick | None = None
         if function == "apercentile":
@@ -171,12 +205,18 @@ class Aggregates:
         mine = [a for a in self.items if a.function == "companion" and a.of == item.name]
         made: _Values = {
             companion.name: _Value(pl.col(column), companion.type.polars(), taken(column))
-            for companion, column in zip(mine, part.columns[len(part.columns) - len(mine) :], strict=True)
+            for companion, column in zip(
+                mine, part.columns[len(part.columns) - len(mine) :], strict=True
+            )
         }
-        return made | {item.name: _Value(pl.col(part.columns[0]), item.type.polars(), taken(part.columns[0]))}
+        return made | {
+            item.name: _Value(pl.col(part.columns[0]), item.type.polars(), taken(part.columns[0]))
+        }
 
     def _add_number(self, function: str, argument: int) -> tuple[pl.Expr, Quick | None]:
-        """The value, and for what most windows ask a way to it that needs no query where each window has a value."""
+        """The value, and for what most windows ask a way to it that needs no query where each
+        window has a value.
+        """
         count = self._part("n", argument).columns[0]
         n = pl.col(count)
         if function == "count":
@@ -187,19 +227,28 @@ class Aggregates:
             added = pl.when(n > 0).then(pl.col(total))
             if not part.dtype.is_float():
                 return added, where_above_0(count, lambda rows: rows.get_column(total))
-            return finite(added), where_above_0(count, lambda rows: _if_finite(rows.get_column(total)))
+            return finite(added), where_above_0(
+                count, lambda rows: _if_finite(rows.get_column(total))
+            )
         if function == "avg":
             total = self._part("sum", argument).columns[0]
             mean = finite(pl.when(n > 0).then(pl.col(total).cast(pl.Float64) / n))
             return mean, where_above_0(
                 count,
-                lambda rows: _if_finite(rows.get_column(total).cast(pl.Float64) / rows.get_column(count)),
+                lambda rows: _if_finite(
+                    rows.get_column(total).cast(pl.Float64) / rows.get_column(count)
+                ),
             )
         if function in ("min", "max"):
             found = self._part("min" if function == "min" else "max", argument).columns[0]
-            return pl.when(n > 0).then(pl.col(found)), where_above_0(count, lambda rows: rows.get_column(found))
+            return pl.when(n > 0).then(pl.col(found)), where_above_0(
+                count, lambda rows: rows.get_column(found)
+            )
         if function == "spread":
-            low, high = (pl.col(self._part(kind, argument).columns[0]).cast(pl.Float64) for kind in ("min", "max"))
+            low, high = (
+                pl.col(self._part(kind, argument).columns[0]).cast(pl.Float64)
+                for kind in ("min", "max")
+            )
             return finite(pl.when(n > 0).then(high - low)), None
         if function in ("stddev", "stddev_pop", "var_pop", "stddev_samp", "var_samp"):
             m2 = pl.col(self._part("moments", argument).columns[1])
@@ -213,7 +262,9 @@ class Aggregates:
         return item.sql is not None and self._types[self._sql.index(item.sql)].kind in _WIDE
 
     def _unwrapped(self, item: Aggregate) -> _Value:
-        """The mean or sum of integers whose sum of 64 bits may have wrapped: a sum that its type cannot hold is NULL."""
+        """The mean or sum of integers whose sum of 64 bits may have wrapped: a sum that its type
+        cannot hold is NULL.
+        """
         assert item.sql is not None
         argument = self._sql.index(item.sql)
         count = self._part("n", argument).columns[0]
@@ -232,7 +283,9 @@ class Aggregates:
             return added.cast(pl.Float64) / rows.get_column(count) if mean else added
 
         value = exact.cast(pl.Float64) / pl.col(count) if mean else exact
-        return _Value(pl.when(pl.col(count) > 0).then(value), item.type.polars(), where_above_0(count, quick))
+        return _Value(
+            pl.when(pl.col(count) > 0).then(value), item.type.polars(), where_above_0(count, quick)
+        )
 
     def held(self, kind: PartKind, item: Aggregate, rough: bool = False) -> Part:
         """The part of a kind that the value of *item* is made from; there is one."""
@@ -256,7 +309,7 @@ class Aggregates:
     def _has_companions(self, item: Aggregate) -> bool:
         return any(a.of == item.name for a in self.items)
 
-    # -- running -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- running
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -276,20 +329,32 @@ class Aggregates:
         types = [part.dtype, pl.Int64(), *(self._types[c].polars() for c in part.companions)]
         return dict(zip((c for c in part.columns if not c.endswith(".k")), types, strict=True))
 
-    def partial(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = False, parts: tuple[Part, ...] | None = None) -> pl.DataFrame:
-        """Partials of *rows* (with `_x…`, time and composite-key columns), one line per value of *by*.
+    def partial(
+        self,
+        rows: pl.DataFrame,
+        by: Sequence[str],
+        ordered: bool = False,
+        parts: tuple[Part, ...] | None = None,
+    ) -> pl.DataFrame:
+        """Partials of *rows* (with `_x…`, time and composite-key columns), one line per value of
+        *by*.
 
-        *ordered*: the rows of each key are in (time, composite key) order already. *parts*: only these.
+        *ordered*: the rows of each key are in (time, composite key) order already. *parts*: only
+        these.
         """
         parts = self.parts if parts is None else parts
         if any(p.kind == "pick" for p in parts) and not ordered:
             rows = rows.sort([self.time, *([self.key] if self.key else [])], maintain_order=True)
         codes = [
-            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}") for p in parts if p.kind == "distinct"
+            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}")
+            for p in parts
+            if p.kind == "distinct"
         ]
         if codes:
             rows = rows.with_columns(codes)
-        made = rows.group_by(list(by), maintain_order=True).agg([e for p in parts for e in self._from_rows(p)])
+        made = rows.group_by(list(by), maintain_order=True).agg(
+            [e for p in parts for e in self._from_rows(p)]
+        )
         return self._compress(made, parts)
 
     def _from_rows(self, part: Part) -> list[pl.Expr]:
@@ -307,23 +372,41 @@ class Aggregates:
             return _moments(part.columns, value, x.count())
         if part.kind == "digest":
             values = x.drop_nulls().cast(pl.Float64)
-            return [values.alias(part.columns[0]), pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1])]
+            return [
+                values.alias(part.columns[0]),
+                pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1]),
+            ]
         if part.kind == "values":
             return [x.drop_nulls().alias(part.columns[0])]
         if part.kind == "distinct":
             return [pl.col(f"_h{part.argument}").drop_nulls().unique().alias(part.columns[0])]
-        sources = [x, pl.col(self.time), *([pl.col(self.key)] if self.key else []), *(pl.col(f"_x{c}") for c in part.companions)]
+        sources = [
+            x,
+            pl.col(self.time),
+            *([pl.col(self.key)] if self.key else []),
+            *(pl.col(f"_x{c}") for c in part.companions),
+        ]
         if part.order in ("min", "max"):
             best = x.min() if part.order == "min" else x.max()
-            return [s.filter(x == best).first().alias(c) for s, c in zip(sources, part.columns, strict=True)]
+            return [
+                s.filter(x == best).first().alias(c)
+                for s, c in zip(sources, part.columns, strict=True)
+            ]
         if part.order != "last_row":
             sources = [s.filter(x.is_not_null()) for s in sources]
-        return [(s.first() if part.order == "first" else s.last()).alias(c) for s, c in zip(sources, part.columns, strict=True)]
+        return [
+            (s.first() if part.order == "first" else s.last()).alias(c)
+            for s, c in zip(sources, part.columns, strict=True)
+        ]
 
-    def merge(self, partials: pl.DataFrame, by: Sequence[str], parts: tuple[Part, ...] | None = None) -> pl.DataFrame:
+    def merge(
+        self, partials: pl.DataFrame, by: Sequence[str], parts: tuple[Part, ...] | None = None
+    ) -> pl.DataFrame:
         """Lines of one key become one. Of two lines that tie the upper counts as the earlier."""
         parts = self.parts if parts is None else parts
-        made = partials.group_by(list(by), maintain_order=True).agg([e for p in parts for e in self._from_parts(p)])
+        made = partials.group_by(list(by), maintain_order=True).agg(
+            [e for p in parts for e in self._from_parts(p)]
+        )
         return self._compress(made, parts)
 
     def _from_parts(self, part: Part) -> list[pl.Expr]:
@@ -336,12 +419,16 @@ class Aggregates:
             return _merged_moments(part.columns, pl.col(self._part("n", part.argument).columns[0]))
         if part.kind in ("digest", "distinct", "values"):
             return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
-        value, time = columns[0], columns[1]
+        value = columns[0]
+        time = columns[1]
         valid = time.is_not_null()
         order = [value, time] if part.order in ("min", "max") else columns[1 : 3 if self.key else 2]
         keys = [o.filter(valid) for o in order]
         descending = [part.order == "max", *(False for _ in keys[1:])]
-        ranked = [c.filter(valid).sort_by(keys, descending=descending, maintain_order=True) for c in columns]
+        ranked = [
+            c.filter(valid).sort_by(keys, descending=descending, maintain_order=True)
+            for c in columns
+        ]
         return [r.last() if part.order in ("last", "last_row") else r.first() for r in ranked]
 
     @staticmethod
@@ -355,15 +442,21 @@ class Aggregates:
 
     def finalise(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         """Final values: *by* and `_a0…`."""
-        return columnwise.beside([*(partials.get_column(n) for n in by), *self._finals.columns(partials)])
+        return columnwise.beside(
+            [*(partials.get_column(n) for n in by), *self._finals.columns(partials)]
+        )
 
     def compute(self, rows: pl.DataFrame, by: Sequence[str], ordered: bool = True) -> pl.DataFrame:
-        """Final values of rows labelled with *by*; rows of one key must be in time order unless *ordered* is False."""
+        """Final values of rows labelled with *by*; rows of one key must be in time order unless
+        *ordered* is False.
+        """
         return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
 
 
 def _moments(names: Sequence[str], x: pl.Expr, n: pl.Expr) -> list[pl.Expr]:
-    """Mean (in two parts, so that its error is far below that of one double) and squared deviations of rows."""
+    """Mean (in two parts, so that its error is far below that of one double) and squared deviations
+    of rows.
+    """
     pivot = x.drop_nulls().first()
     above = x - pivot
     share = above.sum() / n
@@ -382,11 +475,16 @@ def _merged_moments(names: Sequence[str], n: pl.Expr) -> list[pl.Expr]:
     return _named(names, pivot, share, m2.sum() + (n * (above - share) ** 2).sum(), total)
 
 
-def _named(names: Sequence[str], pivot: pl.Expr, share: pl.Expr, m2: pl.Expr, n: pl.Expr) -> list[pl.Expr]:
+def _named(
+    names: Sequence[str], pivot: pl.Expr, share: pl.Expr, m2: pl.Expr, n: pl.Expr
+) -> list[pl.Expr]:
     mean = pivot + share
     back = mean - pivot
     low = (pivot - (mean - back)) + (share - back)
-    return [pl.when(n > 0).then(e).otherwise(0.0).alias(name) for e, name in zip((mean, m2, low), names, strict=True)]
+    return [
+        pl.when(n > 0).then(e).otherwise(0.0).alias(name)
+        for e, name in zip((mean, m2, low), names, strict=True)
+    ]
 
 
 def unwrapped(total: int, rough: float) -> int:
@@ -404,4 +502,6 @@ def _sum_type(argument: ColumnType) -> pl.DataType:
         return pl.Decimal(38, argument.scale)
     if argument.kind.endswith("UNSIGNED"):
         return pl.UInt64()
-    return pl.Int64() if argument.integer or argument.kind in ("BOOL", "TIMESTAMP") else pl.Float64()
+    return (
+        pl.Int64() if argument.integer or argument.kind in ("BOOL", "TIMESTAMP") else pl.Float64()
+    )

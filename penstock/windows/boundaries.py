@@ -1,15 +1,19 @@
 """The grid of INTERVAL windows: which windows hold a time, where they start and end.
 
-Windows are numbered by a whole number that grows with time, so "the window before" is `index - 1` in every unit:
+Windows are numbered by a whole number that grows with time, so "the window before" is `index - 1`
+in every unit:
 
 * b u a s m h: multiples of SLIDING from Unix 0;
-* d w: multiples from local midnight of the stream's time zone; weeks count from the epoch and so begin on a Thursday. A window
-  runs from midnight to midnight, so one with a change of the clocks in it is an hour longer or shorter;
-* n y: calendar months in local time, counted from 1900-01 and divided by SLIDING, so `3n` are quarters.
+* d w: multiples from local midnight of the stream's time zone; weeks count from the epoch and so
+  begin on a Thursday. A window runs from midnight to midnight, so one with a change of the clocks
+  in it is an hour longer or shorter;
+* n y: calendar months in local time, counted from 1900-01 and divided by SLIDING, so `3n` are
+  quarters.
 
-`start(i)` is the grid point `i` plus the offset, `end(i)` (exclusive) is the grid point plus the interval plus the
-offset. A local time that a change of the clocks leaves out is read with the offset before the change; one that exists
-twice is the first. Everything is vectorised over numpy Int64 ticks.
+`start(i)` is the grid point `i` plus the offset, `end(i)` (exclusive) is the grid point plus the
+interval plus the offset. A local time that a change of the clocks leaves out is read with the
+offset before the change; one that exists twice is the first. Everything is vectorised over numpy
+Int64 ticks.
 """
 
 from __future__ import annotations
@@ -47,10 +51,13 @@ class Grid:
         self._offset_ticks = window.offset.ticks(precision) if window.offset else 0
         #: whether each time is in exactly one window
         self.tumbling = window.size == window.sliding or (
-            self._family == self._size_family != "calendar" and window.size.ticks(precision) == window.sliding.ticks(precision)
+            self._family == self._size_family != "calendar"
+            and window.size.ticks(precision) == window.sliding.ticks(precision)
         )
         #: length in ticks when all windows are equally long, else 0
-        self.length = window.size.ticks(precision) if self._family == self._size_family == "fixed" else 0
+        self.length = (
+            window.size.ticks(precision) if self._family == self._size_family == "fixed" else 0
+        )
         self._step_ticks = window.sliding.ticks(precision)
 
     def _family_of(self, duration: Duration) -> _Family:
@@ -58,7 +65,7 @@ class Grid:
             return "calendar"
         return "local" if duration.unit in ("d", "w") and not self._utc else "fixed"
 
-    # -- the grid ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- the grid
 
     def last(self, times: Ticks) -> Ticks:
         """Index of the latest window that starts at or before each time."""
@@ -68,7 +75,8 @@ class Grid:
             index = self._to_local(times - self._offset_ticks) // self._step_ticks
         else:
             index = self._month_of(times - self._offset_ticks) // self._step_months(self._step)
-        # the offset counts elapsed time from a local grid point: a change of the clocks in between may be off by one
+        # the offset counts elapsed time from a local grid point: a change of the clocks in between
+        # may be off by one
         index = np.where(self.start(index) > times, index - 1, index)
         return np.where(self.start(index + 1) <= times, index + 1, index)
 
@@ -93,7 +101,9 @@ class Grid:
         return self._add(self._point(index), self._size)
 
     def first(self, times: Ticks) -> Ticks:
-        """Index of the earliest window that holds each time; above `last` when SLIDING leaves none (never with sliding <= size)."""
+        """Index of the earliest window that holds each time; above `last` when SLIDING leaves none
+        (never with sliding <= size).
+        """
         index = self.last(times)
         if self.tumbling:
             return index
@@ -106,7 +116,9 @@ class Grid:
             index = np.where(earlier, index - 1, index)
 
     def assign(self, times: Ticks) -> tuple[npt.NDArray[np.int64], Ticks]:
-        """All (position in *times*, window index) pairs, windows of a time ascending, in order of *times*."""
+        """All (position in *times*, window index) pairs, windows of a time ascending, in order of
+        *times*.
+        """
         last = self.last(times)
         positions = np.arange(len(times))
         if self.tumbling:
@@ -122,10 +134,14 @@ class Grid:
         positions, index = self.assign(rows.get_column(time).to_numpy())
         starts, ends = self.bounds(index)
         rows = rows if self.tumbling else rows[positions]
-        return rows.with_columns(pl.Series("_wstart", starts, dtype=pl.Int64), pl.Series("_wend", ends, dtype=pl.Int64))
+        return rows.with_columns(
+            pl.Series("_wstart", starts, dtype=pl.Int64), pl.Series("_wend", ends, dtype=pl.Int64)
+        )
 
     def bounds(self, index: Ticks) -> tuple[Ticks, Ticks]:
-        """First tick and first tick after each window; calendars are asked once per distinct window."""
+        """First tick and first tick after each window; calendars are asked once per distinct
+        window.
+        """
         if self.length:
             start = index * self._step_ticks + self._offset_ticks
             return start, start + self.length
@@ -138,7 +154,7 @@ class Grid:
             return index * self._step_ticks + (self._offset_ticks + self.length - 1)
         return self.bounds(index)[1] - 1
 
-    # -- units ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- units
 
     def _step_months(self, duration: Duration) -> int:
         return duration.value * (12 if duration.unit == "y" else 1)
@@ -154,29 +170,43 @@ class Grid:
         local = self._family != "fixed"
         if size is not None:
             if self._size_family == "calendar":
-                points = self._add_months(points if local else self._to_local(points), self._step_months(size))
+                points = self._add_months(
+                    points if local else self._to_local(points), self._step_months(size)
+                )
                 local = True
             elif self._size_family == "local" or self._family == "fixed":
                 points = points + size.ticks(self._precision)
             else:
-                points, local = (self._to_utc(points) if local else points) + size.ticks(self._precision), False
+                points = (self._to_utc(points) if local else points) + size.ticks(self._precision)
+                local = False
         return (self._to_utc(points) if local else points) + self._offset_ticks
 
     def _month_of(self, times: Ticks) -> Ticks:
         """Months since 1900-01 of each UTC time, in local time."""
         local = self._series(self._to_local(times))
         frame = local.to_frame("t").select(
-            (pl.col("t").dt.year().cast(pl.Int64) - 1900) * 12 + pl.col("t").dt.month().cast(pl.Int64) - 1,
+            (pl.col("t").dt.year().cast(pl.Int64) - 1900) * 12
+            + pl.col("t").dt.month().cast(pl.Int64)
+            - 1,
         )
         return frame.to_series().to_numpy()
 
     def _first_of_month(self, months: Ticks) -> Ticks:
         """Local wall-clock ticks of the first of each month counted from 1900-01."""
-        days = (months - _MONTHS_1900_TO_1970).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        days = (
+            (months - _MONTHS_1900_TO_1970)
+            .astype("datetime64[M]")
+            .astype("datetime64[D]")
+            .astype(np.int64)
+        )
         return days * (86_400 * TICKS_PER_SECOND[self._precision])
 
     def _add_months(self, local: Ticks, months: int) -> Ticks:
-        moved = self._series(local).to_frame("t").select(pl.col("t").dt.offset_by(f"{months}mo").dt.timestamp(self._unit))
+        moved = (
+            self._series(local)
+            .to_frame("t")
+            .select(pl.col("t").dt.offset_by(f"{months}mo").dt.timestamp(self._unit))
+        )
         return moved.to_series().to_numpy()
 
     def _series(self, ticks: Ticks) -> pl.Series:
@@ -186,7 +216,11 @@ class Grid:
         """Wall-clock ticks of UTC times."""
         if self._utc:
             return times
-        local = pl.Series(times, dtype=pl.Int64).cast(pl.Datetime(self._unit, "UTC")).dt.convert_time_zone(self._zone)
+        local = (
+            pl.Series(times, dtype=pl.Int64)
+            .cast(pl.Datetime(self._unit, "UTC"))
+            .dt.convert_time_zone(self._zone)
+        )
         return local.dt.replace_time_zone(None).cast(pl.Int64).to_numpy()
 
     def _to_utc(self, local: Ticks) -> Ticks:
@@ -196,8 +230,11 @@ class Grid:
         naive = self._series(local)
         times = naive.dt.replace_time_zone(self._zone, ambiguous="earliest", non_existent="null")
         if times.null_count():
-            # clocks jump forward over this time: read it with the offset that was valid before the jump
+            # clocks jump forward over this time: read it with the offset that was valid before the
+            # jump
             hours = 3 * 3600 * TICKS_PER_SECOND[self._precision]
-            before = self._series(local - hours).dt.replace_time_zone(self._zone, ambiguous="earliest", non_existent="null")
+            before = self._series(local - hours).dt.replace_time_zone(
+                self._zone, ambiguous="earliest", non_existent="null"
+            )
             times = times.cast(pl.Int64).fill_null(before.cast(pl.Int64) + hours)
         return times.cast(pl.Int64).to_numpy()

@@ -1,9 +1,12 @@
-"""The rows of a call by the windows they lie in: found once, for all streams that ask the same of them.
+"""The rows of a call by the windows they lie in: found once, for all streams that ask the same of
+them.
 
-A `Call` is what INTERVAL windows need to know of some rows: the distinct (key, window) pairs among them, which of these each row is in,
-and what each pair's rows add up to. A kernel then works on pairs, of which there are far fewer than rows. Nothing in a call depends on
-what a kernel has had before, so `SHARED` gives the same one to every stream of a lane with the same source, conditions, keys and windows:
-a hundred of them go through the rows once. Refused: judging rows, and knowing groups' numbers, which are each kernel's own.
+A `Call` is what INTERVAL windows need to know of some rows: the distinct (key, window) pairs among
+them, which of these each row is in, and what each pair's rows add up to. A kernel then works on
+pairs, of which there are far fewer than rows. Nothing in a call depends on what a kernel has had
+before, so `SHARED` gives the same one to every stream of a lane with the same source, conditions,
+keys and windows: a hundred of them go through the rows once. Refused: judging rows, and knowing
+groups' numbers, which are each kernel's own.
 
 Arrays and frames of a call are read by many and written by nobody.
 """
@@ -28,24 +31,31 @@ from penstock.windows.steps import NEVER, Mask, Ticks, previous_max
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 #: so many places for each value, and these, are looked at rather than sorting the values
-_SPARSE, _SMALL = 4, 256
-#: streams whose groups came at different times may have had different sums before; so many of these are remembered
+_SPARSE = 4
+_SMALL = 256
+#: streams whose groups came at different times may have had different sums before; so many of these
+#: are remembered
 _STARTS = 4
 
 
 class Call:
     """Prepared rows, and the windows they lie in.
 
-    keys, key_of         : the distinct keys, ascending, and of each row its place among them
-    owner, index, stops  : of each pair its key's place, its window's number in the grid and last tick; by key and window
-    positions, place     : of each (row, window) the row's position (None: each row is in just one window) and its pair's place
-    tables               : of each row its table's number in `TABLES`
+    keys, key_of         : the distinct keys, ascending, and of each row its place among them owner,
+    index, stops  : of each pair its key's place, its window's number in the grid and last tick; by
+    key and window positions, place     : of each (row, window) the row's position (None: each row
+    is in just one window) and its pair's place tables               : of each row its table's
+    number in `TABLES`
     """
 
-    def __init__(self, rows: pl.DataFrame, time: str, tables: Numbers, keys: Numbers, grid: Grid) -> None:
+    def __init__(
+        self, rows: pl.DataFrame, time: str, tables: Numbers, keys: Numbers, grid: Grid
+    ) -> None:
         """*keys*: the key of each row, a number that is not negative."""
-        self.rows, self.tables = rows, tables
-        self._time, self._grid = time, grid
+        self.rows = rows
+        self.tables = tables
+        self._time = time
+        self._grid = grid
         self.keys, self.key_of = _distinct(keys)
         if grid.tumbling:
             self._pair(None, grid.last(self.row_times))
@@ -53,12 +63,14 @@ class Call:
             self._pair(*grid.assign(self.row_times))
 
     def _pair(self, positions: Numbers | None, indexes: Ticks) -> None:
-        self.positions, self._indexes = positions, indexes
+        self.positions = positions
+        self._indexes = indexes
         owners = self.key_of if positions is None else self.key_of.take(positions)
         windows, window_of = _distinct(indexes)
         if len(windows) == 1:
             self.place, pairs = _renumbered(owners, len(self.keys))
-            self.owner, self.index = pairs, windows.repeat(len(pairs))
+            self.owner = pairs
+            self.index = windows.repeat(len(pairs))
         else:
             codes, self.place = _distinct(owners * len(windows) + window_of)
             self.owner = codes // len(windows)
@@ -70,8 +82,12 @@ class Call:
     def without(self, dropped: Mask) -> Call:
         """The call as it is if these (row, window) had not come."""
         made = object.__new__(Call)
-        made.rows, made.tables, made._time, made._grid = self.rows, self.tables, self._time, self._grid
-        made.keys, made.key_of = self.keys, self.key_of
+        made.rows = self.rows
+        made.tables = self.tables
+        made._time = self._time
+        made._grid = self._grid
+        made.keys = self.keys
+        made.key_of = self.key_of
         made._pair(self.rows_of()[~dropped], self._indexes[~dropped])
         return made
 
@@ -79,7 +95,7 @@ class Call:
         """How many pairs there are."""
         return len(self.owner)
 
-    # -- rows ------------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- rows
 
     def rows_of(self) -> Numbers:
         """Of each (row, window) the row's position."""
@@ -101,7 +117,7 @@ class Call:
         first[self.key_of[::-1]] = np.arange(len(self.key_of) - 1, -1, -1)
         return np.argsort(first)
 
-    # -- keys ------------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- keys
 
     @cached_property
     def highest(self) -> Ticks:
@@ -135,11 +151,13 @@ class Call:
         made = np.zeros(len(self.keys), np.bool_)
         times = self.row_times
         if (times[1:] < times[:-1]).any():
-            before = previous_max(self.key_of, times, self.steps, np.full(len(times), NEVER, np.int64))
+            before = previous_max(
+                self.key_of, times, self.steps, np.full(len(times), NEVER, np.int64)
+            )
             made[self.key_of[times < before]] = True
         return made
 
-    # -- pairs -----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- pairs
 
     @cached_property
     def latest_last(self) -> Numbers:
@@ -182,13 +200,16 @@ class Call:
         return self.once(("n", number), count)
 
     def summed(self, number: int, values: Callable[[], Array], before: Array) -> Array:
-        """What each pair's sum becomes that is *before* when the rows' *values* are added one by one, in their order.
+        """What each pair's sum becomes that is *before* when the rows' *values* are added one by
+        one, in their order.
 
-        The order makes a sum of floats the same to the last bit however rows were cut into calls, so it has to begin with what was
-        there. Mostly that is the same for all streams.
+        The order makes a sum of floats the same to the last bit however rows were cut into calls,
+        so it has to begin with what was there. Mostly that is the same for all streams.
         """
         if before.dtype.kind in "iu":
-            return before + self.once(("sum", number), lambda: self._added(np.zeros_like(before), values()))
+            return before + self.once(
+                ("sum", number), lambda: self._added(np.zeros_like(before), values())
+            )
         known = self._sums.setdefault((number, before.dtype.str), [])
         for start, total in known:
             if np.array_equal(start, before):
@@ -206,7 +227,9 @@ class Call:
 
 
 class Shared:
-    """What streams find out about the rows that they are all given, by what was asked; for each thread its own."""
+    """What streams find out about the rows that they are all given, by what was asked; for each
+    thread its own.
+    """
 
     def __init__(self) -> None:
         self._mine = threading.local()
@@ -214,11 +237,13 @@ class Shared:
     @contextlib.contextmanager
     def among(self, rows: pl.DataFrame) -> Iterator[None]:
         """Inside, what one stream finds out about *rows* is there for the next."""
-        self._mine.rows, self._mine.answers = rows, {}
+        self._mine.rows = rows
+        self._mine.answers = {}
         try:
             yield
         finally:
-            self._mine.rows, self._mine.answers = None, {}
+            self._mine.rows = None
+            self._mine.answers = {}
 
     def get(self, rows: pl.DataFrame, question: str, make: Callable[[], T]) -> T:
         """The answer of who asked first the same *question* of the same *rows*."""
@@ -237,7 +262,8 @@ def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct *values*, ascending, and of each value its place among them."""
     if len(values) <= 1:
         return values.astype(np.int64), np.zeros(len(values), np.int64)
-    least, most = int(values.min()), int(values.max())
+    least = int(values.min())
+    most = int(values.max())
     if most - least < _SPARSE * len(values) + _SMALL:
         place, found = _renumbered(values - least if least else values, most - least + 1)
         return found + least, place

@@ -1,4 +1,6 @@
-"""Which kernel a plan needs: the incremental one where it can do the work, the general one for the rest."""
+"""Which kernel a plan needs: the incremental one where it can do the work, the general one for the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from penstock.windows.virtual import JoinKernel
 def choose(plan: StreamPlan, history: History | None, room: int) -> Kernel:
     """The kernel for *plan*, which can be paused."""
     target = plan.target
-    identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
+    identity = [
+        "tbname",
+        target.columns[0].name,
+        *([target.key_column] if target.key_column else []),
+    ]
     inner = _inner(plan, history, room)
     if plan.source.kind == "virtual":
         inner = JoinKernel(plan, inner, history)

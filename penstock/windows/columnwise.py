@@ -1,8 +1,9 @@
 """Frames column by column.
 
-Owns one optimisation, the twin of `projection`'s: `DataFrame.filter` and indexing plan a query or go to polars' threads, which takes
-0.15 ms for a hundred lines; of a column the same takes a few microseconds. And `DataFrame(…)` first finds out what it was given, which
-takes four times as long as putting columns side by side. Refuses to evaluate anything.
+Owns one optimisation, the twin of `projection`'s: `DataFrame.filter` and indexing plan a query or
+go to polars' threads, which takes 0.15 ms for a hundred lines; of a column the same takes a few
+microseconds. And `DataFrame(…)` first finds out what it was given, which takes four times as long
+as putting columns side by side. Refuses to evaluate anything.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def repeats(rows: pl.DataFrame, names: list[str]) -> bool:
     if rows.height < 2:
         return False
     if rows.height <= _FEW:
-        return len(set(zip(*(rows.get_column(n).to_list() for n in names), strict=True))) < rows.height
+        return (
+            len(set(zip(*(rows.get_column(n).to_list() for n in names), strict=True))) < rows.height
+        )
     return bool(rows.select(pl.struct(names).is_duplicated().any()).item())
 
 

@@ -1,8 +1,10 @@
-"""Which stored versions of rows a kernel of accumulators has counted: what it computes windows from after DELETE and RECALCULATE.
+"""Which stored versions of rows a kernel of accumulators has counted: what it computes windows from
+after DELETE and RECALCULATE.
 
-Under IGNORE UPDATE 1 every version of a row counts: storage has them all, and a DELETE takes those before it. Some never counted: those
-from before the stream, those that were dropped as expired (`lost`), and those older than what RECALCULATE found (`renewed`). Of the
-rows from before a stream that has filled its history the last versions counted. Costs nothing while rows come.
+Under IGNORE UPDATE 1 every version of a row counts: storage has them all, and a DELETE takes those
+before it. Some never counted: those from before the stream, those that were dropped as expired
+(`lost`), and those older than what RECALCULATE found (`renewed`). Of the rows from before a stream
+that has filled its history the last versions counted. Costs nothing while rows come.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ class Counted:
         self._values = [c.name for c in source.columns if c.name not in self.identity]
         types = {c.name: c.type.polars() for c in source.columns}
         keys = {"tbname": pl.String(), **{name: types[name] for name in self.identity[1:]}}
-        #: versions dropped as expired: those of their windows whose last tick is before `_floor` do not have them
+        #: versions dropped as expired: those of their windows whose last tick is before `_floor` do
+        #: not have them
         self._lost = pl.DataFrame(schema={**keys, "_offset": pl.Int64(), "_floor": pl.Int64()})
         #: how many of them are saved; -1: all are to be saved again
         self._lost_saved = 0
-        #: rows of which RECALCULATE took the version `_offset`: older ones do not count, whatever they did before
+        #: rows of which RECALCULATE took the version `_offset`: older ones do not count, whatever
+        #: they did before
         self._renewed = pl.DataFrame(schema={**keys, "_offset": pl.Int64()})
         #: the first offset that is the stream's; None: not known yet
         self.first: int | None = 0 if getattr(history, "since_begin", False) else None
@@ -62,8 +66,12 @@ class Counted:
         stored = self._fetch(low, high, None)
         between = pl.col(self._time).is_between(low, high)
         apart = pl.col("_offset") < (LATEST if self.first is None else self.first)
-        last = stored.filter((pl.len().over(self.identity) > 1) | apart).unique(self.identity, keep="last", maintain_order=True)
-        self._renewed = pl.concat([self._renewed.filter(~between), last.select(self._renewed.columns)], rechunk=True)
+        last = stored.filter((pl.len().over(self.identity) > 1) | apart).unique(
+            self.identity, keep="last", maintain_order=True
+        )
+        self._renewed = pl.concat(
+            [self._renewed.filter(~between), last.select(self._renewed.columns)], rechunk=True
+        )
         self._lost = self._lost.filter(~between)
         self._lost_saved = -1
         self._changed = True
@@ -73,7 +81,11 @@ class Counted:
         rows = self._fetch(low, high, tables)
         first = LATEST if self.first is None else self.first
         found = rows.join(
-            self._renewed.rename({"_offset": "_settled"}), on=self.identity, how="left", nulls_equal=True, maintain_order="left"
+            self._renewed.rename({"_offset": "_settled"}),
+            on=self.identity,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
         )
         counts = pl.col("_settled").is_not_null() | self._filled
         old = found.get_column("_offset") <= found.get_column("_settled").fill_null(first - 1)
@@ -82,13 +94,18 @@ class Counted:
         found = found.with_columns(old.alias("_old"), counts.alias("_counts"))
         # a partial version counts as the whole row that it made
         settled = complete(found.filter(pl.col("_old")), None, self.identity, self._values)
-        settled = settled.unique(self.identity, keep="last", maintain_order=True).filter(pl.col("_counts"))
+        settled = settled.unique(self.identity, keep="last", maintain_order=True).filter(
+            pl.col("_counts")
+        )
         both = pl.concat([settled, found.filter(~pl.col("_old"))]).select(rows.columns)
         return both.sort("tbname", self._time, maintain_order=True)
 
     def _fetch(self, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
         if self._history is None:
-            raise StateError("this kernel has no history to read again", hint="a kernel that gets DELETE needs a History")
+            raise StateError(
+                "this kernel has no history to read again",
+                hint="a kernel that gets DELETE needs a History",
+            )
         return self._history.fetch_versions(low, high, tables)
 
     def floors(self, rows: pl.DataFrame) -> pl.Series:
@@ -96,13 +113,21 @@ class Counted:
         if not self._lost.height:
             return pl.repeat(NEVER, rows.height, dtype=pl.Int64, eager=True)
         dropped = self._lost.group_by(*self.identity, "_offset").agg(pl.col("_floor").max())
-        found = rows.join(dropped, on=[*self.identity, "_offset"], how="left", nulls_equal=True, maintain_order="left")
+        found = rows.join(
+            dropped,
+            on=[*self.identity, "_offset"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
         return found.get_column("_floor").fill_null(NEVER)
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool) -> dict[str, pl.DataFrame]:
-        """Versions dropped since the last call; where the stream began and what RECALCULATE took, when that changed."""
+        """Versions dropped since the last call; where the stream began and what RECALCULATE took,
+        when that changed.
+        """
         frames = {}
         if self._lost_saved < 0:
             frames["lost.afresh"] = self._lost
@@ -111,7 +136,10 @@ class Counted:
         self._lost_saved = self._lost.height
         if full or self._changed:
             frames["renewed"] = self._renewed
-            frames["begun"] = pl.DataFrame({"first": [self.first], "filled": [self._filled]}, {"first": pl.Int64, "filled": pl.Boolean})
+            frames["begun"] = pl.DataFrame(
+                {"first": [self.first], "filled": [self._filled]},
+                {"first": pl.Int64, "filled": pl.Boolean},
+            )
         self._changed = False
         return frames
 
@@ -127,7 +155,8 @@ class Counted:
             self._renewed = frames["renewed"]
         elif full and not getattr(self._history, "since_begin", False):
             # a state of earlier versions: what came before is known by its last versions
-            self.first, self._filled = None, True
+            self.first = None
+            self._filled = True
         self._changed = False
 
 

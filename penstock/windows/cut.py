@@ -1,14 +1,13 @@
 """Rows in order → windows: the cut of every window kind, vectorised over all partitions at once.
 
-Rows come sorted by (partition, time, [composite key], arrival). A cutter adds what it needs to know per row (`expressions`,
-evaluated once), labels rows with their window (`_w`; rows in no window are left out, rows in several appear several times) and
-describes the windows:
+Rows come sorted by (partition, time, [composite key], arrival). A cutter adds what it needs to know
+per row (`expressions`, evaluated once), labels rows with their window (`_w`; rows in no window are
+left out, rows in several appear several times) and describes the windows:
 
-    _g _wstart    partition and start, the window's identity
-    _wend         the end that is shown
-    _stop         the last tick that belongs to the window: a window closes when `_stop < T`
-    _sseq _lseq   arrival numbers of its first and last row, which break ties of equal times
-    _n            number of rows;  _done: whether it counts as a window yet (end row found, TRUE_FOR reached)
+    _g _wstart    partition and start, the window's identity _wend         the end that is shown
+    _stop         the last tick that belongs to the window: a window closes when `_stop < T` _sseq
+    _lseq   arrival numbers of its first and last row, which break ties of equal times _n
+    number of rows;  _done: whether it counts as a window yet (end row found, TRUE_FOR reached)
     _ends_it      whether its last row is an end row (EVENT_WINDOW; elsewhere true)
 """
 
@@ -77,14 +76,21 @@ class _ByRows:
         return self.done().alias("_done")
 
     def done(self) -> pl.Expr:
-        return pl.col("_stop") - pl.col("_wstart") >= self.true_for if self.true_for else pl.lit(True)
+        return (
+            pl.col("_stop") - pl.col("_wstart") >= self.true_for if self.true_for else pl.lit(True)
+        )
 
     def describe(self, labelled: pl.DataFrame) -> pl.DataFrame:
         """One line per window, in order of label."""
         made = labelled.group_by("_w", maintain_order=True).agg(
-            pl.col("_g").first(), pl.col(self.time).first().alias("_wstart"), pl.col(self.time).last().alias("_stop"),
-            pl.col("_seq").first().alias("_sseq"), pl.col("_seq").last().alias("_lseq"), pl.len().cast(pl.Int64).alias("_n"), *self.more(),
-        )  # fmt: skip
+            pl.col("_g").first(),
+            pl.col(self.time).first().alias("_wstart"),
+            pl.col(self.time).last().alias("_stop"),
+            pl.col("_seq").first().alias("_sseq"),
+            pl.col("_seq").last().alias("_lseq"),
+            pl.len().cast(pl.Int64).alias("_n"),
+            *self.more(),
+        )
         return made.with_columns(self.wend().alias("_wend"), self.done().alias("_done"))
 
 
@@ -99,7 +105,8 @@ class SessionCutter(_ByRows):
         return pl.col("_stop") + self.tolerance
 
     def label(self, rows: pl.DataFrame) -> pl.DataFrame:
-        first, times = _starts(rows), rows.get_column(self.time).to_numpy()
+        first = _starts(rows)
+        times = rows.get_column(self.time).to_numpy()
         first[1:] |= times[1:] - times[:-1] > self.tolerance
         return rows.with_columns(_labels(first))
 
@@ -128,8 +135,8 @@ class StateCutter(_ByRows):
 class EventCutter(_ByRows):
     """From the first start row outside a window to the next end row.
 
-    After an end row one is always outside, whatever came before. So the rows from behind one end row up to the next are cut on
-    their own: the window begins at the first start row among them.
+    After an end row one is always outside, whatever came before. So the rows from behind one end
+    row up to the next are cut on their own: the window begins at the first start row among them.
     """
 
     def __init__(self, scope: Scope, window: Event) -> None:
@@ -144,7 +151,11 @@ class EventCutter(_ByRows):
         self._fields: dict[str, tuple[str, ...]] = {}
         if plan.notify is not None:
             self._fields = {"_opened": window.start_columns, "_closed_by": window.end_columns}
-            self.extra = {name: pl.Struct({c: types[c] for c in columns}) for name, columns in self._fields.items() if columns}
+            self.extra = {
+                name: pl.Struct({c: types[c] for c in columns})
+                for name, columns in self._fields.items()
+                if columns
+            }
 
     def more(self) -> list[pl.Expr]:
         made = [pl.col("_ends").last().alias("_ends_it")]
@@ -159,7 +170,8 @@ class EventCutter(_ByRows):
     def label(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not rows.height:
             return rows.with_columns(pl.lit(0, dtype=pl.Int64).alias("_w"))
-        begins, ends = rows.get_column("_begins").to_numpy(), rows.get_column("_ends").to_numpy()
+        begins = rows.get_column("_begins").to_numpy()
+        ends = rows.get_column("_ends").to_numpy()
         segment = _starts(rows)
         segment[1:] |= ends[:-1]
         number = np.cumsum(segment, dtype=np.int64) - 1
@@ -175,14 +187,16 @@ class CountCutter(_ByRows):
 
     def __init__(self, scope: Scope, window: Count) -> None:
         super().__init__(scope)
-        self.size, self.sliding = window.size, window.sliding
+        self.size = window.size
+        self.sliding = window.sliding
 
     def label(self, rows: pl.DataFrame) -> pl.DataFrame:
         first = _starts(rows)
         position = np.arange(len(rows))
         nth = position - np.maximum.accumulate(np.where(first, position, 0))
         last = nth // self.sliding
-        # windows are numbered apart per partition: a label is the position of the partition's first row plus the window's number
+        # windows are numbered apart per partition: a label is the position of the partition's first
+        # row plus the window's number
         base = position - nth
         if self.size == self.sliding:
             return rows.with_columns(pl.Series("_w", base + last))
@@ -194,7 +208,9 @@ class CountCutter(_ByRows):
         return rows[index].with_columns(pl.Series("_w", label)).sort("_w", maintain_order=True)
 
     def label_after(self, rows: pl.DataFrame, counts: Numbers) -> pl.DataFrame:
-        """Labels of rows that come behind *counts* rows per partition in windows that do not overlap."""
+        """Labels of rows that come behind *counts* rows per partition in windows that do not
+        overlap.
+        """
         first = _starts(rows)
         position = np.arange(len(rows))
         base = np.maximum.accumulate(np.where(first, position, 0))
@@ -203,7 +219,9 @@ class CountCutter(_ByRows):
 
 
 class IntervalCutter:
-    """The windows of the grid that hold a row. It counts only in those that reach up to its `_floor` and not up to its `_ceiling`."""
+    """The windows of the grid that hold a row. It counts only in those that reach up to its
+    `_floor` and not up to its `_ceiling`.
+    """
 
     def __init__(self, scope: Scope, window: Interval) -> None:
         plan = scope.plan
@@ -214,13 +232,22 @@ class IntervalCutter:
 
     def label(self, rows: pl.DataFrame) -> pl.DataFrame:
         made = self.grid.label(rows, self.time)
-        if not self.grid.tumbling and "_floor" in rows.columns and (rows.get_column("_floor").max() or NEVER) != NEVER:
+        if (
+            not self.grid.tumbling
+            and "_floor" in rows.columns
+            and (rows.get_column("_floor").max() or NEVER) != NEVER
+        ):
             made = made.filter(pl.col("_wend") > pl.col("_floor"))
-        if not self.grid.tumbling and "_ceiling" in rows.columns and (rows.get_column("_ceiling").min() or ALWAYS) != ALWAYS:
+        if (
+            not self.grid.tumbling
+            and "_ceiling" in rows.columns
+            and (rows.get_column("_ceiling").min() or ALWAYS) != ALWAYS
+        ):
             made = made.filter(pl.col("_wend") <= pl.col("_ceiling"))
         if not self.grid.tumbling:
             made = made.sort("_g", "_wstart", maintain_order=True)
-        first, starts = _starts(made), made.get_column("_wstart").to_numpy()
+        first = _starts(made)
+        starts = made.get_column("_wstart").to_numpy()
         first[1:] |= starts[1:] != starts[:-1]
         return made.with_columns(_labels(first))
 
@@ -230,10 +257,14 @@ class IntervalCutter:
     def describe(self, labelled: pl.DataFrame) -> pl.DataFrame:
         """One line per window, in order of label."""
         made = labelled.group_by("_w", maintain_order=True).agg(
-            pl.col("_g").first(), pl.col("_wstart").first(), (pl.col("_wend").first() - 1).alias("_stop"),
-            pl.col("_seq").first().alias("_sseq"), pl.col("_seq").last().alias("_lseq"), pl.len().cast(pl.Int64).alias("_n"),
+            pl.col("_g").first(),
+            pl.col("_wstart").first(),
+            (pl.col("_wend").first() - 1).alias("_stop"),
+            pl.col("_seq").first().alias("_sseq"),
+            pl.col("_seq").last().alias("_lseq"),
+            pl.len().cast(pl.Int64).alias("_n"),
             pl.col("_wend").first(),
-        )  # fmt: skip
+        )
         return made.with_columns(_done=pl.lit(True), _ends_it=pl.lit(True))
 
 

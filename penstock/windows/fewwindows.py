@@ -1,8 +1,11 @@
-"""A few rows in INTERVAL windows, in order: what most single rows are, without frames and hardly an array.
+"""A few rows in INTERVAL windows, in order: what most single rows are, without frames and hardly an
+array.
 
-Owns plans whose groups are tables, whose windows follow each other in equal steps, and whose aggregates are numbers over plain columns
-(`few_windows`). A row in any other position (its window is over or was closed, its group is new, more than rows has raised T) sends all
-rows of the call to the kernel's own way, before anything was changed. All that is counted is in the kernel's state: nothing is kept here.
+Owns plans whose groups are tables, whose windows follow each other in equal steps, and whose
+aggregates are numbers over plain columns (`few_windows`). A row in any other position (its window
+is over or was closed, its group is new, more than rows has raised T) sends all rows of the call to
+the kernel's own way, before anything was changed. All that is counted is in the kernel's state:
+nothing is kept here.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from penstock.windows.slots import Slots
 from penstock.windows.steps import GroupClock, Mask
 
 #: sums of numbers within these bounds are within Int64 and UInt64
-_MOST_HELD, _MOST_ADDED = 1 << 62, 1 << 58
+_MOST_HELD = 1 << 62
+_MOST_ADDED = 1 << 58
 #: what 64 bits hold, by whether they have a sign
 _WITHIN = {True: (-(1 << 63), (1 << 63) - 1), False: (0, (1 << 64) - 1)}
 
@@ -47,13 +51,15 @@ class _Argument:
     def of(self, rows: Few, chosen: Sequence[int]) -> list[Any]:
         column = rows.columns[self.name]
         values = [column[i] for i in chosen]
-        return [None if v is None or math.isnan(v) else v for v in values] if self.floats else values
+        return (
+            [None if v is None or math.isnan(v) else v for v in values] if self.floats else values
+        )
 
 
 @dataclass
 class _Found:
-    """Where rows fall: of each its window (group, index in the grid) and that one's slot (-1: it is new), and of each group its table and
-    how far it comes with them.
+    """Where rows fall: of each its window (group, index in the grid) and that one's slot (-1: it is
+    new), and of each group its table and how far it comes with them.
     """
 
     windows: list[tuple[int, int]] = field(default_factory=list)
@@ -66,21 +72,38 @@ class FewWindows:
     """The short way of one interval kernel, over its state."""
 
     def __init__(
-        self, plan: StreamPlan, picked: Picked, grid: Grid, groups: Groups, results: Results, slots: Slots, clock: GroupClock,
-        arguments: Sequence[_Argument], numbers: Mapping[str, Number], values: Mapping[str, _Value],
-    ) -> None:  # fmt: skip
-        self._time, self._picked, self._grid, self._groups, self._slots, self._clock = (
-            plan.source.time_column, picked, grid, groups, slots, clock,
-        )  # fmt: skip
+        self,
+        plan: StreamPlan,
+        picked: Picked,
+        grid: Grid,
+        groups: Groups,
+        results: Results,
+        slots: Slots,
+        clock: GroupClock,
+        arguments: Sequence[_Argument],
+        numbers: Mapping[str, Number],
+        values: Mapping[str, _Value],
+    ) -> None:
+        self._time = plan.source.time_column
+        self._picked = picked
+        self._grid = grid
+        self._groups = groups
+        self._slots = slots
+        self._clock = clock
         assert results.few is not None
         self._layout = results.few
         self._at_once = plan.trigger.kind == "at_once"
-        self._arguments, self._numbers, self._values = arguments, numbers, values
+        self._arguments = arguments
+        self._numbers = numbers
+        self._values = values
         #: sums of whole numbers, which must stay within theirs
-        self._whole = [n for n in numbers.values() if n.part.kind == "sum" and n.part.dtype.is_integer()]
+        self._whole = [
+            n for n in numbers.values() if n.part.kind == "sum" and n.part.dtype.is_integer()
+        ]
 
     def count(self, rows: Few) -> tuple[FewResults, int, int] | None:
-        """Count *rows*: what that publishes, the earliest of their times and when the last one came; None: nothing was done.
+        """Count *rows*: what that publishes, the earliest of their times and when the last one
+        came; None: nothing was done.
 
         Where no row is read the times are -1.
         """
@@ -89,7 +112,9 @@ class FewWindows:
             return None
         if not chosen:
             return self._layout.none, -1, -1
-        tables, times, came = ([rows.columns[name][i] for i in chosen] for name in ("tbname", self._time, "_now"))
+        tables, times, came = (
+            [rows.columns[name][i] for i in chosen] for name in ("tbname", self._time, "_now")
+        )
         found = self._find(tables, times)
         arguments = [argument.of(rows, chosen) for argument in self._arguments]
         if found is None or not self._fit(found.slots, arguments):
@@ -126,27 +151,50 @@ class FewWindows:
             found.slots.append(slot)
             found.tables[group] = table
             highest = found.highest.get(group)
-            found.highest[group] = max(time, self._clock.highest.item(group) if highest is None else highest)
-        over = any(self._grid.ends(index) < self._clock.reaches(found.highest[group]) for group, index in found.windows)
+            found.highest[group] = max(
+                time, self._clock.highest.item(group) if highest is None else highest
+            )
+        over = any(
+            self._grid.ends(index) < self._clock.reaches(found.highest[group])
+            for group, index in found.windows
+        )
         return None if over else found
 
     def _opened(self, found: _Found) -> list[int]:
         """The slot of each row's window; those that were not there are made."""
-        new = sorted({window for window, slot in zip(found.windows, found.slots, strict=True) if slot < 0})
+        new = sorted(
+            {window for window, slot in zip(found.windows, found.slots, strict=True) if slot < 0}
+        )
         if not new:
             return found.slots
         groups, indexes = np.array(new, np.int64).T
-        made = dict(zip(new, self._slots.locate(groups, indexes, self._grid.stops(indexes)).tolist(), strict=True))
-        return [made.get(window, slot) for window, slot in zip(found.windows, found.slots, strict=True)]
+        made = dict(
+            zip(
+                new,
+                self._slots.locate(groups, indexes, self._grid.stops(indexes)).tolist(),
+                strict=True,
+            )
+        )
+        return [
+            made.get(window, slot) for window, slot in zip(found.windows, found.slots, strict=True)
+        ]
 
     def _closing(self, found: _Found) -> tuple[Numbers, Numbers, Mask]:
         """Groups with windows that are over now, their open windows, and which of these are."""
-        closing = sorted(g for g, highest in found.highest.items() if self._slots.oldest.item(g) < self._clock.reaches(highest))
+        closing = sorted(
+            g
+            for g, highest in found.highest.items()
+            if self._slots.oldest.item(g) < self._clock.reaches(highest)
+        )
         groups = np.array(closing, np.int64)
         if not closing:
             return groups, groups, groups < 0
         chained = self._slots.open_of(groups)
-        return groups, chained, self._slots.stop[chained] < self._clock.t(self._slots.group[chained])
+        return (
+            groups,
+            chained,
+            self._slots.stop[chained] < self._clock.t(self._slots.group[chained]),
+        )
 
     def _fit(self, slots: Sequence[int], arguments: Sequence[Sequence[Any]]) -> bool:
         """Whether no sum of whole numbers can leave its type."""
@@ -167,26 +215,57 @@ class FewWindows:
 
     def _made(self, slots: Sequence[int], tables: Mapping[int, str], came: int) -> FewResults:
         """The values of windows."""
-        held = [{name: number.held(slot) for name, number in self._numbers.items()} for slot in slots]
-        made: dict[str, list[Any]] = {name: [value(parts) for parts in held] for name, value in self._values.items()}
-        made["_wstart"] = starts = [self._grid.begins(self._slots.index.item(slot)) for slot in slots]
-        length, count = self._grid.length, len(slots)
-        made |= {"_wend": [s + length for s in starts], "_wduration": [length] * count, "_now": [came] * count}
+        held = [
+            {name: number.held(slot) for name, number in self._numbers.items()} for slot in slots
+        ]
+        made: dict[str, list[Any]] = {
+            name: [value(parts) for parts in held] for name, value in self._values.items()
+        }
+        made["_wstart"] = starts = [
+            self._grid.begins(self._slots.index.item(slot)) for slot in slots
+        ]
+        length = self._grid.length
+        count = len(slots)
+        made |= {
+            "_wend": [s + length for s in starts],
+            "_wduration": [length] * count,
+            "_now": [came] * count,
+        }
         groups = [self._slots.group.item(slot) for slot in slots]
         made["_k0"] = [tables[group] for group in groups]
         return self._layout.upserts(made, [self._groups.target(group) for group in groups])
 
 
 def few_windows(
-    scope: Scope, picked: Picked, grid: Grid, aggregates: Aggregates, groups: Groups, results: Results, slots: Slots, clock: GroupClock
+    scope: Scope,
+    picked: Picked,
+    grid: Grid,
+    aggregates: Aggregates,
+    groups: Groups,
+    results: Results,
+    slots: Slots,
+    clock: GroupClock,
 ) -> FewWindows | None:
     """The short way of a kernel made of these; None: its plan has none."""
     plan = scope.plan
-    if not (groups.by_name and grid.tumbling and grid.length and aggregates.elementwise and results.few) or plan.idle_timeout:
+    if (
+        not (
+            groups.by_name
+            and grid.tumbling
+            and grid.length
+            and aggregates.elementwise
+            and results.few
+        )
+        or plan.idle_timeout
+    ):
         return None
     arguments = [_argument(scope, sql) for sql in aggregates.arguments]
     values = {item.name: _value(aggregates, item) for item in aggregates.items}
-    numbers = {part.columns[0]: n for part, n in zip(aggregates.parts, slots.accumulators, strict=True) if isinstance(n, Number)}
+    numbers = {
+        part.columns[0]: n
+        for part, n in zip(aggregates.parts, slots.accumulators, strict=True)
+        if isinstance(n, Number)
+    }
     known = {*values, "_wstart", "_wend", "_wduration", "_now", *groups.columns}
     if None in arguments or None in values.values() or not results.reads <= known:
         return None
@@ -212,7 +291,9 @@ def _value(aggregates: Aggregates, item: Aggregate) -> _Value | None:
             return None
         if aggregates.wide(item):
             rough = aggregates.held("sum", item, rough=True).columns[0]
-            return lambda parts: unwrapped(parts[total], parts[rough]) / parts[n] if parts[n] else None
+            return lambda parts: (
+                unwrapped(parts[total], parts[rough]) / parts[n] if parts[n] else None
+            )
         return lambda parts: _finite(float(parts[total]) / parts[n]) if parts[n] else None
     if item.function not in ("sum", "min", "max"):
         return None
@@ -225,7 +306,9 @@ def _value(aggregates: Aggregates, item: Aggregate) -> _Value | None:
     if item.function == "sum" and aggregates.wide(item):
         about = aggregates.held("sum", item, rough=True).columns[0]
         least, most = _WITHIN[part.dtype.is_signed_integer()]
-        return lambda parts: _between(unwrapped(parts[name], parts[about]), least, most) if parts[n] else None
+        return lambda parts: (
+            _between(unwrapped(parts[name], parts[about]), least, most) if parts[n] else None
+        )
     return lambda parts: parts[name] if parts[n] else None
 
 

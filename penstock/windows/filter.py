@@ -1,10 +1,11 @@
 """Streams without a window: each source row that passes WHERE is one row of the result, at once.
 
-The target row's key is (child, first select item[, second for a composite key]). Where that key follows from the source row's own key
-(`stable`: the usual case), updates and deletes need no look back; otherwise the old row is read from `History`. IGNORE UPDATE 0, and a
-source that is itself a stream's result, also remove the result of a row that passes no longer or moved. A DELETE of a range reads from
-`History` which rows it takes, where IGNORE UPDATE 1 has left results of earlier versions with all of these. Nothing expires: there is no
-window that could be over.
+The target row's key is (child, first select item[, second for a composite key]). Where that key
+follows from the source row's own key (`stable`: the usual case), updates and deletes need no look
+back; otherwise the old row is read from `History`. IGNORE UPDATE 0, and a source that is itself a
+stream's result, also remove the result of a row that passes no longer or moved. A DELETE of a range
+reads from `History` which rows it takes, where IGNORE UPDATE 1 has left results of earlier versions
+with all of these. Nothing expires: there is no window that could be over.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from penstock.windows import columnwise
 from penstock.windows.counted import standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import TABLES, Groups, OneChild
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, UPSERT, Control, Delta, Emission, History
+from penstock.windows.kernel import (
+    DELETE,
+    EARLIEST,
+    LATEST,
+    UPSERT,
+    Control,
+    Delta,
+    Emission,
+    History,
+)
 from penstock.windows.merge import as_planned, complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
@@ -34,20 +44,37 @@ class FilterKernel:
         self.plan = plan
         self._history = history
         scope = Scope(plan)
-        source, target = plan.source, plan.target
+        source = plan.source
+        target = plan.target
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups, windowed=False)
         self._child = OneChild(source.child) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = Projection([where.alias("_pass"), *self._groups.expressions])
-        self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
-        self._target_identity = ["tbname", target.columns[0].name, *([target.key_column] if target.key_column else [])]
+        self._identity = [
+            "tbname",
+            source.time_column,
+            *([source.key_column] if source.key_column else []),
+        ]
+        self._target_identity = [
+            "tbname",
+            target.columns[0].name,
+            *([target.key_column] if target.key_column else []),
+        ]
         self._columns = [c.name for c in source.columns if c.name not in self._identity]
-        self._replaces = not plan.ignore_update or source.result_of is not None or source.kind == "virtual"
+        self._replaces = (
+            not plan.ignore_update or source.result_of is not None or source.kind == "virtual"
+        )
         own = {*self._identity, *(t.name for t in source.tags)}
-        keyed = [o for c, o in zip(target.columns, target.column_of, strict=True) if c.name in self._target_identity]
+        keyed = [
+            o
+            for c, o in zip(target.columns, target.column_of, strict=True)
+            if c.name in self._target_identity
+        ]
         items = [scope.over_rows(o.sql).expr for o in plan.outputs if o.name in keyed]
-        self._stable = all(set(e.meta.root_names()) <= own for e in (*items, *self._groups.expressions))
+        self._stable = all(
+            set(e.meta.root_names()) <= own for e in (*items, *self._groups.expressions)
+        )
         #: whether an update can remove a result, so that it matters which rows may be updates
         self._retracts = self._replaces and (plan.where is not None or not self._stable)
         self._tables = TableClock()
@@ -70,18 +97,32 @@ class FilterKernel:
         rows = as_planned(rows, self.plan.source).with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
         removed = pl.col("_op") == DELETE
-        put = made.filter(pl.col("_pass") & ~removed).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+        put = made.filter(pl.col("_pass") & ~removed).with_columns(
+            pl.lit(UPSERT, dtype=pl.Int8).alias("_op")
+        )
         if self._stable:
             lines = made.filter((pl.col("_pass") & ~removed) | pl.col("_behind"))
-            op = pl.when(pl.col("_pass") & ~removed).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
+            op = (
+                pl.when(pl.col("_pass") & ~removed)
+                .then(UPSERT)
+                .otherwise(DELETE)
+                .cast(pl.Int8)
+                .alias("_op")
+            )
             return self._publish(lines.with_columns(op), failed)
         # what earlier versions had published is known from themselves only
-        left = made.unique(self._identity, keep="last") if self._replaces else standing(made, self._identity)
+        left = (
+            made.unique(self._identity, keep="last")
+            if self._replaces
+            else standing(made, self._identity)
+        )
         last = left.select("_at")
         put = put.join(last, on="_at", how="semi", maintain_order="left")
         old, more = self._old(rows.filter(behind))
         put = put if old is None else pl.concat([old.select(put.columns), put])
-        return self._publish(put, more if failed is None else failed if more is None else pl.concat([failed, more]))
+        return self._publish(
+            put, more if failed is None else failed if more is None else pl.concat([failed, more])
+        )
 
     def few(self, rows: Few) -> FewResults | None:
         """See `TakesFew`."""
@@ -97,7 +138,11 @@ class FilterKernel:
         read = {name: [rows.columns[name][i] for i in chosen] for name in self._results.reads}
         made = layout.upserts(read, [self._groups.target(group) for group in groups])
         keys = set(zip(*(made.rows.columns[name] for name in self._target_identity), strict=True))
-        return made if len(keys) == len(chosen) and None not in made.rows.columns[self._results.time] else None
+        return (
+            made
+            if len(keys) == len(chosen) and None not in made.rows.columns[self._results.time]
+            else None
+        )
 
     def _behind(self, rows: pl.DataFrame) -> pl.Series:
         """Rows that may have to remove a result: deletes, and updates where those retract."""
@@ -115,21 +160,37 @@ class FilterKernel:
             return None, None
         touched = rows.select(self._identity).unique(maintain_order=True)
         span = touched.get_column(self._identity[1])
-        low, high = span.min(), span.max()
+        low = span.min()
+        high = span.max()
         assert isinstance(low, int) and isinstance(high, int)
-        found = self._published(self._history, low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
+        found = self._published(
+            self._history,
+            low,
+            high,
+            touched.get_column("tbname").unique(maintain_order=True).to_list(),
+        )
         if not found.height:
             return None, None
-        found = found.join(touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left")
-        blank = [pl.lit(None, dtype=pl.UInt32).alias("_at"), pl.lit(True).alias("_behind"), pl.lit(DELETE, dtype=pl.Int8).alias("_op")]
+        found = found.join(
+            touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left"
+        )
+        blank = [
+            pl.lit(None, dtype=pl.UInt32).alias("_at"),
+            pl.lit(True).alias("_behind"),
+            pl.lit(DELETE, dtype=pl.Int8).alias("_op"),
+        ]
         made, failed = evaluate(found.with_columns(blank), self._expressions)
         return made.filter(pl.col("_pass")), failed
 
-    def _published(self, history: History, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
+    def _published(
+        self, history: History, low: int, high: int, tables: Sequence[str] | None
+    ) -> pl.DataFrame:
         """Stored rows of low..high in all versions that may have a result."""
         if self._replaces or self._stable:
             return history.fetch(low, high, tables)
-        return complete(history.fetch_versions(low, high, tables), None, self._identity, self._columns)
+        return complete(
+            history.fetch_versions(low, high, tables), None, self._identity, self._columns
+        )
 
     def _publish(self, made: pl.DataFrame, failed: pl.DataFrame | None) -> Emission:
         """Rows of the target; of several lines for one target row the last."""
@@ -141,7 +202,11 @@ class FilterKernel:
         if columnwise.repeats(rows, self._target_identity):
             rows = rows.unique(self._target_identity, keep="last", maintain_order=True)
         if result.failed is not None:
-            failed = result.failed if failed is None else pl.concat([failed, result.failed], how="diagonal")
+            failed = (
+                result.failed
+                if failed is None
+                else pl.concat([failed, result.failed], how="diagonal")
+            )
         return Emission(rows if rows.height else None, failed=failed)
 
     def control(self, control: Control) -> Emission:
@@ -149,7 +214,9 @@ class FilterKernel:
             return Emission()
         if control.kind == "recalculate":
             return self._stored(self._history.fetch(control.low, control.high), UPSERT)
-        return self._stored(self._published(self._history, control.low, control.high, control.tables), DELETE)
+        return self._stored(
+            self._published(self._history, control.low, control.high, control.tables), DELETE
+        )
 
     def _stored(self, stored: pl.DataFrame, op: int) -> Emission:
         if self._child is not None:
@@ -166,7 +233,9 @@ class FilterKernel:
             return Emission()
         stored = self._history.fetch(low, high)
         if self._retracts and stored.height:
-            self._tables.advance(TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy())
+            self._tables.advance(
+                TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy()
+            )
         return self._stored(stored, UPSERT)
 
     def open_windows(self) -> pl.DataFrame:

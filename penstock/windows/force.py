@@ -1,8 +1,9 @@
 """FORCE_WINDOW_CLOSE: windows that close by the machine's clock, once, from what is stored then.
 
-A window is computed when the clock has passed its end and the watermark; the window the stream was created in counts, rows for
-a window already computed are late. Rows stamped ahead wait for the clock. With FILL every window a partition lets pass
-without rows after its first data gives a row too.
+A window is computed when the clock has passed its end and the watermark; the window the stream was
+created in counts, rows for a window already computed are late. Rows stamped ahead wait for the
+clock. With FILL every window a partition lets pass without rows after its first data gives a row
+too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ForceKernel:
 
     def __init__(self, plan: StreamPlan, history: History | None) -> None:
         assert isinstance(plan.window, Interval)
-        self.plan, self.history = plan, history
+        self.plan = plan
+        self.history = history
         scope = Scope(plan)
         self.groups = Groups(scope)
         self.aggregates = Aggregates(scope)
@@ -40,18 +42,25 @@ class ForceKernel:
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)
         self.results = Results(scope, self.groups)
         self.events = Events(plan, self.groups)
-        self.filler = Filler(scope, self.aggregates, self.results) if plan.fill.mode != "none" else None
+        self.filler = (
+            Filler(scope, self.aggregates, self.results) if plan.fill.mode != "none" else None
+        )
         self.grid = Grid(plan.window, plan.source.precision, plan.timezone)
         self.watermark = plan.watermark.ticks(plan.source.precision)
         self.time = plan.source.time_column
         self.key = plan.source.key_column
-        self.identity = ["tbname", plan.target.columns[0].name, *([plan.target.key_column] if plan.target.key_column else [])]
+        self.identity = [
+            "tbname",
+            plan.target.columns[0].name,
+            *([plan.target.key_column] if plan.target.key_column else []),
+        ]
         #: index of the next window to compute; NEVER before the first tick
         self.next = NEVER
         self.clock = NEVER
         self.now = 0
         self.rows: pl.DataFrame | None = None
-        #: partials of the latest window with rows of each partition that had any, and of the latest with each value
+        #: partials of the latest window with rows of each partition that had any, and of the latest
+        #: with each value
         self.latest: pl.DataFrame | None = None
 
     def apply(self, rows: pl.DataFrame) -> Emission:
@@ -61,7 +70,9 @@ class ForceKernel:
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)
-            for part in made.partition_by("_step", maintain_order=True) if self.plan.notify else [made]:
+            for part in (
+                made.partition_by("_step", maintain_order=True) if self.plan.notify else [made]
+            ):
                 self._store(part, rows, out)
         return out.emission(self.identity)
 
@@ -72,13 +83,22 @@ class ForceKernel:
         self.now = max(self.now, int(made.get_column("_now").to_numpy().max()))
         final = made.unique(subset=self.ingest.identity, keep="last", maintain_order=True)
         stored = self.rows if self.rows is not None else made.select(self.ingest.columns).clear()
-        stored = stored.join(final.select(self.ingest.identity), on=self.ingest.identity, how="anti", nulls_equal=True)
+        stored = stored.join(
+            final.select(self.ingest.identity),
+            on=self.ingest.identity,
+            how="anti",
+            nulls_equal=True,
+        )
         fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         if self.next != NEVER and fresh.height:
             late = pl.Series(self.grid.last(fresh.get_column(self.time).to_numpy()) < self.next)
             if late.any():
                 lost = fresh.filter(late).select("_source")
-                out.late.append(source.with_row_index("_source").join(lost, on="_source", how="semi").drop("_source"))
+                out.late.append(
+                    source.with_row_index("_source")
+                    .join(lost, on="_source", how="semi")
+                    .drop("_source")
+                )
                 fresh = fresh.filter(~late)
         fresh = fresh.select(self.ingest.columns)
         if self.plan.notify is not None:
@@ -86,11 +106,18 @@ class ForceKernel:
         self.rows = pl.concat([stored, fresh])
 
     def _open(self, fresh: pl.DataFrame, stored: pl.DataFrame, step: int, out: Output) -> None:
-        windows, known = (self.cutter.describe(self.cutter.label(f.sort("_g", self.time, "_seq"))) for f in (fresh, stored))
+        windows, known = (
+            self.cutter.describe(self.cutter.label(f.sort("_g", self.time, "_seq")))
+            for f in (fresh, stored)
+        )
         opened = windows.join(known, on=["_g", "_wstart"], how="anti")
         if self.next != NEVER:
-            opened = opened.filter(pl.Series(self.grid.last(opened.get_column("_wstart").to_numpy()) >= self.next))
-        out.events += self.events.make(opened, windows.clear(), None, windows.clear(), Stamp(step, self.now))
+            opened = opened.filter(
+                pl.Series(self.grid.last(opened.get_column("_wstart").to_numpy()) >= self.next)
+            )
+        out.events += self.events.make(
+            opened, windows.clear(), None, windows.clear(), Stamp(step, self.now)
+        )
 
     def control(self, control: Control) -> Emission:
         out = Output()
@@ -105,12 +132,24 @@ class ForceKernel:
             if control.tables is not None:
                 chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
             self.rows = self.rows.filter(~chosen)
-        elif control.kind == "flush" and self.next != NEVER and self.rows is not None and self.rows.height:
-            self._close(int(self.grid.end(self.grid.last(self.rows.get_column(self.time).to_numpy())).max()), out)
+        elif (
+            control.kind == "flush"
+            and self.next != NEVER
+            and self.rows is not None
+            and self.rows.height
+        ):
+            self._close(
+                int(
+                    self.grid.end(self.grid.last(self.rows.get_column(self.time).to_numpy())).max()
+                ),
+                out,
+            )
         return out.emission(self.identity)
 
     def _start(self, time: int) -> None:
-        """The stream begins: with the window that holds this moment, and what is stored of it already."""
+        """The stream begins: with the window that holds this moment, and what is stored of it
+        already.
+        """
         self.next = int(self.grid.first(np.array([time]))[0])
         if self.history is None:
             return
@@ -119,7 +158,12 @@ class ForceKernel:
             made, _ = self.ingest.prepare(stored)
             fresh = made.filter(pl.col("_pass")).select(self.ingest.columns)
             if self.rows is not None:
-                fresh = fresh.join(self.rows.select(self.ingest.identity), on=self.ingest.identity, how="anti", nulls_equal=True)
+                fresh = fresh.join(
+                    self.rows.select(self.ingest.identity),
+                    on=self.ingest.identity,
+                    how="anti",
+                    nulls_equal=True,
+                )
             self.rows = fresh if self.rows is None else pl.concat([fresh, self.rows])
 
     def _close(self, time: int, out: Output) -> None:
@@ -127,38 +171,68 @@ class ForceKernel:
         behind = int(self.grid.first(np.array([time]))[0])
         if behind <= self.next:
             return
-        first, self.next = self.next, behind
+        first = self.next
+        self.next = behind
         start = int(self.grid.start(np.array([behind]))[0])
         end = int(self.grid.end(np.array([behind - 1]))[0])
         rows = self.rows
         if rows is None:
             return
-        due = rows.filter(pl.col(self.time) < end).sort("_g", self.time, *([self.key] if self.key else []), "_seq")
+        due = rows.filter(pl.col(self.time) < end).sort(
+            "_g", self.time, *([self.key] if self.key else []), "_seq"
+        )
         labelled = self.cutter.label(due)
-        index = pl.Series("_i", self.grid.last(labelled.get_column("_wstart").to_numpy()), dtype=pl.Int64)
+        index = pl.Series(
+            "_i", self.grid.last(labelled.get_column("_wstart").to_numpy()), dtype=pl.Int64
+        )
         labelled = labelled.filter((index >= first) & (index < behind))
-        windows = self.cutter.describe(labelled).hstack(self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")).drop("_w")
+        windows = (
+            self.cutter.describe(labelled)
+            .hstack(self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w"))
+            .drop("_w")
+        )
         self.rows = rows.filter(pl.col(self.time) >= start)
         if windows.height:
-            finals = windows.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(windows, []))
+            finals = windows.select("_g", "_wstart", "_wend").hstack(
+                self.aggregates.finalise(windows, [])
+            )
             made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now")))
             out.rows.append(made.rows)
             if made.failed is not None:
                 out.failed.append(made.failed)
             if self.plan.notify is not None and made.rows.height == windows.height:
-                out.events += self.events.make(windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.now))
+                out.events += self.events.make(
+                    windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.now)
+                )
         if self.filler is not None:
             self._fill(windows, first, behind, out)
 
     def _fill(self, windows: pl.DataFrame, first: int, behind: int, out: Output) -> None:
-        """Rows for the windows from *first* up to *behind* that partitions with data have let pass."""
+        """Rows for the windows from *first* up to *behind* that partitions with data have let
+        pass.
+        """
         assert self.filler is not None
-        indexed = windows.with_columns(pl.Series("_i", self.grid.last(windows.get_column("_wstart").to_numpy()), dtype=pl.Int64))
-        earlier = self.latest.with_columns(pl.lit(first - 1, dtype=pl.Int64).alias("_i")) if self.latest is not None else indexed.clear()
+        indexed = windows.with_columns(
+            pl.Series(
+                "_i", self.grid.last(windows.get_column("_wstart").to_numpy()), dtype=pl.Int64
+            )
+        )
+        earlier = (
+            self.latest.with_columns(pl.lit(first - 1, dtype=pl.Int64).alias("_i"))
+            if self.latest is not None
+            else indexed.clear()
+        )
         known = pl.concat([earlier.select(indexed.columns), indexed]).sort("_g", "_i", "_wstart")
-        gaps = known.with_row_index("_line").select(
-            "_g", "_line", (pl.col("_i") + 1).alias("_f"), pl.col("_i").shift(-1).over("_g").fill_null(behind).alias("_u"),
-        ).filter(pl.col("_u") > pl.col("_f"))  # fmt: skip
+        gaps = (
+            known.with_row_index("_line")
+            .select(
+                "_g",
+                "_line",
+                (pl.col("_i") + 1).alias("_f"),
+                pl.col("_i").shift(-1).over("_g").fill_null(behind).alias("_u"),
+            )
+            .filter(pl.col("_u") > pl.col("_f"))
+        )
         if gaps.height:
             out.rows.append(self.filler.after(gaps, known))
         self.latest = self.filler.lasting(known).drop("_i")
@@ -171,14 +245,20 @@ class ForceKernel:
         if self.rows is None or not self.rows.height:
             return self.results.empty().drop("_op")
         labelled = self.cutter.label(self.rows.sort("_g", self.time, "_seq"))
-        windows = self.cutter.describe(labelled).hstack(self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w"))
-        finals = windows.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(windows, []))
+        windows = self.cutter.describe(labelled).hstack(
+            self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
+        )
+        finals = windows.select("_g", "_wstart", "_wend").hstack(
+            self.aggregates.finalise(windows, [])
+        )
         return self.results.upserts(finals).rows.drop("_op")
 
     def delta(self, full: bool = False) -> Delta:
         frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}
         # what is stored is no more than the rows of windows still open
-        frames["clock"] = pl.DataFrame({"clock": [self.clock], "next": [self.next], "now": [self.now]})
+        frames["clock"] = pl.DataFrame(
+            {"clock": [self.clock], "next": [self.next], "now": [self.now]}
+        )
         if self.rows is not None:
             frames["rows"] = self.rows
         if self.latest is not None:
@@ -191,7 +271,8 @@ class ForceKernel:
                 self.__init__(self.plan, self.history)  # type: ignore[misc]
             self.ingest.restore(delta.frames)
             self.clock, self.next, self.now = delta.frames["clock"].row(0)
-            rows, self.latest = delta.frames.get("rows"), delta.frames.get("latest")
+            rows = delta.frames.get("rows")
+            self.latest = delta.frames.get("latest")
             self.rows = None if rows is None else self.ingest.as_now(rows)
             if self.latest is not None:
                 self.latest = self.aggregates.completed(self.latest)

@@ -1,9 +1,10 @@
 """The general window kernel: any window kind, any option.
 
-It holds a stream's live rows and the windows cut from them. A write changes live rows; what a change reaches (`regions`) is cut
-anew (`cut`), compared with the windows known, and published as the trigger says (`publish`). So a result is a function of the
-live rows and of T alone, and how rows were batched changes nothing. Refuses FORCE_WINDOW_CLOSE (`force`) and streams
-without a window (`filter`).
+It holds a stream's live rows and the windows cut from them. A write changes live rows; what a
+change reaches (`regions`) is cut anew (`cut`), compared with the windows known, and published as
+the trigger says (`publish`). So a result is a function of the live rows and of T alone, and how
+rows were batched changes nothing. Refuses FORCE_WINDOW_CLOSE (`force`) and streams without a window
+(`filter`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, ROOM, Control, Delta, Emission, History
+from penstock.windows.kernel import (
+    DELETE,
+    EARLIEST,
+    LATEST,
+    MERGE,
+    ROOM,
+    Control,
+    Delta,
+    Emission,
+    History,
+)
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -37,7 +48,8 @@ class GeneralKernel:
     """See the module."""
 
     def __init__(self, plan: StreamPlan, history: History | None, room: int = ROOM) -> None:
-        self.plan, self.history = plan, history
+        self.plan = plan
+        self.history = history
         scope = Scope(plan)
         source = plan.source
         self.groups = Groups(scope)
@@ -47,39 +59,61 @@ class GeneralKernel:
         self.regions = Regions(plan)
         self.publisher = Publisher(plan.trigger)
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
-        self.time, self.key = source.time_column, source.key_column
-        # the result of a stream is a keyed table: a repeat replaces whatever the options say, and nothing expires
+        self.time = source.time_column
+        self.key = source.key_column
+        # the result of a stream is a keyed table: a repeat replaces whatever the options say, and
+        # nothing expires
         continuous = plan.trigger.kind == "continuous_window_close"
         derived = source.result_of is not None
         self.keeps_late = not plan.ignore_expired or continuous or derived
         # a row of a virtual table grows with each origin's part: the whole one replaces the part
         self.replaces = not plan.ignore_update or continuous or derived or source.kind == "virtual"
-        #: whether what is published depends on the single writes, not just on the live rows after the call
-        self.by_step = plan.notify is not None or plan.trigger.kind in ("max_delay", "continuous_window_close")
+        #: whether what is published depends on the single writes, not just on the live rows after
+        #: the call
+        self.by_step = plan.notify is not None or plan.trigger.kind in (
+            "max_delay",
+            "continuous_window_close",
+        )
         #: whether history may have published windows that are open, which this trigger does not
         self.shows_open = plan.fill_history and plan.trigger.kind == "window_close"
         self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, self.replaces)
-        self.identity, self.target_key = self.outlet.identity, self.outlet.target_key
+        self.identity = self.outlet.identity
+        self.target_key = self.outlet.target_key
         self.every = plan.trigger.every.ticks(source.precision) if plan.trigger.every else 0
         if continuous and not self.every:
             self.every = 3600 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[source.precision]
         self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
         self.renewal = Renewal(
-            self.ingest, self.aggregates, self.cutter, self.regions, self.outlet.key_type, self.publisher.keeps_vanished
-        )  # fmt: skip
+            self.ingest,
+            self.aggregates,
+            self.cutter,
+            self.regions,
+            self.outlet.key_type,
+            self.publisher.keeps_vanished,
+        )
         self.store = self.renewal.store
         # filled rows depend on neighbours however far away, so nothing is let go then
         again = history if self.outlet.filler is None else None
-        self.evictor = Evictor(self.ingest, self.store, self.timeline, self.regions, again, self._remembered, self.replaces, room)
+        self.evictor = Evictor(
+            self.ingest,
+            self.store,
+            self.timeline,
+            self.regions,
+            again,
+            self._remembered,
+            self.replaces,
+            room,
+        )
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
         plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None
         self.ghosts = self.store.heads.select(GONE)
-        self.clock, self.clock_start = NEVER, NEVER
+        self.clock = NEVER
+        self.clock_start = NEVER
         self.now = 0
         self.stamp = Stamp(0, 0)
 
-    # -- input ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- input
 
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = Output()
@@ -98,13 +132,16 @@ class GeneralKernel:
         """Prepared rows of one call."""
         self._reserve()
         if not self.groups.whole:
-            # by what came before the call: rows of other partitions that are worked on first do not make a row late
+            # by what came before the call: rows of other partitions that are worked on first do not
+            # make a row late
             made = made.with_columns(pl.Series("_behind", self._behind_table(made)))
         if self.inorder is None:
             for part in self._parts(made):
                 self._write(part, source, out)
             return
-        ordered = self.inorder.split(made, self.timeline, self.replaces, self.replaces or self.evictor.trimmed)
+        ordered = self.inorder.split(
+            made, self.timeline, self.replaces, self.replaces or self.evictor.trimmed
+        )
         if ordered.all():
             self._extend(made, source, out)
             return
@@ -115,9 +152,12 @@ class GeneralKernel:
 
     def _behind_table(self, rows: pl.DataFrame) -> Mask:
         """Whether each row lies below what its table had before the row's write."""
-        steps, times = rows.get_column("_step").to_numpy(), rows.get_column(self.time).to_numpy()
+        steps = rows.get_column("_step").to_numpy()
+        times = rows.get_column(self.time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        made: Mask = times < self.timeline.tables.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
+        made: Mask = times < self.timeline.tables.before(
+            rows.get_column("_tab").to_numpy(), steps, times, counts
+        )
         return made
 
     def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
@@ -127,7 +167,9 @@ class GeneralKernel:
         passed = rows.get_column("_pass")
         live = rows.filter(passed) if not passed.all() else rows
         repeats = rows.clear() if live is rows or self.replaces else rows.filter(~passed)
-        repeats = repeats.filter(pl.Series(repeats.get_column(self.time).to_numpy() <= self._highest(repeats)))
+        repeats = repeats.filter(
+            pl.Series(repeats.get_column(self.time).to_numpy() <= self._highest(repeats))
+        )
         if live.height:
             self._raise(live)
             self.store.add(live.select(self.ingest.columns))
@@ -143,23 +185,38 @@ class GeneralKernel:
         over = left.get_column("_stop").to_numpy() < t[left.get_column("_g").to_numpy()]
         waiting = pl.concat([self.store.overdue(groups, t), left.filter(pl.Series(replaced))])
         kept = self.store.heads.columns
-        everything = pl.concat([waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)], rechunk=True)
-        closed = everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
-        decided = self.publisher.decide(everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open")))
-        put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
-        self.outlet.publish(Change(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out)
+        everything = pl.concat(
+            [waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)], rechunk=True
+        )
+        closed = (
+            everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
+        )
+        decided = self.publisher.decide(
+            everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open"))
+        )
+        put = decided.filter(pl.col("_put"))
+        drop = decided.filter(pl.col("_drop"))
+        self.outlet.publish(
+            Change(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out
+        )
         settled = self.publisher.settled(decided)
         mine = settled[waiting.height :]
         owners = mine.get_column("_g").to_numpy()
         last = pl.Series(np.append(owners[1:] != owners[:-1], True)[: len(owners)])
-        self.store.advance(owners[last.to_numpy()], mine.filter(last), pl.concat([settled[: waiting.height], mine.filter(~last)]), t)
+        self.store.advance(
+            owners[last.to_numpy()],
+            mine.filter(last),
+            pl.concat([settled[: waiting.height], mine.filter(~last)]),
+            t,
+        )
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
         if self.by_step:
             return self._by_step(rows)
         if self.shows_open and (shown := self._shown_open()).any():
-            # a write that moves or dissolves such a window takes its row back, and a later one of the call does not bring it again
+            # a write that moves or dissolves such a window takes its row back, and a later one of
+            # the call does not bring it again
             if not self.groups.whole:
                 return self._by_step(rows)
             mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
@@ -179,13 +236,17 @@ class GeneralKernel:
         if not self.groups.whole:
             return rows.partition_by("_step", maintain_order=True)
         # partitions know nothing of each other: the first write of each, then the second of each, …
-        return rows.with_columns(self._rounds(rows)).partition_by("_round", maintain_order=True, include_key=False)
+        return rows.with_columns(self._rounds(rows)).partition_by(
+            "_round", maintain_order=True, include_key=False
+        )
 
     def _rounds(self, rows: pl.DataFrame) -> pl.Series:
         """For each row how many writes its partition had before in this call."""
-        groups, steps = rows.get_column("_g").to_numpy(), rows.get_column("_step").to_numpy()
+        groups = rows.get_column("_g").to_numpy()
+        steps = rows.get_column("_step").to_numpy()
         order = np.argsort(groups, kind="stable")
-        group, step = groups[order], steps[order]
+        group = groups[order]
+        step = steps[order]
         opens = np.append(True, group[1:] != group[:-1])[: len(group)]
         nth = np.cumsum(opens | np.append(True, step[1:] != step[:-1])[: len(group)])
         rounds = np.empty(len(group), np.int64)
@@ -221,7 +282,9 @@ class GeneralKernel:
         self._settle(points, numbers, before, out, fresh)
 
     def _note(self, live: pl.DataFrame, silent: pl.DataFrame, source: pl.DataFrame) -> None:
-        """Tell who lets rows go where storage has something else than what counts: *silent* rows replaced only what is stored."""
+        """Tell who lets rows go where storage has something else than what counts: *silent* rows
+        replaced only what is stored.
+        """
         if self.evictor.history is None:
             return
         otherwise = pl.col("_floor") != NEVER
@@ -231,9 +294,20 @@ class GeneralKernel:
         self.evictor.keep(partly)
         if not self.replaces:
             # one that fails WHERE may pass it as storage has it, with the columns of the row before
-            partly = pl.concat([partly, silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass")).select(partly.columns)])
+            partly = pl.concat(
+                [
+                    partly,
+                    silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass")).select(
+                        partly.columns
+                    ),
+                ]
+            )
         if partly.height:
-            self.evictor.drop(partly.with_columns(source.get_column("_offset").gather(partly.get_column("_source"))))
+            self.evictor.drop(
+                partly.with_columns(
+                    source.get_column("_offset").gather(partly.get_column("_source"))
+                )
+            )
         self.evictor.supersede(silent)
 
     def _raise(self, live: pl.DataFrame) -> None:
@@ -243,22 +317,30 @@ class GeneralKernel:
         if not self.groups.whole:
             self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
         if self.idle:
-            self.timeline.heard.raise_to(live.get_column("_g").to_numpy(), live.get_column("_now").to_numpy())
+            self.timeline.heard.raise_to(
+                live.get_column("_g").to_numpy(), live.get_column("_now").to_numpy()
+            )
         self._reserve()
 
     def _reserve(self) -> None:
         self.timeline.reserve(len(self.groups))
         self.store.reserve(len(self.groups))
 
-    def _drop_late(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Mark rows that are late (`_late`: out of order for their table and overdue), and drop them unless they are wanted.
+    def _drop_late(
+        self, rows: pl.DataFrame, source: pl.DataFrame, out: Output
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Mark rows that are late (`_late`: out of order for their table and overdue), and drop
+        them unless they are wanted.
 
         Returns the rows left and those dropped.
         """
-        steps, times = rows.get_column("_step").to_numpy(), rows.get_column(self.time).to_numpy()
+        steps = rows.get_column("_step").to_numpy()
+        times = rows.get_column(self.time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
         if self.groups.whole:
-            behind = times < self.timeline.groups.before(rows.get_column("_tab").to_numpy(), steps, times, counts)
+            behind = times < self.timeline.groups.before(
+                rows.get_column("_tab").to_numpy(), steps, times, counts
+            )
         else:
             behind = rows.get_column("_behind").to_numpy()
         if "_late" in source.columns:
@@ -276,23 +358,30 @@ class GeneralKernel:
         if late.any():
             lost = rows.filter(pl.Series(late & counts)).get_column("_source")
             if len(lost):
-                dropped = source.with_row_index("_source").join(lost.to_frame(), on="_source", how="semi")
+                dropped = source.with_row_index("_source").join(
+                    lost.to_frame(), on="_source", how="semi"
+                )
                 out.late.append(dropped.drop("_source"))
                 self.evictor.drop(rows.join(dropped.select("_source", "_offset"), on="_source"))
         floor = pl.when(pl.Series(partly)).then(pl.Series(t)).otherwise(pl.col("_floor"))
         gone = pl.Series(late)
         return rows.with_columns(floor.alias("_floor")).filter(~gone), rows.filter(gone)
 
-    # -- live rows -----------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- live rows
 
     def _change(self, rows: pl.DataFrame, live: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Take *rows* over into the live rows; returns the rows added and the points that changed (`_g`, `_t`, `_quiet`)."""
+        """Take *rows* over into the live rows; returns the rows added and the points that changed
+        (`_g`, `_t`, `_quiet`).
+        """
         identity = self.ingest.identity
-        fresh, gone = live, self.ingest.empty()
+        fresh = live
+        gone = self.ingest.empty()
         if self.replaces:
             final = rows.unique(subset=identity, keep="last", maintain_order=True)
             fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-            again = final.filter(pl.Series(final.get_column(self.time).to_numpy() <= self._highest(final)))
+            again = final.filter(
+                pl.Series(final.get_column(self.time).to_numpy() <= self._highest(final))
+            )
             if again.height:
                 gone = self.store.like(again.select(identity), identity)
         else:
@@ -300,8 +389,14 @@ class GeneralKernel:
             if deleted.height:
                 keys = [k for k in identity if deleted.get_column(k).null_count() == 0]
                 gone = self.store.rows.join(deleted.select(keys), on=keys, how="semi")
-                # rows are a multiset: a delete takes those before it, those of its own write too, and not those after it
-                fresh = live.join(standing(rows, keys).select("_seq"), on="_seq", how="semi", maintain_order="left")
+                # rows are a multiset: a delete takes those before it, those of its own write too,
+                # and not those after it
+                fresh = live.join(
+                    standing(rows, keys).select("_seq"),
+                    on="_seq",
+                    how="semi",
+                    maintain_order="left",
+                )
         self.store.remove(gone)
         if gone.height and self.replaces:
             self._leave(gone, final)
@@ -310,17 +405,26 @@ class GeneralKernel:
         if gone.height and self.replaces:
             again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True)
             updated = pl.col("_seq").is_in(again.get_column("_seq").implode())
-        return fresh, pl.concat([self._points(fresh, pl.col("_late") | updated), self._points(gone, pl.lit(True), gone=True)])
+        return fresh, pl.concat(
+            [
+                self._points(fresh, pl.col("_late") | updated),
+                self._points(gone, pl.lit(True), gone=True),
+            ]
+        )
 
     def _leave(self, gone: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Rows *gone* stay as they were in windows that are over for the *rows* that replace them."""
+        """Rows *gone* stay as they were in windows that are over for the *rows* that replace
+        them.
+        """
         identity = self.ingest.identity
         late = rows.filter(pl.col("_floor") != NEVER)
         if not late.height:
             return
         over = late.select(*identity, pl.col("_floor").alias("_over"))
         left = gone.join(over, on=identity, nulls_equal=True, maintain_order="left")
-        left = left.with_columns(pl.min_horizontal("_ceiling", "_over").alias("_ceiling")).filter(pl.col("_floor") < pl.col("_ceiling"))
+        left = left.with_columns(pl.min_horizontal("_ceiling", "_over").alias("_ceiling")).filter(
+            pl.col("_floor") < pl.col("_ceiling")
+        )
         left, _ = self.ingest.renumbered(left.select(gone.columns), left.clear())
         self.store.add(left)
         self.evictor.keep(left)
@@ -333,12 +437,20 @@ class GeneralKernel:
         return highest.values[tables]  # type: ignore[no-any-return]
 
     def _points(self, rows: pl.DataFrame, quiet: pl.Expr, gone: bool = False) -> pl.DataFrame:
-        return rows.select("_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"), pl.lit(gone).alias("_gone"))
+        return rows.select(
+            "_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"), pl.lit(gone).alias("_gone")
+        )
 
-    # -- windows -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- windows
 
     def _settle(
-        self, points: pl.DataFrame, numbers: Numbers, before: Ticks, out: Output, fresh: pl.DataFrame | None = None, at_once: bool = False
+        self,
+        points: pl.DataFrame,
+        numbers: Numbers,
+        before: Ticks,
+        out: Output,
+        fresh: pl.DataFrame | None = None,
+        at_once: bool = False,
     ) -> None:
         """Cut what *points* reach anew and publish what is due in partitions *numbers*.
 
@@ -350,27 +462,38 @@ class GeneralKernel:
         if not len(numbers):
             return
         windows = known_before = self.store.take(numbers, self._earliest(points))
-        opened, vanished = windows.clear(), windows.clear()
+        opened = windows.clear()
+        vanished = windows.clear()
         if points.height:
             windows, opened, vanished = self.renewal.renew(windows, points, fresh)
         t = self.timeline.all_t()
-        number, stop = windows.get_column("_g").to_numpy(), windows.get_column("_stop").to_numpy()
+        number = windows.get_column("_g").to_numpy()
+        stop = windows.get_column("_stop").to_numpy()
         earlier = np.full(len(t), NEVER, np.int64)
         earlier[: len(before)] = before
-        windows = windows.with_columns(pl.Series("_closed", stop < t[number]), pl.Series("_was_open", stop >= earlier[number]))
+        windows = windows.with_columns(
+            pl.Series("_closed", stop < t[number]), pl.Series("_was_open", stop >= earlier[number])
+        )
         decided = self.publisher.decide(windows, at_once)
-        put, drop = decided.filter(pl.col("_put")), decided.filter(pl.col("_drop"))
+        put = decided.filter(pl.col("_put"))
+        drop = decided.filter(pl.col("_drop"))
         removed = [self._as_published(drop, known_before)]
         if self.publisher.keeps_vanished and not at_once:
-            self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(maintain_order=True)
+            self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(
+                maintain_order=True
+            )
         else:
             removed.append(vanished.select(GONE))
         settled = self.publisher.settled(decided, at_once)
-        known = self.outlet.publish(Change(settled, opened, put, pl.concat(removed), at_once), self.stamp, out)
+        known = self.outlet.publish(
+            Change(settled, opened, put, pl.concat(removed), at_once), self.stamp, out
+        )
         self.store.put(known, t)
 
     def _earliest(self, points: pl.DataFrame) -> Ticks | None:
-        """The first of *points* of each partition, ALWAYS without one; None: windows before it may be concerned as well."""
+        """The first of *points* of each partition, ALWAYS without one; None: windows before it may
+        be concerned as well.
+        """
         if not self.regions.by_window or self.outlet.filler is not None:
             return None
         first = np.full(len(self.groups), ALWAYS, np.int64)
@@ -382,20 +505,30 @@ class GeneralKernel:
         """Windows taken back, with the ends they had when they were published."""
         if not drop.height:
             return drop.select(GONE)
-        ends = before.select("_g", "_wstart", pl.col("_wend").alias("_e"), pl.col("_stop").alias("_s"))
+        ends = before.select(
+            "_g", "_wstart", pl.col("_wend").alias("_e"), pl.col("_stop").alias("_s")
+        )
         ends = ends.unique(["_g", "_wstart"], keep="last")
         joined = drop.join(ends, on=["_g", "_wstart"], how="left", maintain_order="left")
-        return joined.with_columns(pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")).select(GONE)
+        return joined.with_columns(
+            pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")
+        ).select(GONE)
 
     def _remembered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Windows of *rows* (sorted) as they are known long after: published, and closed."""
         windows = self.renewal.describe(rows)
         state = OPEN if self.plan.trigger.kind == "at_once" else CLOSED
-        windows = windows.with_columns(pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub"))
+        windows = windows.with_columns(
+            pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub")
+        )
         made = self.outlet.results_of(windows, self.now, Output()) if self.target_key else None
-        return windows.with_columns(made.get_column(self.target_key).alias("_key")) if made is not None and self.target_key else windows
+        return (
+            windows.with_columns(made.get_column(self.target_key).alias("_key"))
+            if made is not None and self.target_key
+            else windows
+        )
 
-    # -- controls ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- controls
 
     def control(self, control: Control) -> Emission:
         out = Output()
@@ -418,7 +551,12 @@ class GeneralKernel:
         gone = self.store.rows.filter(chosen)
         if gone.height:
             self.store.remove(gone)
-            self._settle(self._points(gone, pl.lit(True)), gone.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out)
+            self._settle(
+                self._points(gone, pl.lit(True)),
+                gone.get_column("_g").unique().to_numpy(),
+                self.timeline.all_t(),
+                out,
+            )
 
     def _tick(self, time: int, out: Output) -> None:
         if self.clock_start == NEVER:
@@ -428,7 +566,11 @@ class GeneralKernel:
         if self.idle:
             heard = self.timeline.heard.values[: len(self.groups)]
             self._flush(np.flatnonzero((heard != NEVER) & (heard + self.idle <= time)), out)
-        elapsed = self.every and (time - self.clock_start) // self.every > (self.clock - self.clock_start) // self.every
+        elapsed = (
+            self.every
+            and (time - self.clock_start) // self.every
+            > (self.clock - self.clock_start) // self.every
+        )
         self.clock = time
         self.now = max(self.now, time)
         if elapsed:
@@ -441,14 +583,25 @@ class GeneralKernel:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
         windows = self.store.take(self._all())
         t = self.timeline.all_t()
-        closed = pl.Series("_closed", windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()])
+        closed = pl.Series(
+            "_closed",
+            windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()],
+        )
         decided = windows.with_columns(closed).with_columns(
-            (pl.col("_dirty") & pl.col("_done")).alias("_put"), pl.lit(False).alias("_drop"), pl.lit(False).alias("_dirty"),
-        )  # fmt: skip
+            (pl.col("_dirty") & pl.col("_done")).alias("_put"),
+            pl.lit(False).alias("_drop"),
+            pl.lit(False).alias("_dirty"),
+        )
         known = self.publisher.settled(decided)
-        removed = self.ghosts.join(known.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti")
+        removed = self.ghosts.join(
+            known.filter(pl.col("_pub") > 0), on=["_g", "_wstart"], how="anti"
+        )
         self.ghosts = self.ghosts.clear()
-        known = self.outlet.publish(Change(known, windows.clear(), decided.filter(pl.col("_put")), removed), Stamp(0, self.now), out)
+        known = self.outlet.publish(
+            Change(known, windows.clear(), decided.filter(pl.col("_put")), removed),
+            Stamp(0, self.now),
+            out,
+        )
         self.store.put(known, t)
 
     def _flush(self, numbers: Numbers, out: Output) -> None:
@@ -458,8 +611,15 @@ class GeneralKernel:
         self.store.put(windows, before)
         ends = windows.group_by("_g").agg(pl.col("_stop").max() + 1)
         if ends.height:
-            self.timeline.floors.raise_to(ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy())
-            self._settle(self._points(self.ingest.empty(), pl.lit(True)), ends.get_column("_g").to_numpy(), before, out)
+            self.timeline.floors.raise_to(
+                ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy()
+            )
+            self._settle(
+                self._points(self.ingest.empty(), pl.lit(True)),
+                ends.get_column("_g").to_numpy(),
+                before,
+                out,
+            )
 
     def _recalculate(self, low: int, high: int, out: Output) -> None:
         """Replace the live rows of low..high by what is stored, and publish what changes."""
@@ -472,13 +632,19 @@ class GeneralKernel:
             out.failed.append(failed)
         made = made.filter(pl.col("_pass"))
         fresh = made.select(self.ingest.columns)
-        self.evictor.count_again(made.with_columns(stored.get_column("_offset").gather(made.get_column("_source"))), low, high)
+        self.evictor.count_again(
+            made.with_columns(stored.get_column("_offset").gather(made.get_column("_source"))),
+            low,
+            high,
+        )
         gone = self.store.rows.filter(pl.col(self.time).is_between(low, high))
         self.store.remove(gone)
         self.store.add(fresh)
         self._reserve()
         points = pl.concat([self._points(gone, pl.lit(False)), self._points(fresh, pl.lit(False))])
-        self._settle(points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out)
+        self._settle(
+            points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out
+        )
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         out = Output()
@@ -493,24 +659,40 @@ class GeneralKernel:
             self.evictor.load_for(live)
             fresh, points = self._change(live, live)
             self._raise(live)
-            self._settle(points, live.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out, fresh, at_once=True)
+            self._settle(
+                points,
+                live.get_column("_g").unique().to_numpy(),
+                self.timeline.all_t(),
+                out,
+                fresh,
+                at_once=True,
+            )
             self.evictor.trim()
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:
         t = self.timeline.all_t()
         known = pl.concat([self.store.heads, self.store.pending]).sort("_g", "_wstart")
-        still = known.filter(pl.Series(known.get_column("_stop").to_numpy() >= t[known.get_column("_g").to_numpy()]))
+        still = known.filter(
+            pl.Series(known.get_column("_stop").to_numpy() >= t[known.get_column("_g").to_numpy()])
+        )
         rows = self.outlet.results_of(still, self.now, Output())
         return (rows if rows is not None else self.outlet.results.empty()).drop("_op")
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool = False) -> Delta:
-        frames = {**self.ingest.delta(full), **self.timeline.delta(full), **self.store.delta(full), **self.evictor.delta(full)}
+        frames = {
+            **self.ingest.delta(full),
+            **self.timeline.delta(full),
+            **self.store.delta(full),
+            **self.evictor.delta(full),
+        }
         frames = {name: frame for name, frame in frames.items() if frame.height or name == "extras"}
         frames["ghosts"] = self.ghosts
-        frames["clock"] = pl.DataFrame({"clock": [self.clock], "start": [self.clock_start], "now": [self.now]})
+        frames["clock"] = pl.DataFrame(
+            {"clock": [self.clock], "start": [self.clock_start], "now": [self.now]}
+        )
         return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:

@@ -1,8 +1,10 @@
-"""The partitions of a stream: PARTITION BY values → dense numbers, target child tables and their tags.
+"""The partitions of a stream: PARTITION BY values → dense numbers, target child tables and their
+tags.
 
-`KeyIndex` numbers distinct key rows for ever (0, 1, 2 … in order of first appearance) at hash-table speed, without a
-Python loop over rows. `Groups` adds what a stream's partition means: id, target child name, tag values; there a loop runs
-once per *new* group. Refuses to forget a group: numbers index the kernels' state.
+`KeyIndex` numbers distinct key rows for ever (0, 1, 2 … in order of first appearance) at hash-table
+speed, without a Python loop over rows. `Groups` adds what a stream's partition means: id, target
+child name, tag values; there a loop runs once per *new* group. Refuses to forget a group: numbers
+index the kernels' state.
 """
 
 from __future__ import annotations
@@ -27,16 +29,19 @@ from penstock.windows.scope import Scope, evaluate
 
 Numbers = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
-#: below this many rows a lookup by name beats hashing a column: polars would hand that to its thread pool
-_FEW, _FEW_KEPT = 2048, 1 << 16
+#: below this many rows a lookup by name beats hashing a column: polars would hand that to its
+#: thread pool
+_FEW = 2048
+_FEW_KEPT = 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
 class KeyIndex:
     """Distinct rows of some columns, numbered.
 
-    Open addressing over two independent 64-bit hashes of a row. Keys are told apart by all 128 bits, not by their values:
-    among a million keys two would be taken for one with a chance of 10^-27. Hashes are of this process and never saved.
+    Open addressing over two independent 64-bit hashes of a row. Keys are told apart by all 128
+    bits, not by their values: among a million keys two would be taken for one with a chance of
+    10^-27. Hashes are of this process and never saved.
     """
 
     def __init__(self, schema: dict[str, pl.DataType]) -> None:
@@ -50,7 +55,9 @@ class KeyIndex:
         return self.keys.height
 
     def numbers(self, keys: pl.DataFrame) -> Numbers:
-        """Number of each line of *keys*; unknown ones get the next free numbers in order of appearance."""
+        """Number of each line of *keys*; unknown ones get the next free numbers in order of
+        appearance.
+        """
         hashes, checks = _hash(keys)
         found = self._find(hashes, checks)
         if len(found) and found.min() < 0:
@@ -69,17 +76,22 @@ class KeyIndex:
             places[wrong] = (places[wrong] + 1) & mask
             candidates = self._table.take(places[wrong])
             found[wrong] = candidates
-            wrong = wrong[(candidates >= 0) & self._differ(candidates, hashes[wrong], checks[wrong])]
+            wrong = wrong[
+                (candidates >= 0) & self._differ(candidates, hashes[wrong], checks[wrong])
+            ]
         return found
 
-    def _differ(self, numbers: npt.NDArray[np.int32], hashes: Hashes, checks: Hashes) -> npt.NDArray[np.bool_]:
+    def _differ(
+        self, numbers: npt.NDArray[np.int32], hashes: Hashes, checks: Hashes
+    ) -> npt.NDArray[np.bool_]:
         """Whether each number is another key's; of no meaning where there is none (-1)."""
         other: npt.NDArray[np.bool_] = self._hashes.take(numbers, mode="wrap") != hashes
         other |= self._checks.take(numbers, mode="wrap") != checks
         return other
 
     def _append(self, fresh: pl.DataFrame) -> None:
-        first, total = len(self), len(self) + fresh.height
+        first = len(self)
+        total = len(self) + fresh.height
         if total > len(self._hashes):
             room = np.empty(max(total, first) * 2 - first, np.uint64)
             self._hashes = np.concatenate([self._hashes[:first], room])
@@ -88,7 +100,8 @@ class KeyIndex:
         self.keys = self.keys.vstack(fresh)
         self._chunks += 1
         if self._chunks > 16:
-            self.keys, self._chunks = self.keys.rechunk(), 0
+            self.keys = self.keys.rechunk()
+            self._chunks = 0
         if total * 8 > len(self._table):
             self._table = np.full(1 << (total * 12).bit_length(), -1, np.int32)
             first = 0
@@ -101,7 +114,8 @@ class KeyIndex:
             free = self._table[places] < 0
             self._table[places[free]] = numbers[free]
             lost = self._table[places] != numbers
-            numbers, places = numbers[lost], (places[lost] + 1) & mask
+            numbers = numbers[lost]
+            places = (places[lost] + 1) & mask
 
 
 def _hash(keys: pl.DataFrame) -> tuple[Hashes, Hashes]:
@@ -114,8 +128,8 @@ def _hash(keys: pl.DataFrame) -> tuple[Hashes, Hashes]:
 class TableNames:
     """Child tables of this process, numbered once for all streams.
 
-    The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the names are looked at
-    once a call. Numbers are the process's own and never saved.
+    The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the
+    names are looked at once a call. Numbers are the process's own and never saved.
     """
 
     def __init__(self) -> None:
@@ -133,7 +147,11 @@ class TableNames:
             for known, numbers in self._recent:
                 if known is rows:
                     return numbers
-            numbers = self._few(rows) if rows.height <= _FEW else self._index.numbers(rows.get_column("tbname").to_frame())
+            numbers = (
+                self._few(rows)
+                if rows.height <= _FEW
+                else self._index.numbers(rows.get_column("tbname").to_frame())
+            )
             self._recent.append((rows, numbers))
             return numbers
 
@@ -162,7 +180,9 @@ TABLES = TableNames()
 
 
 class OneChild:
-    """Picks the rows of one child table, whatever the case of its name, without looking at the names again."""
+    """Picks the rows of one child table, whatever the case of its name, without looking at the
+    names again.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name.lower()
@@ -173,7 +193,9 @@ class OneChild:
         tables = TABLES.numbers(rows)
         if len(TABLES) > len(self._wanted):
             fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
-            self._wanted = np.concatenate([self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()])
+            self._wanted = np.concatenate(
+                [self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()]
+            )
         mask = self._wanted.take(tables)
         return columnwise.kept(rows, mask), tables[mask]
 
@@ -181,8 +203,9 @@ class OneChild:
 class Groups:
     """The groups of one kernel.
 
-    `expressions` make the key columns `_k0…` from source rows; `numbers(rows)` reads those. `solo`: the rows of a group
-    all come from one child table, so a row below its group's highest time is out of order for its table too.
+    `expressions` make the key columns `_k0…` from source rows; `numbers(rows)` reads those. `solo`:
+    the rows of a group all come from one child table, so a row below its group's highest time is
+    out of order for its table too.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -193,10 +216,16 @@ class Groups:
         self.columns = [f"_k{i}" for i in range(len(compiled))]
         self._types = {f"_k{i}": c.type for i, c in enumerate(compiled)}
         self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
-        self._own: Numbers = np.empty(0, np.int64)  # process-wide table number → group, where the groups are the tables
+        self._own: Numbers = np.empty(
+            0, np.int64
+        )  # process-wide table number → group, where the groups are the tables
         self._tables: Numbers = np.empty(0, np.int64)  # and back
         subtable = plan.target.subtable_sql
-        self._subtable = Projection([scope.over_keys(subtable).expr.cast(pl.String).alias("_name")]) if subtable else None
+        self._subtable = (
+            Projection([scope.over_keys(subtable).expr.cast(pl.String).alias("_name")])
+            if subtable
+            else None
+        )
         texts = [k.sql.strip('`" ').lower() for k in plan.keys]
         tags = {t.name.lower() for t in plan.source.tags}
         single = plan.source.kind in ("child", "plain")
@@ -208,10 +237,14 @@ class Groups:
         self._tags = self._tag_expressions()
         self._by_table = self.columns == ["_k0"] and self.table_column == "_k0"
         fixed = {"tbname": pl.String, "_hash": pl.UInt32, "_group": pl.UInt64}
-        self._about = pl.DataFrame(schema={**fixed, **{t.name: t.type.polars() for t in plan.target.tags}})
+        self._about = pl.DataFrame(
+            schema={**fixed, **{t.name: t.type.polars() for t in plan.target.tags}}
+        )
         self._lines: Numbers = np.empty(0, np.int64)  # group → its line there
         self._met: dict[int, tuple[str, int, tuple[Any, ...]]] = {}  # of those, some as values
-        self._started = False  # without keys there is just group 0, which exists from the first row on
+        self._started = (
+            False  # without keys there is just group 0, which exists from the first row on
+        )
         self._saved = 0
         self._none: pl.DataFrame | None = None
 
@@ -221,7 +254,9 @@ class Groups:
         return len(self._index) if self.columns else int(self._started)
 
     def numbers(self, rows: pl.DataFrame, tables: Numbers | None = None) -> Numbers:
-        """Group number of each row (rows have `_k…`); new groups are added. *tables*: `TABLES`' numbers, where known."""
+        """Group number of each row (rows have `_k…`); new groups are added. *tables*: `TABLES`'
+        numbers, where known.
+        """
         if not self.columns:
             self._started = self._started or rows.height > 0
             return np.zeros(rows.height, np.int64)
@@ -236,15 +271,20 @@ class Groups:
 
     @property
     def common(self) -> bool:
-        """Whether the keys of rows are the same for every stream with these expressions, and not numbers of these groups."""
+        """Whether the keys of rows are the same for every stream with these expressions, and not
+        numbers of these groups.
+        """
         return self._by_table or not self.columns
 
     def keys_in(self, rows: pl.DataFrame, tables: Numbers) -> Numbers:
-        """Of each row a number that tells its group: its table's where groups are tables, otherwise the group's."""
+        """Of each row a number that tells its group: its table's where groups are tables, otherwise
+        the group's.
+        """
         return tables if self._by_table else self.numbers(rows)
 
     def of_keys(self, keys: Numbers, appeared: Callable[[], Numbers]) -> Numbers:
-        """Group number of each of the distinct *keys*; *appeared* gives them in order of their first rows.
+        """Group number of each of the distinct *keys*; *appeared* gives them in order of their
+        first rows.
 
         New groups are numbered in that order, whatever numbers tables have in this process.
         """
@@ -256,7 +296,9 @@ class Groups:
         return self._own.take(keys)
 
     def of_table(self, name: str) -> int:
-        """Group number of the rows of a table; -1: there is none yet, or it does not follow from the table's name."""
+        """Group number of the rows of a table; -1: there is none yet, or it does not follow from
+        the table's name.
+        """
         if not self.columns:
             return 0 if self._started else -1
         number = TABLES.met(name) if self._by_table else -1
@@ -277,20 +319,34 @@ class Groups:
         return found
 
     def _tag_expressions(self) -> list[pl.Expr]:
-        target, made = self.plan.target, []
+        target = self.plan.target
+        made = []
         for tag, origin in zip(target.tags, target.tag_of, strict=True):
             if origin == "group_id":
-                value = cast_expression(pl.col("_group"), _GROUP_ID, tag.type, self.plan.source.precision, target.precision)
+                value = cast_expression(
+                    pl.col("_group"),
+                    _GROUP_ID,
+                    tag.type,
+                    self.plan.source.precision,
+                    target.precision,
+                )
             elif origin is None:
                 value = pl.lit(None, dtype=tag.type.polars())
             else:
                 key = f"_k{origin}"
-                value = cast_expression(pl.col(key), self._types[key], tag.type, self.plan.source.precision, target.precision)
+                value = cast_expression(
+                    pl.col(key),
+                    self._types[key],
+                    tag.type,
+                    self.plan.source.precision,
+                    target.precision,
+                )
             made.append(value.cast(tag.type.polars(), strict=False).alias(tag.name))
         return made
 
     def targets(self, numbers: Numbers) -> pl.DataFrame:
-        """Of each group: `tbname` (target child table), `_hash` (of that, see `partition.hashes`), `_group` (id) and the target's tags.
+        """Of each group: `tbname` (target child table), `_hash` (of that, see `partition.hashes`),
+        `_group` (id) and the target's tags.
 
         Worked out when first asked for.
         """
@@ -331,7 +387,11 @@ class Groups:
         """`_k0…` of each group."""
         if self._by_table:
             return TABLES.names(self._tables[numbers]).alias("_k0").to_frame()
-        return columnwise.picked(self._index.keys, numbers) if self.columns else pl.DataFrame({"_one": np.zeros(len(numbers), np.int64)})
+        return (
+            columnwise.picked(self._index.keys, numbers)
+            if self.columns
+            else pl.DataFrame({"_one": np.zeros(len(numbers), np.int64)})
+        )
 
     def _describe(self, keys: pl.DataFrame) -> pl.DataFrame:
         stable = self.plan.target.table
@@ -339,32 +399,45 @@ class Groups:
         ids = [names.group_id(stable, v) for v in values]
         named: list[str | None] = [None] * len(ids)
         if self._subtable is not None:
-            # where the name cannot be worked out the child has the automatic one, as where it is NULL
+            # where the name cannot be worked out the child has the automatic one, as where it is
+            # NULL
             made, _ = evaluate(keys.with_row_index("_at"), self._subtable)
             for at, name in made.select("_at", "_name").iter_rows():
                 named[at] = name
         own = [names.automatic_child(stable, g) for g in ids]
-        if self.plan.target.beside and self.columns:  # results of one table alone are one record wherever they go
+        if (
+            self.plan.target.beside and self.columns
+        ):  # results of one table alone are one record wherever they go
             own = beside(own, self._places(keys, ids))
-        children = [a if not n else names.named_child(n, stable, g) for n, a, g in zip(named, own, ids, strict=True)]
+        children = [
+            a if not n else names.named_child(n, stable, g)
+            for n, a, g in zip(named, own, ids, strict=True)
+        ]
         named_so = pl.Series("tbname", children, dtype=pl.String)
-        about = [named_so, pl.Series("_hash", hashes(named_so)), pl.Series("_group", ids, dtype=pl.UInt64)]
+        about = [
+            named_so,
+            pl.Series("_hash", hashes(named_so)),
+            pl.Series("_group", ids, dtype=pl.UInt64),
+        ]
         return keys.with_columns(about).select("tbname", "_hash", "_group", *self._tags)
 
     def _places(self, keys: pl.DataFrame, ids: list[int]) -> npt.NDArray[np.uint64]:
-        """What tells where automatic child tables go: beside the tables that they are made of, or else with groups computed where they are.
+        """What tells where automatic child tables go: beside the tables that they are made of, or
+        else with groups computed where they are.
 
-        Then what a scan, or a partition of the exchange, computes at once leaves in one record, and not in one for each partition.
+        Then what a scan, or a partition of the exchange, computes at once leaves in one record, and
+        not in one for each partition.
         """
         if self.table_column is None:
             return np.array(ids, np.uint64)
         return hashes(keys.get_column(self.table_column)).astype(np.uint64)
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool = False) -> pl.DataFrame:
         """Keys of the groups added since the last call (all when *full*), in order of number."""
-        start, self._saved = (0 if full else self._saved), len(self)
+        start = 0 if full else self._saved
+        self._saved = len(self)
         if start < len(self):
             return self.keys_of(np.arange(start, len(self)))
         if self._none is None:  # what no lines are made of takes as long to find out as lines
@@ -374,7 +447,9 @@ class Groups:
     def restore(self, keys: pl.DataFrame) -> None:
         """Add groups as `delta` gave them."""
         if self.columns:
-            self.numbers(keys.with_columns(pl.col("_k0").alias("tbname")) if self._by_table else keys)
+            self.numbers(
+                keys.with_columns(pl.col("_k0").alias("tbname")) if self._by_table else keys
+            )
         else:
             self._started = self._started or keys.height > 0
         self._saved = len(self)

@@ -1,9 +1,9 @@
 """Rows in order: the short way for partitions whose rows come one after the other.
 
-A row behind everything its partition has had can only extend the latest window (the head) or begin new ones. So the head
-goes into the cut as one row that stands for all of its rows, and partials of the new rows are merged with the head's.
-Nothing is read again, and a call costs what it brings. Refuses partitions with updates, deletes or rows out of order: `split`
-says which those are.
+A row behind everything its partition has had can only extend the latest window (the head) or begin
+new ones. So the head goes into the cut as one row that stands for all of its rows, and partials of
+the new rows are merged with the head's. Nothing is read again, and a call costs what it brings.
+Refuses partitions with updates, deletes or rows out of order: `split` says which those are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Mask = npt.NDArray[np.bool_]
 def _descends(keys: Numbers, times: Ticks, known: Ticks, strict: bool) -> Mask:
     """Whether each row lies below what its key had before it (or, if *strict*, at it)."""
     order = np.argsort(keys, kind="stable")
-    key, time = keys[order], times[order]
+    key = keys[order]
+    time = times[order]
     previous = np.empty(len(time), np.int64)
     previous[1:] = time[:-1]
     first = np.ones(len(key), np.bool_)
@@ -40,20 +41,42 @@ def _descends(keys: Numbers, times: Ticks, known: Ticks, strict: bool) -> Mask:
 class InOrder:
     """Extends heads for one plan."""
 
-    def __init__(self, ingest: Ingest, aggregates: Aggregates, cutter: Cutter, store: Store, blank: pl.DataFrame) -> None:
+    def __init__(
+        self,
+        ingest: Ingest,
+        aggregates: Aggregates,
+        cutter: Cutter,
+        store: Store,
+        blank: pl.DataFrame,
+    ) -> None:
         """*blank*: no windows, in the layout they are remembered in."""
         window = ingest.plan.window
-        self.ingest, self.aggregates, self.cutter, self.store = ingest, aggregates, cutter, store
+        self.ingest = ingest
+        self.aggregates = aggregates
+        self.cutter = cutter
+        self.store = store
         self.time = ingest.time
-        self._event, self._state = isinstance(window, Event), isinstance(window, State)
+        self._event = isinstance(window, Event)
+        self._state = isinstance(window, State)
         self._size = window.size if isinstance(window, Count) else 0
-        self._inherited = [c for c in ("_wstart", "_sseq", "_pub", "_dirty", "_key", "_opened") if c in blank.columns]
+        self._inherited = [
+            c
+            for c in ("_wstart", "_sseq", "_pub", "_dirty", "_key", "_opened")
+            if c in blank.columns
+        ]
         self._defaults = [
-            pl.lit(0, dtype=pl.Int8).alias("_pub"), pl.lit(False).alias("_dirty"), pl.lit(None, dtype=blank.schema["_key"]).alias("_key"),
-            pl.lit(True).alias("_touched"), pl.lit(True).alias("_loud"),
-        ]  # fmt: skip
+            pl.lit(0, dtype=pl.Int8).alias("_pub"),
+            pl.lit(False).alias("_dirty"),
+            pl.lit(None, dtype=blank.schema["_key"]).alias("_key"),
+            pl.lit(True).alias("_touched"),
+            pl.lit(True).alias("_loud"),
+        ]
         #: whether this plan's windows can be extended at all
-        self.able = window is not None and window.kind != "interval" and not (isinstance(window, Count) and window.size != window.sliding)
+        self.able = (
+            window is not None
+            and window.kind != "interval"
+            and not (isinstance(window, Count) and window.size != window.sliding)
+        )
 
     def split(self, rows: pl.DataFrame, timeline: Timeline, replaces: bool, wait: bool) -> Mask:
         """Which rows belong to partitions that are in order throughout the call.
@@ -62,12 +85,14 @@ class InOrder:
             replaces: a repeat replaces the row before it.
             wait: a repeat concerns the row before it, whatever partition that is in.
         """
-        groups, times = rows.get_column("_g").to_numpy(), rows.get_column(self.time).to_numpy()
+        groups = rows.get_column("_g").to_numpy()
+        times = rows.get_column(self.time).to_numpy()
         out_of_order = _descends(groups, times, timeline.groups.values, replaces)
         if wait and not self.ingest.groups.whole:
             tables = rows.get_column("_tab").to_numpy()
             timeline.tables.reserve(int(tables.max()) + 1 if len(tables) else 0)
-            # a new version of a row may take it out of another partition: all partitions of such a table wait
+            # a new version of a row may take it out of another partition: all partitions of such a
+            # table wait
             repeats = np.zeros(len(timeline.tables.values), np.bool_)
             repeats[tables[_descends(tables, times, timeline.tables.values, True)]] = True
             out_of_order |= repeats[tables]
@@ -76,7 +101,9 @@ class InOrder:
             out_of_order |= deletes
             if not self.ingest.groups.whole:
                 # it takes a row out of any partition, and what comes for its table behind it stays
-                out_of_order |= np.isin(rows.get_column("_tab").to_numpy(), rows.get_column("_tab").to_numpy()[deletes])
+                out_of_order |= np.isin(
+                    rows.get_column("_tab").to_numpy(), rows.get_column("_tab").to_numpy()[deletes]
+                )
         if not out_of_order.any():
             return np.ones(len(groups), np.bool_)
         bad = np.zeros(len(self.ingest.groups), np.bool_)
@@ -87,7 +114,8 @@ class InOrder:
     def extend(self, live: pl.DataFrame) -> tuple[Numbers, pl.DataFrame, pl.DataFrame]:
         """Cut *live* rows behind the heads.
 
-        Returns the partitions, their windows touched (in order, with `_touched`), and the heads that no row extended.
+        Returns the partitions, their windows touched (in order, with `_touched`), and the heads
+        that no row extended.
         """
         order = np.argsort(live.get_column("_g").to_numpy(), kind="stable")
         rows = live.select(self.ingest.columns)[order]
@@ -107,7 +135,8 @@ class InOrder:
             owner = owners.get_column("_w").to_numpy()
             place = np.minimum(np.searchsorted(label, owner), len(label) - 1)
             hit = label[place] == owner
-            at, source = place[hit], owners.get_column("_head").to_numpy()[hit]
+            at = place[hit]
+            source = owners.get_column("_head").to_numpy()[hit]
             extended[source] = True
             made, partial = self._join(made, partial, at, heads[source])
         # an inherited start may make a window long enough
@@ -121,7 +150,14 @@ class InOrder:
             extra = [pl.lit(True).alias("_begins"), pl.lit(False).alias("_ends")]
         if self._state:
             extra = [pl.col("_state")]
-        made = heads.select("_g", pl.col("_stop").alias(self.time), pl.col("_lseq").alias("_seq"), "_ends_it", "_n", *extra)
+        made = heads.select(
+            "_g",
+            pl.col("_stop").alias(self.time),
+            pl.col("_lseq").alias("_seq"),
+            "_ends_it",
+            "_n",
+            *extra,
+        )
         made = made.with_columns(pl.Series("_head", np.arange(heads.height, dtype=np.int64)))
         return made.filter(~pl.col("_ends_it")) if self._event else made
 
@@ -133,14 +169,20 @@ class InOrder:
             labelled = self.cutter.label_after(rows, counts)
             # the head stands where the first rows of its partition go, unless it is full
             first = labelled.unique("_g", keep="first", maintain_order=True).select("_g", "_w")
-            part = seeds.filter(pl.col("_n") < self._size).join(first, on="_g").select("_w", "_head", "_g", self.time, "_seq")
+            part = (
+                seeds.filter(pl.col("_n") < self._size)
+                .join(first, on="_g")
+                .select("_w", "_head", "_g", self.time, "_seq")
+            )
             return pl.concat([part, labelled], how="diagonal")
         if not seeds.height:
             return self.cutter.label(rows)
         both = pl.concat([seeds.drop("_ends_it", "_n"), rows], how="diagonal")
         return self.cutter.label(both[np.argsort(both.get_column("_g").to_numpy(), kind="stable")])
 
-    def _join(self, made: pl.DataFrame, partial: pl.DataFrame, at: Numbers, heads: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _join(
+        self, made: pl.DataFrame, partial: pl.DataFrame, at: Numbers, heads: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Windows at lines *at* continue *heads*."""
         n = made.get_column("_n").to_numpy().copy()
         n[at] += heads.get_column("_n").to_numpy()
@@ -151,10 +193,20 @@ class InOrder:
         columns = list(self.aggregates.columns)
         keyed = pl.Series("_w", at)
         merged = self.aggregates.merge(
-            pl.concat([heads.select(columns).with_columns(keyed), partial[at].select(columns).with_columns(keyed)]), ["_w"]
+            pl.concat(
+                [
+                    heads.select(columns).with_columns(keyed),
+                    partial[at].select(columns).with_columns(keyed),
+                ]
+            ),
+            ["_w"],
         ).sort("_w")
         rest = np.ones(partial.height, np.bool_)
         rest[at] = False
-        others = partial.filter(pl.Series(rest)).select(columns).with_columns(pl.Series("_w", np.flatnonzero(rest)))
+        others = (
+            partial.filter(pl.Series(rest))
+            .select(columns)
+            .with_columns(pl.Series("_w", np.flatnonzero(rest)))
+        )
         joined = pl.concat([merged.select(*columns, "_w"), others]).sort("_w")
         return made, joined

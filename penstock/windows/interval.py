@@ -1,16 +1,18 @@
 """INTERVAL windows from accumulators: the fast kernel of AT_ONCE and WINDOW_CLOSE.
 
-Owns plans with IGNORE EXPIRED 1, IGNORE UPDATE 1, no FILL, no NOTIFY, over a source that is no stream's result (`supports`):
-then a row once counted stays counted, and a window is its accumulators. Only DELETE and RECALCULATE go back to the rows, through
-`counted`: to all their versions that counted.
-Everything is judged per client write: a row that comes after its window was closed by an earlier write of the same call is
-dropped exactly as if each write were a call; a call in which no row lies in a window that is over by its end skips that work.
+Owns plans with IGNORE EXPIRED 1, IGNORE UPDATE 1, no FILL, no NOTIFY, over a source that is no
+stream's result (`supports`): then a row once counted stays counted, and a window is its
+accumulators. Only DELETE and RECALCULATE go back to the rows, through `counted`: to all their
+versions that counted. Everything is judged per client write: a row that comes after its window was
+closed by an earlier write of the same call is dropped exactly as if each write were a call; a call
+in which no row lies in a window that is over by its end skips that work.
 
-T of a group is its highest time minus the watermark, or what FLUSH and the idle time-out raised it to. A row is expired for a window
-that ends before T if it is also out of order for its own table. Where a group is one table (`solo`), a window that is
-over can never get another row and its state goes at once; otherwise it stays, for slower tables, until DELETE_MARK. A window that
-history has closed goes at once, too: filling takes the memory of a stretch and not of history, and a slower table's row has it read again.
-Refuses to hold rows: late ones are handed back, not kept.
+T of a group is its highest time minus the watermark, or what FLUSH and the idle time-out raised it
+to. A row is expired for a window that ends before T if it is also out of order for its own table.
+Where a group is one table (`solo`), a window that is over can never get another row and its state
+goes at once; otherwise it stays, for slower tables, until DELETE_MARK. A window that history has
+closed goes at once, too: filling takes the memory of a stretch and not of history, and a slower
+table's row has it read again. Refuses to hold rows: late ones are handed back, not kept.
 """
 
 from __future__ import annotations
@@ -70,15 +72,26 @@ class IntervalKernel:
         self._aggregates = Aggregates(scope)
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups)
-        self._where = Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
+        self._where = (
+            Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
+        )
         self._child = OneChild(plan.source.child) if plan.source.child is not None else None
         keys = self._groups.expressions
         self._expressions = Projection(
-            [*keys, *self._aggregates.argument_expressions()], [*(None for _ in keys), *self._aggregates.quick_arguments()]
+            [*keys, *self._aggregates.argument_expressions()],
+            [*(None for _ in keys), *self._aggregates.quick_arguments()],
         )
-        self._question = repr((
-            plan.source, plan.where, [k.sql for k in plan.keys], plan.window, plan.timezone, plan.functions, self._aggregates.arguments,
-        ))  # fmt: skip
+        self._question = repr(
+            (
+                plan.source,
+                plan.where,
+                [k.sql for k in plan.keys],
+                plan.window,
+                plan.timezone,
+                plan.functions,
+                self._aggregates.arguments,
+            )
+        )
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
         self._mark = plan.delete_mark.ticks(plan.source.precision) if plan.delete_mark else 0
@@ -89,9 +102,18 @@ class IntervalKernel:
         self._now = 0
         self._earliest = LATEST  # of all rows
         picked = Picked(plan.source.child, scope.over_rows(plan.where).expr if plan.where else None)
-        self._few = few_windows(scope, picked, self._grid, self._aggregates, self._groups, self._results, self._slots, self._clock)
+        self._few = few_windows(
+            scope,
+            picked,
+            self._grid,
+            self._aggregates,
+            self._groups,
+            self._results,
+            self._slots,
+            self._clock,
+        )
 
-    # -- rows ----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- rows
 
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
@@ -115,7 +137,11 @@ class IntervalKernel:
 
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
-        call, failed = SHARED.get(rows, self._question, lambda: self._read(rows)) if self._groups.common else self._read(rows)
+        call, failed = (
+            SHARED.get(rows, self._question, lambda: self._read(rows))
+            if self._groups.common
+            else self._read(rows)
+        )
         if call is None:
             return Emission(failed=failed)
         self._now = int(call.rows.get_column("_now")[-1])
@@ -124,7 +150,8 @@ class IntervalKernel:
         before = self._clock.highest.take(groups)
         self._advance(call, groups)
         now = self._clock.t(groups)
-        owners, over = groups.take(call.owner), call.stops < now.take(call.owner)
+        owners = groups.take(call.owner)
+        over = call.stops < now.take(call.owner)
         late: pl.DataFrame | None = None
         counted = call
         if over.any():
@@ -143,17 +170,26 @@ class IntervalKernel:
         self._slots.add(slots, counted)
         closing = self._slots.oldest.take(groups) < now
         made = self._publish(self._changed(slots, counted), groups[closing])
-        return Emission(made.rows, late=late, failed=_stack(failed, made.failed), hashes=made.hashes)
+        return Emission(
+            made.rows, late=late, failed=_stack(failed, made.failed), hashes=made.hashes
+        )
 
     def _read(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
-        """The call that *rows* make, None if WHERE passes none; and the rows on which an expression fails."""
+        """The call that *rows* make, None if WHERE passes none; and the rows on which an expression
+        fails.
+        """
         made, tables, failed = self._prepare(rows)
         if not made.height:
             return None, failed
-        return Call(made, self._time, tables, self._groups.keys_in(made, tables), self._grid), failed
+        return (
+            Call(made, self._time, tables, self._groups.keys_in(made, tables), self._grid),
+            failed,
+        )
 
     def _forgotten(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
-        """Which windows had their state dropped: behind DELETE_MARK, or because history had closed them."""
+        """Which windows had their state dropped: behind DELETE_MARK, or because history had closed
+        them.
+        """
         if self._solo or not (self._mark or self._clock.releases):
             return np.zeros(0, np.bool_)
         behind = self._clock.released.take(owners)
@@ -164,24 +200,37 @@ class IntervalKernel:
         return lost
 
     def _remember(self, counted: Call, owners: Numbers, lost: Mask, call: pl.DataFrame) -> None:
-        """Bring windows back into the state, each as it was stored before the first write that counts in it.
+        """Bring windows back into the state, each as it was stored before the first write that
+        counts in it.
 
         Args:
-            owners, lost: of each of the *counted* pairs its group, and whether it is to be brought back.
+            owners, lost: of each of the *counted* pairs its group, and whether it is to be brought
+                back.
             call: the rows that `History` lacks yet.
         """
         chosen = lost.take(counted.place)
-        pairs, steps = counted.place[chosen], counted.steps[counted.rows_of()[chosen]]
-        windows = pl.DataFrame({"_g": owners[pairs], "_i": counted.index[pairs], "_until": steps.astype(np.int64)})
+        pairs = counted.place[chosen]
+        steps = counted.steps[counted.rows_of()[chosen]]
+        windows = pl.DataFrame(
+            {"_g": owners[pairs], "_i": counted.index[pairs], "_until": steps.astype(np.int64)}
+        )
         windows = windows.group_by("_g", "_i").agg(pl.col("_until").min())
         start, end = self._grid.bounds(windows.get_column("_i").to_numpy())
-        low, high = int(start.min()), int(end.max()) - 1
-        stored, fresh = self._fetch(low, high, None), call.filter(pl.col(self._time).is_between(low, high))
-        at = pl.concat([pl.repeat(-1, stored.height, dtype=pl.Int64, eager=True), fresh.get_column("_step").cast(pl.Int64)])
+        low = int(start.min())
+        high = int(end.max()) - 1
+        stored = self._fetch(low, high, None)
+        fresh = call.filter(pl.col(self._time).is_between(low, high))
+        at = pl.concat(
+            [
+                pl.repeat(-1, stored.height, dtype=pl.Int64, eager=True),
+                fresh.get_column("_step").cast(pl.Int64),
+            ]
+        )
         labelled, _ = self._labelled(self._with_call(stored, fresh).with_columns(at.alias("_at")))
         left = labelled.join(windows, on=["_g", "_i"]).filter(pl.col("_at") < pl.col("_until"))
         partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
-        groups, found = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
+        groups = partials.get_column("_g").to_numpy()
+        found = partials.get_column("_i").to_numpy()
         slots = self._slots.locate(groups, found, self._grid.stops(found))
         self._slots.put(slots, partials)
         concerned = np.unique(groups)
@@ -199,13 +248,19 @@ class IntervalKernel:
         self._earliest = min(self._earliest, call.earliest)
 
     def _judges_tables(self, rows: pl.DataFrame) -> bool:
-        """Whether a row's being late for its table has to be found out here, and is not its group's matter."""
+        """Whether a row's being late for its table has to be found out here, and is not its group's
+        matter.
+        """
         return not self._groups.whole and "_late" not in rows.columns
 
     def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
-        """Rows that pass WHERE, with `_k…` and `_x…`; their tables' numbers; and the rows on which an expression fails."""
+        """Rows that pass WHERE, with `_k…` and `_x…`; their tables' numbers; and the rows on which
+        an expression fails.
+        """
         refused: pl.DataFrame | None = None
-        rows, tables = (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
+        rows, tables = (
+            (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
+        )
         if not rows.height:
             return rows, tables, None
         if self._where is not None:
@@ -226,7 +281,8 @@ class IntervalKernel:
         return made, tables, None if failed is None else failed.drop("_tab", strict=False)
 
     def _expired(self, call: Call, groups: Numbers, before: Ticks, over: Mask) -> Mask | None:
-        """Which (row, window) are dropped: the window was over before the row's write, and the row is late for its table.
+        """Which (row, window) are dropped: the window was over before the row's write, and the row
+        is late for its table.
 
         Args:
             groups, before: of each key its group, and the group's highest time before the call.
@@ -238,13 +294,20 @@ class IntervalKernel:
             suspects = call.descends | (call.lowest < before)
             if not (over & suspects.take(call.owner)).any():
                 return None
-        key_of, times, steps, rows_of = call.key_of, call.row_times, call.steps, call.rows_of()
+        key_of = call.key_of
+        times = call.row_times
+        steps = call.steps
+        rows_of = call.rows_of()
         concerned = np.zeros(len(call.keys), np.bool_)
         concerned[call.owner[over]] = True
         among = np.flatnonzero(concerned.take(key_of))
         previous = np.full(len(key_of), NEVER, np.int64)
-        previous[among] = previous_max(key_of[among], times[among], steps[among], before[key_of[among]])
-        overdue = over.take(call.place) & (call.stops.take(call.place) < self._clock.t_of(previous, groups.take(key_of))[rows_of])
+        previous[among] = previous_max(
+            key_of[among], times[among], steps[among], before[key_of[among]]
+        )
+        overdue = over.take(call.place) & (
+            call.stops.take(call.place) < self._clock.t_of(previous, groups.take(key_of))[rows_of]
+        )
         if judged:
             rows_overdue = np.zeros(len(key_of), np.bool_)
             rows_overdue[rows_of[overdue]] = True
@@ -260,7 +323,9 @@ class IntervalKernel:
         """Remember which (row, window) are dropped: storage has the rows."""
         floors = np.full(call.rows.height, NEVER, np.int64)
         np.maximum.at(floors, call.rows_of()[expired], call.stops.take(call.place)[expired] + 1)
-        lost = call.rows.select(*self._counted.identity, "_offset").with_columns(pl.Series("_floor", floors))
+        lost = call.rows.select(*self._counted.identity, "_offset").with_columns(
+            pl.Series("_floor", floors)
+        )
         self._counted.lose(lost.filter(pl.Series(floors != NEVER)))
 
     @staticmethod
@@ -278,10 +343,12 @@ class IntervalKernel:
         self._clock.reserve(len(self._groups))
         self._slots.reserve_groups(len(self._groups))
 
-    # -- publishing ----------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- publishing
 
     def _changed(self, slots: Numbers, call: Call) -> Numbers:
-        """Those of the pairs' *slots* whose new values are to be published now, in order of their last rows."""
+        """Those of the pairs' *slots* whose new values are to be published now, in order of their
+        last rows.
+        """
         if self._at_once:
             return slots[call.latest_last]
         again = self._slots.closed.take(slots)
@@ -308,11 +375,15 @@ class IntervalKernel:
         if frame is None:
             return Emission()
         made = self._results.upserts(frame)
-        return Emission(made.rows if made.rows.height else None, failed=made.failed, hashes=made.hashes)
+        return Emission(
+            made.rows if made.rows.height else None, failed=made.failed, hashes=made.hashes
+        )
 
     def _windows(self, slots: Numbers) -> pl.DataFrame:
         """`_g`, `_wstart`, `_wend`, `_a…` of the windows in *slots*."""
-        return self._finish(self._slots.group[slots], self._slots.index[slots], self._slots.partials(slots))
+        return self._finish(
+            self._slots.group[slots], self._slots.index[slots], self._slots.partials(slots)
+        )
 
     def _finish(self, groups: Numbers, indexes: Numbers, partials: pl.DataFrame) -> pl.DataFrame:
         start, end = self._grid.bounds(indexes)
@@ -328,7 +399,7 @@ class IntervalKernel:
             return self._results.empty().drop("_op")
         return self._results.upserts(self._windows(slots)).rows.drop("_op")
 
-    # -- controls ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- controls
 
     def control(self, control: Control) -> Emission:
         if control.kind == "delete":
@@ -370,12 +441,18 @@ class IntervalKernel:
             if span is None:
                 continue
             mine = removed.filter(pl.col(self._time).is_between(low, high))
-            stored = self._fetch(*span, mine.get_column("tbname").unique(maintain_order=True).to_list())
+            stored = self._fetch(
+                *span, mine.get_column("tbname").unique(maintain_order=True).to_list()
+            )
             recent = call.filter(pl.col(self._time).is_between(*span))
             if self._solo:
-                recent = recent.filter(pl.col("tbname").is_in(mine.get_column("tbname").unique().implode()))
+                recent = recent.filter(
+                    pl.col("tbname").is_in(mine.get_column("tbname").unique().implode())
+                )
             both = self._with_call(stored, recent)
-            touched = both.filter(pl.col("_op") != DELETE).join(mine.select(identity), on=identity, how="semi", nulls_equal=True)
+            touched = both.filter(pl.col("_op") != DELETE).join(
+                mine.select(identity), on=identity, how="semi", nulls_equal=True
+            )
             emission = self._combine(emission, self._again(standing(both, identity), touched))
         return emission
 
@@ -388,34 +465,49 @@ class IntervalKernel:
         self._counted.renew(control.low, control.high)
         stored = self._fetch(*span, None)
         slots = self._slots.live()
-        first, last = self._grid.first(np.array([control.low]).clip(*span)), self._grid.last(np.array([control.high]).clip(*span))
+        first = self._grid.first(np.array([control.low]).clip(*span))
+        last = self._grid.last(np.array([control.high]).clip(*span))
         slots = slots[(self._slots.index[slots] >= first) & (self._slots.index[slots] <= last)]
         inside = stored.filter(pl.col(self._time).is_between(control.low, control.high))
         return self._again(stored, pl.concat([before, inside]), slots)
 
     def _span(self, low: int, high: int) -> tuple[int, int] | None:
         """First and last tick of the windows that touch low..high and can have rows."""
-        low, high = max(low, self._earliest), min(high, self._clock.latest())
+        low = max(low, self._earliest)
+        high = min(high, self._clock.latest())
         if low > high:
             return None
         edges = np.array([low, high], np.int64)
-        start, end = self._grid.bounds(np.array([self._grid.first(edges)[0], self._grid.last(edges)[1]]))
+        start, end = self._grid.bounds(
+            np.array([self._grid.first(edges)[0], self._grid.last(edges)[1]])
+        )
         return int(start[0]), int(end[1]) - 1
 
     def _fetch(self, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:
         return self._counted.fetch(low, high, tables if self._solo else None)
 
-    def _again(self, rows: pl.DataFrame, touched: pl.DataFrame, slots: Numbers | None = None) -> Emission:
-        """Compute the windows that *touched* rows were in (and those in *slots*) anew from *rows*."""
+    def _again(
+        self, rows: pl.DataFrame, touched: pl.DataFrame, slots: Numbers | None = None
+    ) -> Emission:
+        """Compute the windows that *touched* rows were in (and those in *slots*) anew from
+        *rows*.
+        """
         gone, failed = self._labelled(touched)
         affected = gone.select("_g", "_i")
         if slots is not None:
-            affected = pl.concat([affected, pl.DataFrame({"_g": self._slots.group[slots], "_i": self._slots.index[slots]})])
+            affected = pl.concat(
+                [
+                    affected,
+                    pl.DataFrame({"_g": self._slots.group[slots], "_i": self._slots.index[slots]}),
+                ]
+            )
         affected = affected.unique()
         left, more = self._labelled(rows)
         left = left.join(affected, on=["_g", "_i"], how="semi")
         partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
-        empty = affected.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort("_g", "_i")
+        empty = affected.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort(
+            "_g", "_i"
+        )
         result, unmade = self._replace(partials, empty)
         return Emission(result, failed=_stack(_stack(failed, more), unmade))
 
@@ -427,13 +519,20 @@ class IntervalKernel:
         groups = self._groups.numbers(made, tables)
         self._reserve()
         positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
-        labelled = made[positions].with_columns(pl.Series("_g", groups[positions]), pl.Series("_i", indexes))
-        labelled = labelled.filter(pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy()))
+        labelled = made[positions].with_columns(
+            pl.Series("_g", groups[positions]), pl.Series("_i", indexes)
+        )
+        labelled = labelled.filter(
+            pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy())
+        )
         return labelled, failed
 
-    def _replace(self, partials: pl.DataFrame, empty: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+    def _replace(
+        self, partials: pl.DataFrame, empty: pl.DataFrame
+    ) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """Put recomputed windows into the state, take empty ones out, publish both."""
-        groups, indexes = partials.get_column("_g").to_numpy(), partials.get_column("_i").to_numpy()
+        groups = partials.get_column("_g").to_numpy()
+        indexes = partials.get_column("_i").to_numpy()
         stops = self._grid.stops(indexes)
         closed = stops < self._clock.t(groups)
         held = np.ones(len(groups), np.bool_)
@@ -444,17 +543,31 @@ class IntervalKernel:
         if not self._solo and closed.any():
             owners = np.unique(groups[closed])
             chained = self._slots.open_of(owners)
-            self._slots.retire(owners, chained, self._slots.stop[chained] < self._clock.t(self._slots.group[chained]), keep=True)
+            self._slots.retire(
+                owners,
+                chained,
+                self._slots.stop[chained] < self._clock.t(self._slots.group[chained]),
+                keep=True,
+            )
         self._slots.mark_closed(slots[closed[held]])
         shown = np.ones(len(groups), np.bool_) if self._at_once else closed
-        upserts = self._results.upserts(self._finish(groups[shown], indexes[shown], partials.filter(pl.Series(shown))))
-        empty_groups, empty_indexes = empty.get_column("_g").to_numpy(), empty.get_column("_i").to_numpy()
+        upserts = self._results.upserts(
+            self._finish(groups[shown], indexes[shown], partials.filter(pl.Series(shown)))
+        )
+        empty_groups = empty.get_column("_g").to_numpy()
+        empty_indexes = empty.get_column("_i").to_numpy()
         found = self._slots.find(empty_groups, empty_indexes)
         self._slots.drop(found[found >= 0])
         start, end = self._grid.bounds(empty_indexes)
         # history shows windows that are open
-        shown = np.ones(len(start), np.bool_) if self._at_once or self.plan.fill_history else end - 1 < self._clock.t(empty_groups)
-        gone = pl.DataFrame({"_g": empty_groups[shown], "_wstart": start[shown], "_wend": end[shown]})
+        shown = (
+            np.ones(len(start), np.bool_)
+            if self._at_once or self.plan.fill_history
+            else end - 1 < self._clock.t(empty_groups)
+        )
+        gone = pl.DataFrame(
+            {"_g": empty_groups[shown], "_wstart": start[shown], "_wend": end[shown]}
+        )
         deletes = self._results.deletes(gone)
         rows = pl.concat([deletes.rows, upserts.rows])
         return (rows if rows.height else None), _stack(upserts.failed, deletes.failed)
@@ -464,7 +577,9 @@ class IntervalKernel:
         rows = _stack(first.rows, second.rows)
         if rows is not None:
             rows = rows.unique(["tbname", self._results.time], keep="last", maintain_order=True)
-        return Emission(rows, late=_stack(first.late, second.late), failed=_stack(first.failed, second.failed))
+        return Emission(
+            rows, late=_stack(first.late, second.late), failed=_stack(first.failed, second.failed)
+        )
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
@@ -490,12 +605,18 @@ class IntervalKernel:
             self._clock.release(groups)
         return Emission(result.rows, failed=_stack(failed, result.failed))
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool = False) -> Delta:
         self._purge()
-        frames = {"groups": self._groups.delta(full), **self._slots.delta(full), "clock": self._clock.delta(full)}
-        frames["call"] = pl.DataFrame([pl.Series("now", [self._now]), pl.Series("earliest", [self._earliest])])
+        frames = {
+            "groups": self._groups.delta(full),
+            **self._slots.delta(full),
+            "clock": self._clock.delta(full),
+        }
+        frames["call"] = pl.DataFrame(
+            [pl.Series("now", [self._now]), pl.Series("earliest", [self._earliest])]
+        )
         if not self._groups.whole:
             frames["tables"] = self._tables.delta(full)
         frames = {name: frame for name, frame in frames.items() if frame.height}
@@ -507,7 +628,11 @@ class IntervalKernel:
             return
         slots = self._slots.live()
         slots = slots[self._slots.closed[slots]]
-        self._slots.free(slots[self._slots.stop[slots] < self._clock.highest[self._slots.group[slots]] - self._mark])
+        self._slots.free(
+            slots[
+                self._slots.stop[slots] < self._clock.highest[self._slots.group[slots]] - self._mark
+            ]
+        )
 
     def restore(self, deltas: Iterable[Delta]) -> None:
         for delta in deltas:
@@ -524,7 +649,9 @@ class IntervalKernel:
                 self._now, self._earliest = frames["call"].row(0)
             if "clock" in frames:
                 self._clock.restore(frames["clock"])
-            self._slots.restore(frames.get("windows"), frames.get("windows.gone"), keep=not self._solo)
+            self._slots.restore(
+                frames.get("windows"), frames.get("windows.gone"), keep=not self._solo
+            )
 
 
 def _removed(rows: pl.DataFrame) -> Mask | None:

@@ -1,8 +1,9 @@
 """Live rows in pieces by arrival, so that a correction costs what it touches and not what is held.
 
-Rows mostly come in order of time: a piece spans little time and few arrival numbers. Who looks for some rows passes over the
-pieces that cannot hold them, and removing rows writes only their pieces anew. Small pieces are merged as they age, each row
-a few times at most. Refuses to order rows within a piece.
+Rows mostly come in order of time: a piece spans little time and few arrival numbers. Who looks for
+some rows passes over the pieces that cannot hold them, and removing rows writes only their pieces
+anew. Small pieces are merged as they age, each row a few times at most. Refuses to order rows
+within a piece.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class LiveRows:
 
     def __init__(self, empty: pl.DataFrame, time: str) -> None:
         """*empty* gives the layout, *time* is the time column's name."""
-        self._empty, self.time = empty, time
+        self._empty = empty
+        self.time = time
         self._pieces: list[pl.DataFrame] = []
         # of each piece: earliest and latest time, lowest and highest arrival number
         self._bounds: Numbers = np.empty((0, 4), np.int64)
@@ -41,7 +43,11 @@ class LiveRows:
         self.count += rows.height
         size = rows.height
         merged = [rows]
-        while self._pieces and self._pieces[-1].height < 2 * size and self._pieces[-1].height + size <= _FULL:
+        while (
+            self._pieces
+            and self._pieces[-1].height < 2 * size
+            and self._pieces[-1].height + size <= _FULL
+        ):
             merged.append(self._pieces.pop())
             size += merged[-1].height
         piece = pl.concat(merged[::-1], rechunk=True) if len(merged) > 1 else rows
@@ -55,7 +61,9 @@ class LiveRows:
         hit = np.searchsorted(gone, self._bounds[:, 3], "right") > first
         for i in np.flatnonzero(hit)[::-1]:
             piece = self._pieces[i]
-            kept = piece.filter(pl.Series(~np.isin(piece.get_column("_seq").to_numpy(), gone, assume_unique=True)))
+            kept = piece.filter(
+                pl.Series(~np.isin(piece.get_column("_seq").to_numpy(), gone, assume_unique=True))
+            )
             self.count -= piece.height - kept.height
             if kept.height:
                 self._pieces[i] = kept
@@ -66,7 +74,9 @@ class LiveRows:
     def at(self, times: Numbers) -> list[pl.DataFrame]:
         """The pieces that may hold rows of one of *times*."""
         ordered = np.sort(times)
-        hit = np.searchsorted(ordered, self._bounds[:, 1], "right") > np.searchsorted(ordered, self._bounds[:, 0], "left")
+        hit = np.searchsorted(ordered, self._bounds[:, 1], "right") > np.searchsorted(
+            ordered, self._bounds[:, 0], "left"
+        )
         return [self._pieces[i] for i in np.flatnonzero(hit)]
 
     def between(self, low: Numbers, high: Numbers) -> list[pl.DataFrame]:
@@ -79,5 +89,6 @@ class LiveRows:
         return [self._pieces[i] for i in np.flatnonzero(hit)]
 
     def _bounds_of(self, piece: pl.DataFrame) -> Numbers:
-        times, numbers = piece.get_column(self.time).to_numpy(), piece.get_column("_seq").to_numpy()
+        times = piece.get_column(self.time).to_numpy()
+        numbers = piece.get_column("_seq").to_numpy()
         return np.array([[times.min(), times.max(), numbers.min(), numbers.max()]], np.int64)

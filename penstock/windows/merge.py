@@ -1,6 +1,8 @@
-"""Partial writes made whole: a row of op MERGE takes the columns it lacks from the row it overwrites.
+"""Partial writes made whole: a row of op MERGE takes the columns it lacks from the row it
+overwrites.
 
-Used where a kernel needs the row as the table will have it. Refuses to apply anything: rows stay rows.
+Used where a kernel needs the row as the table will have it. Refuses to apply anything: rows stay
+rows.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from penstock.sql.plan import Source
 from penstock.windows.kernel import MERGE, UPSERT, History
 
 
-def complete(rows: pl.DataFrame, history: History | None, identity: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+def complete(
+    rows: pl.DataFrame, history: History | None, identity: Sequence[str], columns: Sequence[str]
+) -> pl.DataFrame:
     """*rows* with every MERGE turned into an UPSERT of the whole row.
 
-    NULLs among *columns* take the value that the row of the same *identity* had before: earlier in *rows*, or in *history*.
+    NULLs among *columns* take the value that the row of the same *identity* had before: earlier in
+    *rows*, or in *history*.
     """
     if not (rows.get_column("_op").to_numpy() == MERGE).any():
         return rows
@@ -27,13 +32,23 @@ def complete(rows: pl.DataFrame, history: History | None, identity: Sequence[str
     work = numbered.join(touched, on=keys, how="semi", nulls_equal=True, maintain_order="left")
     stored = _stored(touched, history, keys)
     if stored is not None:
-        # what is not filled from them is of no use, and a table may have columns that are newer than the plan
+        # what is not filled from them is of no use, and a table may have columns that are newer
+        # than the plan
         used = {*keys, *columns}
-        before = stored.select((pl.col(n) if n in used else pl.lit(None)).cast(kind).alias(n) for n, kind in work.schema.items())
+        before = stored.select(
+            (pl.col(n) if n in used else pl.lit(None)).cast(kind).alias(n)
+            for n, kind in work.schema.items()
+        )
         work = pl.concat([before.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op")), work])
     # a life of the row begins with each upsert or delete; values reach forward within it only
     work = work.with_columns((~partial).cum_sum().over(keys).alias("_life"))
-    filled = [pl.when(partial).then(pl.col(c).forward_fill().over([*keys, "_life"])).otherwise(pl.col(c)).alias(c) for c in columns]
+    filled = [
+        pl.when(partial)
+        .then(pl.col(c).forward_fill().over([*keys, "_life"]))
+        .otherwise(pl.col(c))
+        .alias(c)
+        for c in columns
+    ]
     whole = work.with_columns(filled).filter(partial & pl.col("_at").is_not_null()).drop("_life")
     whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
     return pl.concat([numbered.filter(~partial), whole]).sort("_at").drop("_at")
@@ -43,16 +58,24 @@ def _stored(touched: pl.DataFrame, history: History | None, keys: list[str]) -> 
     if history is None:
         return None
     times = touched.get_column(keys[1])
-    low, high = times.min(), times.max()
+    low = times.min()
+    high = times.max()
     assert isinstance(low, int) and isinstance(high, int)
-    found = history.fetch(low, high, touched.get_column("tbname").unique(maintain_order=True).to_list())
+    found = history.fetch(
+        low, high, touched.get_column("tbname").unique(maintain_order=True).to_list()
+    )
     return found.join(touched, on=keys, how="semi", nulls_equal=True) if found.height else None
 
 
 def as_planned(rows: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """*rows* with the columns that *source* had when the plan was made: since then a table may have got others."""
+    """*rows* with the columns that *source* had when the plan was made: since then a table may have
+    got others.
+    """
     types = {c.name: c.type.polars() for c in (*source.columns, *source.tags)}
     meta = [n for n in rows.columns if n.startswith("_") and n not in types]
     there = set(rows.columns)
-    made = [(pl.col(n) if n in there else pl.lit(None)).cast(kind, strict=False).alias(n) for n, kind in types.items()]
+    made = [
+        (pl.col(n) if n in there else pl.lit(None)).cast(kind, strict=False).alias(n)
+        for n, kind in types.items()
+    ]
     return rows.select(*meta, "tbname", *made)

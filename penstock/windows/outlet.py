@@ -1,6 +1,8 @@
-"""What leaves a kernel: result rows of the windows put, deletions of those taken back, filled rows, events.
+"""What leaves a kernel: result rows of the windows put, deletions of those taken back, filled rows,
+events.
 
-Owns the target row's key: windows whose composite-key value changed lose their old row. Refuses to decide what is put.
+Owns the target row's key: windows whose composite-key value changed lose their old row. Refuses to
+decide what is put.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ GONE = ["_g", "_wstart", "_wend", "_stop", "_key"]
 
 @dataclass
 class Change:
-    """What a write did to windows: all of the partitions concerned as they are `known` now, those new, published and taken back."""
+    """What a write did to windows: all of the partitions concerned as they are `known` now, those
+    new, published and taken back.
+    """
 
     known: pl.DataFrame
     opened: pl.DataFrame
@@ -36,23 +40,51 @@ class Change:
 class Outlet:
     """See the module."""
 
-    def __init__(self, scope: Scope, groups: Groups, aggregates: Aggregates, timeline: Timeline, replaces: bool) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        groups: Groups,
+        aggregates: Aggregates,
+        timeline: Timeline,
+        replaces: bool,
+    ) -> None:
         plan = scope.plan
-        self.plan, self.aggregates, self.timeline = plan, aggregates, timeline
+        self.plan = plan
+        self.aggregates = aggregates
+        self.timeline = timeline
         self.results = Results(scope, groups)
         self.events = Events(plan, groups)
         self.filler = Filler(scope, aggregates, self.results) if plan.fill.mode != "none" else None
-        #: several rows of one time may begin windows of one start; several windows may be given one child table and time
-        rows_tie = not replaces and plan.window is not None and plan.window.kind in ("state", "event", "count")
-        self.may_repeat = rows_tie or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
+        #: several rows of one time may begin windows of one start; several windows may be given one
+        #: child table and time
+        rows_tie = (
+            not replaces
+            and plan.window is not None
+            and plan.window.kind in ("state", "event", "count")
+        )
+        self.may_repeat = (
+            rows_tie or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
+        )
         self.target_key = plan.target.key_column
-        self.identity = ["tbname", plan.target.columns[0].name, *([self.target_key] if self.target_key else [])]
-        # never a column of type Null: each concatenation multiplies its chunks, which no rechunk puts together
-        self.key_type = next((c.type.polars() for c in plan.target.columns if c.name == self.target_key), pl.Boolean())
+        self.identity = [
+            "tbname",
+            plan.target.columns[0].name,
+            *([self.target_key] if self.target_key else []),
+        ]
+        # never a column of type Null: each concatenation multiplies its chunks, which no rechunk
+        # puts together
+        self.key_type = next(
+            (c.type.polars() for c in plan.target.columns if c.name == self.target_key),
+            pl.Boolean(),
+        )
 
     def publish(self, change: Change, stamp: Stamp, out: Output) -> pl.DataFrame:
-        """Rows and events of the windows put and of those taken back. Returns the windows as they are to be remembered."""
-        put, removed, known = change.put, change.removed, change.known
+        """Rows and events of the windows put and of those taken back. Returns the windows as they
+        are to be remembered.
+        """
+        put = change.put
+        removed = change.removed
+        known = change.known
         made = self.results_of(put, stamp.now, out)
         if self.target_key and made is not None:
             changed, known = self._rekeyed(put, made, known)
@@ -72,7 +104,9 @@ class Outlet:
         """Result rows of *windows*; None when there are none."""
         if not windows.height:
             return None
-        finals = windows.select("_g", "_wstart", "_wend").hstack(self.aggregates.finalise(windows, []))
+        finals = windows.select("_g", "_wstart", "_wend").hstack(
+            self.aggregates.finalise(windows, [])
+        )
         made = self.results.upserts(finals.with_columns(pl.lit(now).alias("_now")))
         if made.failed is not None:
             out.failed.append(made.failed)
@@ -80,19 +114,38 @@ class Outlet:
 
     def _deletions(self, removed: pl.DataFrame) -> pl.DataFrame:
         rows = self.results.deletes(removed.select("_g", "_wstart", "_wend")).rows
-        return rows.with_columns(removed.get_column("_key").alias(self.target_key)) if self.target_key else rows
+        return (
+            rows.with_columns(removed.get_column("_key").alias(self.target_key))
+            if self.target_key
+            else rows
+        )
 
-    def _rekeyed(self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Windows published before under another composite-key value; *known* with the new values."""
+    def _rekeyed(
+        self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Windows published before under another composite-key value; *known* with the new
+        values.
+        """
         assert self.target_key is not None
         fresh = put.with_columns(rows.get_column(self.target_key).alias("_newkey"))
         changed = fresh.filter((pl.col("_pub") > 0) & pl.col("_key").ne_missing(pl.col("_newkey")))
         on = ["_g", "_wstart", "_sseq"]
-        joined = known.join(fresh.select(*on, "_newkey", pl.lit(True).alias("_just")), on=on, how="left", maintain_order="left")
-        key = pl.when(pl.col("_just").fill_null(False)).then(pl.col("_newkey")).otherwise(pl.col("_key"))
+        joined = known.join(
+            fresh.select(*on, "_newkey", pl.lit(True).alias("_just")),
+            on=on,
+            how="left",
+            maintain_order="left",
+        )
+        key = (
+            pl.when(pl.col("_just").fill_null(False))
+            .then(pl.col("_newkey"))
+            .otherwise(pl.col("_key"))
+        )
         return changed.select(GONE), joined.with_columns(key.alias("_key")).drop("_newkey", "_just")
 
-    def _refill(self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: Output) -> None:
+    def _refill(
+        self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: Output
+    ) -> None:
         assert self.filler is not None
         changed = pl.concat([put.select("_g", "_wstart"), removed.select("_g", "_wstart")]).unique()
         after = known.filter(pl.col("_pub") > 0)
@@ -105,17 +158,32 @@ class Outlet:
         if rows.height:
             out.rows.append(rows)
 
-    def _notify(self, change: Change, made: pl.DataFrame | None, removed: pl.DataFrame, stamp: Stamp, out: Output) -> None:
-        opened, closed, results = change.opened, change.put, made
+    def _notify(
+        self,
+        change: Change,
+        made: pl.DataFrame | None,
+        removed: pl.DataFrame,
+        stamp: Stamp,
+        out: Output,
+    ) -> None:
+        opened = change.opened
+        closed = change.put
+        results = made
         if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
             t = self.timeline.all_t()
-            over = pl.Series(closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()])
-            closed, results = closed.filter(over), made.filter(over) if made.height == len(over) else None
+            over = pl.Series(
+                closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()]
+            )
+            closed = closed.filter(over)
+            results = made.filter(over) if made.height == len(over) else None
         if "_state" in closed.columns:
             ordered = change.known.sort("_g", "_wstart", "_sseq").select(
-                "_g", "_wstart", "_sseq",
-                pl.col("_state").shift(1).over("_g").alias("_before"), pl.col("_state").shift(-1).over("_g").alias("_after"),
-            )  # fmt: skip
+                "_g",
+                "_wstart",
+                "_sseq",
+                pl.col("_state").shift(1).over("_g").alias("_before"),
+                pl.col("_state").shift(-1).over("_g").alias("_after"),
+            )
             on = ["_g", "_wstart", "_sseq"]
             opened = opened.join(ordered, on=on, how="left", maintain_order="left")
             closed = closed.join(ordered, on=on, how="left", maintain_order="left")

@@ -1,8 +1,9 @@
 """PAUSE STREAM around any kernel: what arrives meanwhile is kept in order and worked off by RESUME.
 
-RESUME … IGNORE UNTREATED drops it instead (the rows stay in the source table). Of the clock's ticks only the last counts. While history
-is filled (`fill` to `filled`) rows wait in the same way. What waited is worked off with the history of the time when it came, so a
-DELETE finds the rows that it took. Refuses to look into rows.
+RESUME … IGNORE UNTREATED drops it instead (the rows stay in the source table). Of the clock's ticks
+only the last counts. While history is filled (`fill` to `filled`) rows wait in the same way. What
+waited is worked off with the history of the time when it came, so a DELETE finds the rows that it
+took. Refuses to look into rows.
 """
 
 from __future__ import annotations
@@ -13,18 +14,36 @@ import polars as pl
 
 from penstock.few import Few
 from penstock.windows.fewrows import FewResults, TakesFew
-from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel, Rewindable
+from penstock.windows.kernel import (
+    EARLIEST,
+    LATEST,
+    Control,
+    Delta,
+    Emission,
+    History,
+    Kernel,
+    Rewindable,
+)
 
 _STATE = "pause"
 _ROWS = "pause.rows"
 _SCHEMA = {
-    "at": pl.Int64(), "kind": pl.String(), "time": pl.Int64(), "tables": pl.List(pl.String()), "low": pl.Int64(), "high": pl.Int64(),
-    "mark": pl.String(), "filling": pl.Boolean(), "since": pl.Int64(),
-}  # fmt: skip
+    "at": pl.Int64(),
+    "kind": pl.String(),
+    "time": pl.Int64(),
+    "tables": pl.List(pl.String()),
+    "low": pl.Int64(),
+    "high": pl.Int64(),
+    "mark": pl.String(),
+    "filling": pl.Boolean(),
+    "since": pl.Int64(),
+}
 
 
 class PausableKernel:
-    """Passes everything on to *inner* unless the stream is paused, or its history is being filled."""
+    """Passes everything on to *inner* unless the stream is paused, or its history is being
+    filled.
+    """
 
     def __init__(self, inner: Kernel, identity: list[str], history: History | None = None) -> None:
         self.inner = inner
@@ -65,13 +84,17 @@ class PausableKernel:
             return Emission()
         if control.kind in ("resume", "resume_skip"):
             if self._paused and control.kind == "resume_skip":
-                # rows deleted from the source are gone from the stream too, whatever became of those written
-                self._kept[self._since :] = [k for k in self._kept[self._since :] if isinstance(k[0], Control)]
+                # rows deleted from the source are gone from the stream too, whatever became of
+                # those written
+                self._kept[self._since :] = [
+                    k for k in self._kept[self._since :] if isinstance(k[0], Control)
+                ]
             self._changed = self._changed or self._paused
             self._paused = False
             return Emission() if self._filling else self._release()
         if control.kind in ("fill", "filled"):
-            self._filling, self._changed = control.kind == "fill", True
+            self._filling = control.kind == "fill"
+            self._changed = True
             return Emission() if self._holds else self._release()
         if not self._holds:
             return self.inner.control(control)
@@ -84,14 +107,20 @@ class PausableKernel:
 
     def _release(self) -> Emission:
         """Work off what waited."""
-        kept, tick = self._kept, self._tick
-        self._kept, self._tick = [], None
+        kept = self._kept
+        tick = self._tick
+        self._kept = []
+        self._tick = None
         made: list[Emission] = []
         try:
             for item, mark in kept:
                 if self._history is not None:
                     self._history.at(mark)
-                made.append(self.inner.control(item) if isinstance(item, Control) else self.inner.apply(item))
+                made.append(
+                    self.inner.control(item)
+                    if isinstance(item, Control)
+                    else self.inner.apply(item)
+                )
         finally:
             if self._history is not None:
                 self._history.at("")
@@ -108,7 +137,12 @@ class PausableKernel:
         if rows is not None:
             rows = rows.unique(subset=self._identity, keep="last", maintain_order=True)
         events = [event for m in made for event in m.events]
-        return Emission(rows=rows, events=events, late=one([m.late for m in made]), failed=one([m.failed for m in made]))
+        return Emission(
+            rows=rows,
+            events=events,
+            late=one([m.late for m in made]),
+            failed=one([m.failed for m in made]),
+        )
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         return self.inner.load_history(low, high)
@@ -123,35 +157,58 @@ class PausableKernel:
         self._changed = False
         frames = dict(inner.frames)
         kept = [*self._kept, *([(self._tick, "")] if self._tick else [])]
-        lines = [self._line(i, k if isinstance(k, Control) else Control("")) | {"mark": mark} for i, (k, mark) in enumerate(kept)]
-        state = self._line(-1, Control("paused" if self._paused else "running")) | {"filling": self._filling, "since": self._since}
+        lines = [
+            self._line(i, k if isinstance(k, Control) else Control("")) | {"mark": mark}
+            for i, (k, mark) in enumerate(kept)
+        ]
+        state = self._line(-1, Control("paused" if self._paused else "running")) | {
+            "filling": self._filling,
+            "since": self._since,
+        }
         frames[_STATE] = pl.DataFrame([state, *lines], schema=_SCHEMA)
-        rows = [k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at")) for i, (k, _) in enumerate(self._kept) if isinstance(k, pl.DataFrame)]
+        rows = [
+            k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at"))
+            for i, (k, _) in enumerate(self._kept)
+            if isinstance(k, pl.DataFrame)
+        ]
         if rows:
             frames[_ROWS] = pl.concat(rows)
         return Delta(frames, inner.full)
 
     @staticmethod
     def _line(at: int, control: Control) -> dict[str, object]:
-        return {"at": at, "kind": control.kind, "time": control.time, "tables": control.tables, "low": control.low, "high": control.high}
+        return {
+            "at": at,
+            "kind": control.kind,
+            "time": control.time,
+            "tables": control.tables,
+            "low": control.low,
+            "high": control.high,
+        }
 
     def restore(self, deltas: Iterable[Delta]) -> None:
         inner = []
         for delta in deltas:
-            inner.append(Delta({n: f for n, f in delta.frames.items() if n not in (_STATE, _ROWS)}, delta.full))
+            inner.append(
+                Delta(
+                    {n: f for n, f in delta.frames.items() if n not in (_STATE, _ROWS)}, delta.full
+                )
+            )
             if _STATE in delta.frames:
                 self._take(delta.frames[_STATE], delta.frames.get(_ROWS))
         self.inner.restore(inner)
         self._changed = False
 
     def _take(self, state: pl.DataFrame, rows: pl.DataFrame | None) -> None:
-        self._kept, self._tick = [], None
+        self._kept = []
+        self._tick = None
         for line in state.iter_rows(named=True):
             mark = line.get("mark") or ""
             if line["at"] < 0:
                 self._paused = line["kind"] == "paused"
                 # states of earlier versions know of no filling
-                self._filling, self._since = bool(line.get("filling")), line.get("since") or 0
+                self._filling = bool(line.get("filling"))
+                self._since = line.get("since") or 0
             elif line["kind"]:
                 tables = tuple(line["tables"]) if line["tables"] is not None else None
                 control = Control(line["kind"], line["time"], tables, line["low"], line["high"])

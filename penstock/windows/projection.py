@@ -1,7 +1,8 @@
 """Expressions over many small frames: columns that are taken as they are need no query.
 
-Owns one optimisation. polars plans, optimises and runs a query for every `select`; over a single row that costs more than everything else
-a kernel does with it, and most expressions of a stream only name a column. Refuses to decide what happens to rows that fail.
+Owns one optimisation. polars plans, optimises and runs a query for every `select`; over a single
+row that costs more than everything else a kernel does with it, and most expressions of a stream
+only name a column. Refuses to decide what happens to rows that fail.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ Quick = Callable[[pl.DataFrame], pl.Series | None]
 
 
 #: up to so many expressions over so many rows are quicker in a query each
-_ONE_BY_ONE, _FEW = 3, 4096
+_ONE_BY_ONE = 3
+_FEW = 4096
 
 
 class Projection:
     """Expressions with distinct output names, in order."""
 
-    def __init__(self, expressions: Sequence[pl.Expr], quick: Sequence[Quick | None] | None = None) -> None:
-        """*quick*: of each expression another way to its values, where there is one; that of columns as they are is known here."""
+    def __init__(
+        self, expressions: Sequence[pl.Expr], quick: Sequence[Quick | None] | None = None
+    ) -> None:
+        """*quick*: of each expression another way to its values, where there is one; that of
+        columns as they are is known here.
+        """
         self.expressions = list(expressions)
         self._names = [e.meta.output_name() for e in self.expressions]
         given = quick if quick is not None else [None] * len(self.expressions)
@@ -33,7 +39,10 @@ class Projection:
         found = [None if quick is None else quick(rows) for quick in self._quick]
         asked = [e for e, column in zip(self.expressions, found, strict=True) if column is None]
         made = iter(_values(rows, asked))
-        named = [next(made) if c is None else c if c.name == n else c.alias(n) for n, c in zip(self._names, found, strict=True)]
+        named = [
+            next(made) if c is None else c if c.name == n else c.alias(n)
+            for n, c in zip(self._names, found, strict=True)
+        ]
         # without a column beside it, a literal has one value whatever the height
         return [c if len(c) == rows.height else c.new_from_index(0, rows.height) for c in named]
 

@@ -1,9 +1,10 @@
 """From finished windows to rows of the target table.
 
-Takes frames of windows (`_g` group number, `_wstart`, `_wend`, `_a0…`, optionally `_wduration` and `_now`), computes the
-select list, casts it to the target's columns and lays it out as `Emission.rows`. A value that can't be cast is NULL and
-reported with its reason; a line whose time comes out NULL can't be stored and is reported instead of published. Refuses
-to decide when a window is published.
+Takes frames of windows (`_g` group number, `_wstart`, `_wend`, `_a0…`, optionally `_wduration` and
+`_now`), computes the select list, casts it to the target's columns and lays it out as
+`Emission.rows`. A value that can't be cast is NULL and reported with its reason; a line whose time
+comes out NULL can't be stored and is reported instead of published. Refuses to decide when a window
+is published.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from penstock.windows.scope import FAILURES, Scope, evaluate
 
 @dataclass(frozen=True)
 class Made:
-    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time and a `_reason`.
+    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time
+    and a `_reason`.
 
     hashes: of the rows' names, as in `Emission`.
     """
@@ -46,18 +48,26 @@ class Results:
         self._groups = groups
         self._target = plan.target
         self._scope = scope
-        compiled = {o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql) for o in plan.outputs}
-        precision, wanted_precision = plan.source.precision, plan.target.precision
+        compiled = {
+            o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql)
+            for o in plan.outputs
+        }
+        precision = plan.source.precision
+        wanted_precision = plan.target.precision
         raw: list[pl.Expr] = []
         cast: list[pl.Expr] = []
         direct: list[pl.Expr] = []  # both in one, where no cast has to be checked
         plain: list[Quick | None] = []
         self._checked: list[str] = []
-        for i, (column, origin) in enumerate(zip(plan.target.columns, plan.target.column_of, strict=True)):
+        for i, (column, origin) in enumerate(
+            zip(plan.target.columns, plan.target.column_of, strict=True)
+        ):
             if origin is None:
                 raw.append(pl.lit(None, dtype=column.type.polars()).alias(f"_r{i}"))
                 cast.append(pl.col(f"_r{i}").alias(column.name))
-                direct.append(pl.repeat(None, pl.len(), dtype=column.type.polars()).alias(column.name))
+                direct.append(
+                    pl.repeat(None, pl.len(), dtype=column.type.polars()).alias(column.name)
+                )
                 plain.append(None)
                 continue
             given: ColumnType = compiled[origin].type
@@ -65,14 +75,28 @@ class Results:
             for made, value in ((cast, pl.col(f"_r{i}")), (direct, compiled[origin].expr)):
                 value = cast_expression(value, given, column.type, precision, wanted_precision)
                 made.append(value.cast(column.type.polars(), strict=False).alias(column.name))
-            plain.append(cast_to(column.type.polars(), taken(value.meta.root_names()[0])) if value.meta.is_column() else None)
-            other = given != column.type if column.type.kind == "DECIMAL" else given.kind != column.type.kind
+            plain.append(
+                cast_to(column.type.polars(), taken(value.meta.root_names()[0]))
+                if value.meta.is_column()
+                else None
+            )
+            other = (
+                given != column.type
+                if column.type.kind == "DECIMAL"
+                else given.kind != column.type.kind
+            )
             if other and not column.type.sized:
                 self._checked.append(column.name)
         taken_as_is = self._taken_as_is(plan, compiled)
         #: for a few rows, where every column is one of what results are made from
-        self.few = None if taken_as_is is None else FewLayout(taken_as_is, [t.name for t in plan.target.tags], self.empty().schema)
-        self._raw, self._cast, self._direct = Projection(raw), Projection(cast), Projection(direct, plain)
+        self.few = (
+            None
+            if taken_as_is is None
+            else FewLayout(taken_as_is, [t.name for t in plan.target.tags], self.empty().schema)
+        )
+        self._raw = Projection(raw)
+        self._cast = Projection(cast)
+        self._direct = Projection(direct, plain)
         self.columns = [c.name for c in plan.target.columns]
         self._times = [c.name for c in plan.target.columns if c.type.kind == "TIMESTAMP"]
         self._floats = [c.name for c in plan.target.columns if c.type.kind in ("FLOAT", "DOUBLE")]
@@ -84,15 +108,21 @@ class Results:
         self._reads_keys = any(name.startswith("_k") for name in self.reads)
 
     @staticmethod
-    def _taken_as_is(plan: StreamPlan, compiled: Mapping[str, Compiled]) -> dict[str, str | None] | None:
-        """Of each of the target's columns the column that it is, None where it has no values; None: some are worked out or cast."""
+    def _taken_as_is(
+        plan: StreamPlan, compiled: Mapping[str, Compiled]
+    ) -> dict[str, str | None] | None:
+        """Of each of the target's columns the column that it is, None where it has no values; None:
+        some are worked out or cast.
+        """
         found: dict[str, str | None] = {}
         for column, origin in zip(plan.target.columns, plan.target.column_of, strict=True):
             if origin is None:
                 found[column.name] = None
                 continue
             given = compiled[origin]
-            value = cast_expression(given.expr, given.type, column.type, plan.source.precision, plan.target.precision)
+            value = cast_expression(
+                given.expr, given.type, column.type, plan.source.precision, plan.target.precision
+            )
             if not value.meta.is_column() or given.type.polars() != column.type.polars():
                 return None
             found[column.name] = value.meta.root_names()[0]
@@ -103,9 +133,16 @@ class Results:
         return self._make(windows, UPSERT)
 
     def deletes(self, windows: pl.DataFrame) -> Made:
-        """Rows that remove what *windows* had put; aggregates that *windows* lacks are taken as NULL."""
+        """Rows that remove what *windows* had put; aggregates that *windows* lacks are taken as
+        NULL.
+        """
         names = [n for n in self._types if n.startswith("_a") and n not in windows.columns]
-        return self._make(windows.with_columns(pl.lit(None, dtype=self._types[n].polars()).alias(n) for n in names), DELETE)
+        return self._make(
+            windows.with_columns(
+                pl.lit(None, dtype=self._types[n].polars()).alias(n) for n in names
+            ),
+            DELETE,
+        )
 
     def changes(self, rows: pl.DataFrame) -> Made:
         """Rows that put or remove, as each line's `_op` says."""
@@ -115,7 +152,9 @@ class Results:
         """No rows, in the layout."""
         target = self._target
         schema: dict[str, pl.DataType] = {"tbname": pl.String(), "_op": pl.Int8()}
-        return pl.DataFrame(schema=schema | {c.name: c.type.polars() for c in (*target.columns, *target.tags)})
+        return pl.DataFrame(
+            schema=schema | {c.name: c.type.polars() for c in (*target.columns, *target.tags)}
+        )
 
     def _make(self, windows: pl.DataFrame, op: int | None) -> Made:
         if not windows.height:
@@ -125,7 +164,9 @@ class Results:
         if "_now" not in known and "_now" in self.reads:
             more.append(pl.repeat(None, windows.height, dtype=pl.Int64, eager=True).alias("_now"))
         if "_wduration" not in known and "_wduration" in self.reads:
-            more.append((windows.get_column("_wend") - windows.get_column("_wstart")).alias("_wduration"))
+            more.append(
+                (windows.get_column("_wend") - windows.get_column("_wstart")).alias("_wduration")
+            )
         if more:
             windows = windows.hstack(more)
         if self._reads_keys and "_k0" not in known:
@@ -141,8 +182,17 @@ class Results:
                 windows, failed = self._evaluate(windows)
                 made = self._cast.columns(windows)
         about = self._groups.targets(windows.get_column("_g").to_numpy())
-        ops = windows.get_column("_op") if op is None else pl.Series("_op", np.full(windows.height, op, np.int8))
-        columns = [about.get_column("tbname"), ops, *made, *(about.get_column(t) for t in self.tags)]
+        ops = (
+            windows.get_column("_op")
+            if op is None
+            else pl.Series("_op", np.full(windows.height, op, np.int8))
+        )
+        columns = [
+            about.get_column("tbname"),
+            ops,
+            *made,
+            *(about.get_column(t) for t in self.tags),
+        ]
         return self._check(windows, columnwise.beside(columns), about.get_column("_hash"), failed)
 
     def _evaluate(self, windows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -170,7 +220,9 @@ class Results:
                 mended.append(column.zip_with(~infinite.fill_null(value=False), nothing))
         return rows.with_columns(mended) if mended else rows
 
-    def _check(self, raw: pl.DataFrame, rows: pl.DataFrame, hashes: pl.Series, failed: pl.DataFrame | None) -> Made:
+    def _check(
+        self, raw: pl.DataFrame, rows: pl.DataFrame, hashes: pl.Series, failed: pl.DataFrame | None
+    ) -> Made:
         """Report NULLs that casts made; drop lines without time."""
         rows = self._readable(rows)
         reports = [] if failed is None else [failed]
@@ -179,10 +231,17 @@ class Results:
             given = raw.get_column(f"_r{self.columns.index(name)}")
             if column.null_count() > given.null_count():
                 lost = column.is_null() & given.is_not_null()
-                reason = pl.format("{} does not fit column {}", given.filter(lost).cast(pl.String), pl.lit(name)).alias("_reason")
+                reason = pl.format(
+                    "{} does not fit column {}", given.filter(lost).cast(pl.String), pl.lit(name)
+                ).alias("_reason")
                 reports.append(rows.filter(lost).select("tbname", self.time, reason))
         if rows.get_column(self.time).null_count():
             timeless = rows.get_column(self.time).is_null()
-            reports.append(rows.filter(timeless).select("tbname", self.time, pl.lit("the result's time is NULL").alias("_reason")))
-            rows, hashes = rows.filter(~timeless), hashes.filter(~timeless)
+            reports.append(
+                rows.filter(timeless).select(
+                    "tbname", self.time, pl.lit("the result's time is NULL").alias("_reason")
+                )
+            )
+            rows = rows.filter(~timeless)
+            hashes = hashes.filter(~timeless)
         return Made(rows, pl.concat(reports, how="diagonal") if reports else None, hashes)

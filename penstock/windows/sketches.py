@@ -1,10 +1,12 @@
-"""Mergeable sketches: a t-digest for `apercentile` and HyperLogLog registers for `hyperloglog`, as polars list columns.
+"""Mergeable sketches: a t-digest for `apercentile` and HyperLogLog registers for `hyperloglog`, as
+polars list columns.
 
-t-digest: centroids (mean, weight) in two lists. Up to `EXACT` values are kept as they are, so small windows are exact
-(linear interpolation between neighbours); beyond that they are grouped by the k1 scale function into at most 200
-centroids, which keeps the rank error under 1 % in the middle and far under it near 0 and 100.
-HyperLogLog: 4096 registers (standard error 1.6 %), kept sparse as `register << 6 | rank`; counts below about 10,000
-come from linear counting. Hashes are our own arithmetic, so saved state keeps its meaning over library versions.
+t-digest: centroids (mean, weight) in two lists. Up to `EXACT` values are kept as they are, so small
+windows are exact (linear interpolation between neighbours); beyond that they are grouped by the k1
+scale function into at most 200 centroids, which keeps the rank error under 1 % in the middle and
+far under it near 0 and 100. HyperLogLog: 4096 registers (standard error 1.6 %), kept sparse as
+`register << 6 | rank`; counts below about 10,000 come from linear counting. Hashes are our own
+arithmetic, so saved state keeps its meaning over library versions.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def compress_digests(frame: pl.DataFrame, means: str, weights: str) -> pl.DataFr
     if not frame.height or not frame.select(long.any()).item():
         return frame
     # a frame of their own: the partials' keys may have any of these names
-    lines = frame.select(pl.col(means).alias("m"), pl.col(weights).alias("w")).with_row_index("line")
+    lines = frame.select(pl.col(means).alias("m"), pl.col(weights).alias("w")).with_row_index(
+        "line"
+    )
     grown = lines.filter(pl.col("m").list.len() > EXACT)
     flat = grown.explode("m", "w").sort("line", "m", maintain_order=True)
     w = pl.col("w")
@@ -43,14 +47,20 @@ def compress_digests(frame: pl.DataFrame, means: str, weights: str) -> pl.DataFr
     )
     made = lines.join(packed, on="line", how="left", maintain_order="left", suffix="_packed")
     return frame.with_columns(
-        made.select(pl.coalesce("m_packed", "m").alias(means), pl.coalesce("w_packed", "w").alias(weights)).iter_columns()
+        made.select(
+            pl.coalesce("m_packed", "m").alias(means), pl.coalesce("w_packed", "w").alias(weights)
+        ).iter_columns()
     )
 
 
 def quantile(means: str, weights: str, q: float) -> pl.Expr:
     """The value at rank *q* (0…1) of each digest, NULL of an empty one."""
     name = f"{means}@{q}"
-    return pl.struct(means, weights).map_batches(lambda s: _quantiles(s, means, weights, q), return_dtype=pl.Float64).alias(name)
+    return (
+        pl.struct(means, weights)
+        .map_batches(lambda s: _quantiles(s, means, weights, q), return_dtype=pl.Float64)
+        .alias(name)
+    )
 
 
 def _quantiles(digests: pl.Series, means: str, weights: str, q: float) -> pl.Series:
@@ -64,7 +74,10 @@ def _quantiles(digests: pl.Series, means: str, weights: str, q: float) -> pl.Ser
     w = pl.col("w")
     place = (w.cum_sum().over("_line") - w + (w - 1) / 2).alias("place")
     goal = (q * (w.sum().over("_line") - 1)).alias("goal")
-    below, place_, goal_, m = pl.col("place") <= pl.col("goal"), pl.col("place"), pl.col("goal"), pl.col("m")
+    below = pl.col("place") <= pl.col("goal")
+    place_ = pl.col("place")
+    goal_ = pl.col("goal")
+    m = pl.col("m")
     ends = (
         flat.with_columns(place, goal)
         .group_by("_line", maintain_order=True)
@@ -86,8 +99,13 @@ def register_codes(values: pl.Series) -> pl.Series:
     hashes = _hash(values)
     registers = hashes >> np.uint64(64 - _BITS)
     rest = (hashes << np.uint64(_BITS)) | np.uint64(1 << (_BITS - 1))
-    # position of the highest set bit through the float exponent: rounding up may only happen within 2^-53 of a power of two
-    ranks = np.uint64(65) - np.frexp((rest >> np.uint64(11)).astype(np.float64))[1].astype(np.uint64) - np.uint64(11)
+    # position of the highest set bit through the float exponent: rounding up may only happen within
+    # 2^-53 of a power of two
+    ranks = (
+        np.uint64(65)
+        - np.frexp((rest >> np.uint64(11)).astype(np.float64))[1].astype(np.uint64)
+        - np.uint64(11)
+    )
     codes = pl.Series(((registers << np.uint64(6)) | ranks).astype(np.uint32))
     return codes.set(values.is_null(), None) if values.null_count() else codes
 
@@ -118,14 +136,25 @@ def distinct_estimate(column: str) -> pl.Expr:
     alpha = 0.7213 / (1 + 1.079 / _REGISTERS)
     raw = alpha * _REGISTERS**2 / (powers.list.sum() + zeros)
     linear = _REGISTERS * (_REGISTERS / zeros).log()
-    return pl.when((raw <= 2.5 * _REGISTERS) & (zeros > 0)).then(linear).otherwise(raw).round().cast(pl.Int64)
+    return (
+        pl.when((raw <= 2.5 * _REGISTERS) & (zeros > 0))
+        .then(linear)
+        .otherwise(raw)
+        .round()
+        .cast(pl.Int64)
+    )
 
 
 def _hash(values: pl.Series) -> npt.NDArray[np.uint64]:
     """64-bit hashes that never change between versions; one hash per distinct text."""
     dtype = values.dtype
     if dtype.is_integer() or dtype == pl.Boolean:
-        bits = values.fill_null(strategy="zero").cast(pl.Int64, strict=False, wrap_numerical=True).to_numpy().view(np.uint64)
+        bits = (
+            values.fill_null(strategy="zero")
+            .cast(pl.Int64, strict=False, wrap_numerical=True)
+            .to_numpy()
+            .view(np.uint64)
+        )
         return _mix(bits)
     if dtype.is_float():
         return _mix((values.fill_null(0.0).cast(pl.Float64).to_numpy() + 0.0).view(np.uint64))

@@ -1,9 +1,10 @@
 """Open windows in slots: one per (group, window), freed when the window is done.
 
-A call costs what it touches: lookup, accumulation and closing are vectorised scatters into arrays; nothing walks over all
-slots. A group's newest window is known by its group, one later than all its group had is new; only others are looked up by hash,
-and what nobody looks up is never hashed: where rows come in order windows come and go without it. What a slot holds is `accumulators`'
-matter. Refuses to know time: when a window ends is told by the caller.
+A call costs what it touches: lookup, accumulation and closing are vectorised scatters into arrays;
+nothing walks over all slots. A group's newest window is known by its group, one later than all its
+group had is new; only others are looked up by hash, and what nobody looks up is never hashed: where
+rows come in order windows come and go without it. What a slot holds is `accumulators`' matter.
+Refuses to know time: when a window ends is told by the caller.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from penstock.windows.calls import Array, Call
 from penstock.windows.groups import Numbers
 from penstock.windows.steps import Ticks, grown
 
-_EMPTY, _GONE = -1, -2
+_EMPTY = -1
+_GONE = -2
 #: places of the smallest table
 _TABLE = 4096
 _FOREVER = np.iinfo(np.int64).max
@@ -64,7 +66,7 @@ class Slots:
     def __len__(self) -> int:
         return self._count
 
-    # -- finding -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- finding
 
     def reserve_groups(self, count: int) -> None:
         self._head = grown(self._head, count, -1)
@@ -115,18 +117,24 @@ class Slots:
             places[wrong] = (places[wrong] + 1) & mask
             candidates = self._table[places[wrong]].astype(np.int64)
             found[wrong] = candidates
-            wrong = wrong[(candidates != _EMPTY) & ~self._is(candidates, groups[wrong], indexes[wrong])]
+            wrong = wrong[
+                (candidates != _EMPTY) & ~self._is(candidates, groups[wrong], indexes[wrong])
+            ]
         return found
 
     def _is(self, slots: Numbers, groups: Numbers, indexes: Numbers) -> npt.NDArray[np.bool_]:
-        held: npt.NDArray[np.bool_] = (slots >= 0) & (self.group[slots] == groups) & (self.index[slots] == indexes)
+        held: npt.NDArray[np.bool_] = (
+            (slots >= 0) & (self.group[slots] == groups) & (self.index[slots] == indexes)
+        )
         return held
 
     def _create(self, groups: Numbers, indexes: Numbers, stops: Ticks) -> Numbers:
         """New slots for windows, which come as `locate` says."""
         n = len(groups)
         slots = self._take(n)
-        self.group[slots], self.index[slots], self.stop[slots] = groups, indexes, stops
+        self.group[slots] = groups
+        self.index[slots] = indexes
+        self.stop[slots] = stops
         self.closed[slots] = False
         self._live[slots] = True
         self._saved[slots] = False
@@ -153,7 +161,18 @@ class Slots:
         if n:
             taken.append(np.arange(self._used, self._used + n))
             self._used += n
-            for name in ("group", "index", "stop", "closed", "_older", "_place", "_live", "_changed", "_saved", "_waits"):
+            for name in (
+                "group",
+                "index",
+                "stop",
+                "closed",
+                "_older",
+                "_place",
+                "_live",
+                "_changed",
+                "_saved",
+                "_waits",
+            ):
                 setattr(self, name, grown(getattr(self, name), self._used, 0))
             for accumulator in self.accumulators:
                 accumulator.grow(self._used)
@@ -168,12 +187,14 @@ class Slots:
         if self._unhashed_count > 2 * self._count + _TABLE:  # most of them are done
             left = self._take_unhashed()
             self._waits[left] = True
-            self._unhashed, self._unhashed_count = [left], len(left)
+            self._unhashed = [left]
+            self._unhashed_count = len(left)
 
     def _take_unhashed(self) -> Numbers:
         made: Numbers = np.concatenate(self._unhashed)
         self._waits[made] = False
-        self._unhashed, self._unhashed_count = [], 0
+        self._unhashed = []
+        self._unhashed_count = 0
         left: Numbers = made[self._live[made]]
         return left
 
@@ -184,7 +205,9 @@ class Slots:
         made = self._take_unhashed()
         if (self._filled + len(made)) * 2 > len(self._table):
             # laid out afresh, without the places of freed slots
-            self._table = np.full(max(1 << (self._count * 3).bit_length(), _TABLE), _EMPTY, np.int32)
+            self._table = np.full(
+                max(1 << (self._count * 3).bit_length(), _TABLE), _EMPTY, np.int32
+            )
             self._filled = 0
             made = np.flatnonzero(self._live[: self._used])
         self._insert(made)
@@ -198,7 +221,8 @@ class Slots:
             self._table[places[free]] = slots[free]
             won = self._table[places] == slots
             self._place[slots[won]] = places[won]
-            slots, places = slots[~won], (places[~won] + 1) & mask
+            slots = slots[~won]
+            places = (places[~won] + 1) & mask
 
     def _link(self, groups: Numbers, slots: Numbers) -> None:
         """Put *slots*, in order of group, on top of their groups' lists of open windows."""
@@ -208,7 +232,7 @@ class Slots:
         last = np.concatenate((first[1:], [True]))
         self._head[groups[last]] = slots[last]
 
-    # -- closing -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- closing
 
     def open_of(self, groups: Numbers) -> Numbers:
         """Open windows of the given (distinct) groups, by group and window."""
@@ -222,9 +246,14 @@ class Slots:
         slots = np.concatenate(found).astype(np.int64) if found else np.empty(0, np.int64)
         return slots[np.lexsort((self.index[slots], self.group[slots]))]
 
-    def retire(self, groups: Numbers, open_slots: Numbers, done: npt.NDArray[np.bool_], keep: bool) -> None:
-        """Take the *done* of *open_slots* (all that `open_of(groups)` gave) off the open lists; free them unless *keep*."""
-        kept, gone = open_slots[~done], open_slots[done]
+    def retire(
+        self, groups: Numbers, open_slots: Numbers, done: npt.NDArray[np.bool_], keep: bool
+    ) -> None:
+        """Take the *done* of *open_slots* (all that `open_of(groups)` gave) off the open lists;
+        free them unless *keep*.
+        """
+        kept = open_slots[~done]
+        gone = open_slots[done]
         self._head[groups] = -1
         self.oldest[groups] = _FOREVER
         if len(kept):
@@ -262,7 +291,7 @@ class Slots:
         self.retire(groups, chained, np.isin(chained, slots), keep=True)
         self.free(slots)
 
-    # -- values --------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- values
 
     def add(self, slots: Numbers, call: Call) -> None:
         """Add the rows of each of the call's pairs to the window in its slot."""
@@ -288,7 +317,9 @@ class Slots:
 
     def partials(self, slots: Numbers) -> pl.DataFrame:
         """Partial aggregates of *slots*."""
-        return columnwise.beside([series for accumulator in self.accumulators for series in accumulator.read(slots)])
+        return columnwise.beside(
+            [series for accumulator in self.accumulators for series in accumulator.read(slots)]
+        )
 
     def _tidy(self, added: int) -> None:
         """Let dead lines go once as many were added as live ones can be."""
@@ -299,11 +330,15 @@ class Slots:
             for accumulator in self.accumulators:
                 accumulator.compact(live)
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def live(self, full: bool = True) -> Numbers:
         """All windows held, or those changed since the last `delta`."""
-        mask = self._live[: self._used] if full else self._live[: self._used] & self._changed[: self._used]
+        mask = (
+            self._live[: self._used]
+            if full
+            else self._live[: self._used] & self._changed[: self._used]
+        )
         return np.flatnonzero(mask)
 
     def delta(self, full: bool) -> dict[str, pl.DataFrame]:
@@ -311,7 +346,8 @@ class Slots:
         slots = self.live(full)
         self._changed[: self._used] = False
         self._saved[slots] = True
-        gone, self._gone = self._gone, []
+        gone = self._gone
+        self._gone = []
         frames = {}
         if len(slots):
             about = {"_g": self.group, "_i": self.index, "_stop": self.stop, "_closed": self.closed}
@@ -344,7 +380,9 @@ class Slots:
 
 
 def _hash(groups: Numbers, indexes: Numbers) -> Numbers:
-    mixed = groups.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + indexes.view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = groups.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + indexes.view(
+        np.uint64
+    ) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return (mixed >> np.uint64(20)).view(np.int64)

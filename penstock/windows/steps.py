@@ -1,7 +1,8 @@
 """What came before a write: running maxima that honour the borders of client writes.
 
-A write is one step: its rows are judged by what was there before it, whatever order they have inside it. Everything works on
-dense keys (numpy indices) and whole calls at once; nothing depends on how writes were put together into calls.
+A write is one step: its rows are judged by what was there before it, whatever order they have
+inside it. Everything works on dense keys (numpy indices) and whole calls at once; nothing depends
+on how writes were put together into calls.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def grown(array: npt.NDArray[np.generic], size: int, fill: object) -> npt.NDArra
 
 
 def previous_max(keys: Numbers, values: Ticks, steps: Ticks, before: Ticks) -> Ticks:
-    """For each row the highest value of its key in earlier steps, or *before* (per row: what the key had before the call).
+    """For each row the highest value of its key in earlier steps, or *before* (per row: what the
+    key had before the call).
 
     *steps* never goes down along the rows.
     """
@@ -37,7 +39,9 @@ def previous_max(keys: Numbers, values: Ticks, steps: Ticks, before: Ticks) -> T
     if not n:
         return np.empty(0, np.int64)
     order = np.argsort(keys, kind="stable")
-    key, value, step = keys[order], values[order], steps[order]
+    key = keys[order]
+    value = values[order]
+    step = steps[order]
     first_of_key = np.concatenate(([True], key[1:] != key[:-1]))
     first_of_step = first_of_key | np.concatenate(([True], step[1:] != step[:-1]))
     starts = np.flatnonzero(first_of_step)
@@ -59,12 +63,16 @@ def _segmented_cummax(values: Ticks, opens: Mask) -> None:
     distance = 1
     while distance < longest:
         same = segment[distance:] == segment[:-distance]
-        values[distance:] = np.where(same, np.maximum(values[distance:], values[:-distance]), values[distance:])
+        values[distance:] = np.where(
+            same, np.maximum(values[distance:], values[:-distance]), values[distance:]
+        )
         distance *= 2
 
 
 class TableClock:
-    """The highest time of every child table, and which rows are out of order for theirs: one Int64 per table."""
+    """The highest time of every child table, and which rows are out of order for theirs: one Int64
+    per table.
+    """
 
     def __init__(self) -> None:
         self._highest: Ticks = np.full(64, NEVER, np.int64)
@@ -76,7 +84,8 @@ class TableClock:
         self._changed = grown(self._changed, len(TABLES), False)  # type: ignore[assignment]
 
     def late(self, tables: Numbers, times: Ticks, steps: Ticks, among: Mask | None = None) -> Mask:
-        """Whether each row lies below what its table had before the row's write; asked before `advance`.
+        """Whether each row lies below what its table had before the row's write; asked before
+        `advance`.
 
         *among*: only these rows need a right answer (the others: False).
         """
@@ -89,11 +98,15 @@ class TableClock:
             asked[tables[among]] = True
             where = np.flatnonzero(asked[tables])
         keys = tables[where]
-        result[where] = times[where] < previous_max(keys, times[where], steps[where], self._highest[keys])
+        result[where] = times[where] < previous_max(
+            keys, times[where], steps[where], self._highest[keys]
+        )
         return result if among is None else result & among
 
     def behind(self, tables: Numbers, times: Ticks) -> Mask:
-        """Whether each row's table may have had a row of that time before, in earlier calls or earlier in this one."""
+        """Whether each row's table may have had a row of that time before, in earlier calls or
+        earlier in this one.
+        """
         self.reserve()
         before = previous_max(tables, times, np.arange(len(tables)), self._highest[tables])
         return times <= before
@@ -116,7 +129,9 @@ class TableClock:
 
 
 class GroupClock:
-    """How far each group has come: T is its highest time minus the watermark, or the floor that was set under it."""
+    """How far each group has come: T is its highest time minus the watermark, or the floor that was
+    set under it.
+    """
 
     def __init__(self, watermark: int) -> None:
         self._watermark = watermark
@@ -190,7 +205,9 @@ class GroupClock:
         return highest - self._watermark
 
     def reached(self, groups: Numbers) -> Ticks:
-        """T of each group by its rows alone: what ends before it can get no row that is in order."""
+        """T of each group by its rows alone: what ends before it can get no row that is in
+        order.
+        """
         reached: Ticks = self.highest.take(groups) - self._watermark
         return reached
 
@@ -198,14 +215,31 @@ class GroupClock:
         """Groups that moved since the last call (all when *full*)."""
         moved = np.arange(self._count) if full else np.flatnonzero(self._moved[: self._count])
         self._moved[:] = False
-        arrays = {"highest": self.highest, "floor": self._floor, "heard": self._heard, "released": self.released}
-        return columnwise.beside([pl.Series("_g", moved), *(pl.Series(name, array[moved]) for name, array in arrays.items())])
+        arrays = {
+            "highest": self.highest,
+            "floor": self._floor,
+            "heard": self._heard,
+            "released": self.released,
+        }
+        return columnwise.beside(
+            [
+                pl.Series("_g", moved),
+                *(pl.Series(name, array[moved]) for name, array in arrays.items()),
+            ]
+        )
 
     def restore(self, moved: pl.DataFrame) -> None:
         groups = moved.get_column("_g").to_numpy()
-        for name, array in (("highest", self.highest), ("floor", self._floor), ("heard", self._heard)):
+        for name, array in (
+            ("highest", self.highest),
+            ("floor", self._floor),
+            ("heard", self._heard),
+        ):
             array[groups] = moved.get_column(name).to_numpy()
         if "released" in moved.columns:  # states of earlier versions have released nothing
             self.released[groups] = moved.get_column("released").to_numpy()
-        self.raised, self.releases = bool((self._floor != NEVER).any()), bool((self.released != NEVER).any())
+        self.raised, self.releases = (
+            bool((self._floor != NEVER).any()),
+            bool((self.released != NEVER).any()),
+        )
         self._moved[:] = False

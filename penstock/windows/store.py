@@ -1,8 +1,9 @@
 """What a kernel remembers of its stream: live rows, and the windows cut from them, by partition.
 
-The latest window of each partition (its head) stands apart, so that rows in order touch one line per partition; windows that T
-has not passed wait in `pending`, the others in `done`. A delta holds what changed since the last one: rows added and
-removed, and all windows of the partitions that were touched. Refuses to know what a window is.
+The latest window of each partition (its head) stands apart, so that rows in order touch one line
+per partition; windows that T has not passed wait in `pending`, the others in `done`. A delta holds
+what changed since the last one: rows added and removed, and all windows of the partitions that were
+touched. Refuses to know what a window is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ class Store:
     def __init__(self, rows: pl.DataFrame, windows: pl.DataFrame, time: str) -> None:
         """*rows* and *windows* are empty and give the layouts; *time* is the rows' time column."""
         self._live = LiveRows(rows, time)
-        self.heads, self.pending, self.done = windows, windows, windows
+        self.heads = windows
+        self.pending = windows
+        self.done = windows
         self._head_at: Numbers = np.full(64, -1, np.int64)
         self._groups = 0
         self._added: list[pl.DataFrame] = []
@@ -35,11 +38,14 @@ class Store:
         self._groups = max(self._groups, groups)
         if groups > len(self._head_at):
             size = max(groups, 2 * len(self._head_at))
-            heads, touched = np.full(size, -1, np.int64), np.zeros(size, np.bool_)
-            heads[: len(self._head_at)], touched[: len(self._touched)] = self._head_at, self._touched
-            self._head_at, self._touched = heads, touched
+            heads = np.full(size, -1, np.int64)
+            touched = np.zeros(size, np.bool_)
+            heads[: len(self._head_at)] = self._head_at
+            touched[: len(self._touched)] = self._touched
+            self._head_at = heads
+            self._touched = touched
 
-    # -- rows ----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- rows
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -66,17 +72,26 @@ class Store:
     def like(self, rows: pl.DataFrame, identity: list[str]) -> pl.DataFrame:
         """Live rows that agree with one of *rows* in *identity*, the time among it."""
         near = self._live.at(rows.get_column(self._live.time).to_numpy())
-        return pl.concat([self.rows.clear(), *(piece.join(rows, on=identity, how="semi", nulls_equal=True) for piece in near)])
+        return pl.concat(
+            [
+                self.rows.clear(),
+                *(piece.join(rows, on=identity, how="semi", nulls_equal=True) for piece in near),
+            ]
+        )
 
     def within(self, spans: pl.DataFrame) -> pl.DataFrame:
-        """Live rows of partitions `_g` between their `_from` and `_to`, with what else *spans* has; one line per partition."""
+        """Live rows of partitions `_g` between their `_from` and `_to`, with what else *spans* has;
+        one line per partition.
+        """
         mask = self._mask(spans.get_column("_g").to_numpy())
-        near = self._live.between(spans.get_column("_from").to_numpy(), spans.get_column("_to").to_numpy())
+        near = self._live.between(
+            spans.get_column("_from").to_numpy(), spans.get_column("_to").to_numpy()
+        )
         mine = [piece.filter(pl.Series(mask[piece.get_column("_g").to_numpy()])) for piece in near]
         found = pl.concat([self.rows.clear(), *mine]).join(spans, on="_g")
         return found.filter(pl.col(self._live.time).is_between(pl.col("_from"), pl.col("_to")))
 
-    # -- windows -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- windows
 
     def _mask(self, groups: Numbers) -> Mask:
         mask = np.zeros(max(self._groups, 1), np.bool_)
@@ -88,11 +103,13 @@ class Store:
         return self._head_at[groups]
 
     def take(self, groups: Numbers, since: Numbers | None = None) -> pl.DataFrame:
-        """Remove and return all windows of some partitions; *since*: of those that are done, only what a change from then on may reach.
+        """Remove and return all windows of some partitions; *since*: of those that are done, only
+        what a change from then on may reach.
 
         Args:
             groups: numbers of partitions.
-            since: a time for each partition there is. A window that is done before it and waits for nothing stays where it is.
+            since: a time for each partition there is. A window that is done before it and waits for
+                nothing stays where it is.
         """
         mask = self._mask(groups)
         self._touched[groups] = True
@@ -103,7 +120,9 @@ class Store:
                 numbers = frame.get_column("_g").to_numpy()
                 chosen = mask[numbers]
                 if since is not None and name == "done":
-                    chosen &= (frame.get_column("_stop").to_numpy() >= since[numbers]) | frame.get_column("_dirty").to_numpy()
+                    chosen &= (
+                        frame.get_column("_stop").to_numpy() >= since[numbers]
+                    ) | frame.get_column("_dirty").to_numpy()
                     if not chosen.any():
                         continue
                 mine = pl.Series(chosen)
@@ -113,7 +132,9 @@ class Store:
         return pl.concat(taken, rechunk=True) if taken else self.heads.clear()
 
     def put(self, windows: pl.DataFrame, t: Numbers) -> None:
-        """Take windows over; *t* is T by partition. What was there of these partitions, but for what is done, was taken before."""
+        """Take windows over; *t* is T by partition. What was there of these partitions, but for
+        what is done, was taken before.
+        """
         if not windows.height:
             return
         ordered = windows.select(self.heads.columns).sort("_g", "_wstart", "_sseq")
@@ -123,13 +144,19 @@ class Store:
         self._keep(ordered.filter(pl.Series(~last)), t)
         self._index()
 
-    def advance(self, groups: Numbers, heads: pl.DataFrame, behind: pl.DataFrame, t: Numbers) -> None:
-        """Put new *heads* in the place of those of *groups*; windows *behind* them are kept as pending or done."""
+    def advance(
+        self, groups: Numbers, heads: pl.DataFrame, behind: pl.DataFrame, t: Numbers
+    ) -> None:
+        """Put new *heads* in the place of those of *groups*; windows *behind* them are kept as
+        pending or done.
+        """
         self._touched[groups] = True
         lines = self._head_at[groups]
         keep = np.ones(self.heads.height, np.bool_)
         keep[lines[lines >= 0]] = False
-        self.heads = pl.concat([self.heads.filter(pl.Series(keep)), heads.select(self.heads.columns)], rechunk=True)
+        self.heads = pl.concat(
+            [self.heads.filter(pl.Series(keep)), heads.select(self.heads.columns)], rechunk=True
+        )
         self._keep(behind.select(self.heads.columns), t)
         self._index()
 
@@ -137,33 +164,45 @@ class Store:
         """Remove and return the pending windows that T has passed."""
         if not self.pending.height:
             return self.pending
-        passed = self.pending.get_column("_stop").to_numpy() < t[self.pending.get_column("_g").to_numpy()]
+        passed = (
+            self.pending.get_column("_stop").to_numpy()
+            < t[self.pending.get_column("_g").to_numpy()]
+        )
         if not passed.any():
             return self.pending.clear()
         self._touched[groups] = True
-        over, self.pending = self.pending.filter(pl.Series(passed)), self.pending.filter(pl.Series(~passed))
+        over = self.pending.filter(pl.Series(passed))
+        self.pending = self.pending.filter(pl.Series(~passed))
         return over
 
     def forget(self, horizon: Numbers) -> None:
-        """Drop done windows below their partition's *horizon*; one of overlapping windows that reaches past it holds rows that stay."""
+        """Drop done windows below their partition's *horizon*; one of overlapping windows that
+        reaches past it holds rows that stay.
+        """
         if self.done.height:
             numbers = self.done.get_column("_g").to_numpy()
-            kept = (self.done.get_column("_stop").to_numpy() >= horizon[numbers]) | self.done.get_column("_dirty").to_numpy()
+            kept = (
+                self.done.get_column("_stop").to_numpy() >= horizon[numbers]
+            ) | self.done.get_column("_dirty").to_numpy()
             self._touched[numbers[~kept]] = True
             self.done = self.done.filter(pl.Series(kept)).rechunk()
 
     def _keep(self, windows: pl.DataFrame, t: Numbers) -> None:
         if not windows.height:
             return
-        over = pl.Series(windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()])
+        over = pl.Series(
+            windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()]
+        )
         self.pending = pl.concat([self.pending, windows.filter(~over)], rechunk=True)
-        self.done = pl.concat([self.done, windows.filter(over).rechunk()], rechunk=self.done.n_chunks() > 32)
+        self.done = pl.concat(
+            [self.done, windows.filter(over).rechunk()], rechunk=self.done.n_chunks() > 32
+        )
 
     def _index(self) -> None:
         self._head_at.fill(-1)
         self._head_at[self.heads.get_column("_g").to_numpy()] = np.arange(self.heads.height)
 
-    # -- state ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool) -> dict[str, pl.DataFrame]:
         """Frames of what changed since the last call."""
@@ -173,13 +212,21 @@ class Store:
         else:
             touched = np.flatnonzero(self._touched[: self._groups]).astype(np.int64)
             mine = pl.Series(self._touched[everything.get_column("_g").to_numpy()])
-            frames = {"windows": everything.filter(mine), "windows.gone": pl.DataFrame({"_g": touched})}
+            frames = {
+                "windows": everything.filter(mine),
+                "windows.gone": pl.DataFrame({"_g": touched}),
+            }
             if self._removed:
                 frames["rows.gone"] = pl.concat(self._removed).to_frame()
             if self._added:
                 added = pl.concat(self._added)
-                frames["rows"] = added.join(frames["rows.gone"], on="_seq", how="anti") if self._removed else added
-        self._added, self._removed = [], []
+                frames["rows"] = (
+                    added.join(frames["rows.gone"], on="_seq", how="anti")
+                    if self._removed
+                    else added
+                )
+        self._added = []
+        self._removed = []
         self._touched[:] = False
         return {name: frame for name, frame in frames.items() if frame.height}
 
@@ -193,5 +240,6 @@ class Store:
             self.take(frames["windows.gone"].get_column("_g").to_numpy())
         if "windows" in frames:
             self.put(frames["windows"].cast(dict(self.heads.schema)), t)  # type: ignore[arg-type]
-        self._added, self._removed = [], []
+        self._added = []
+        self._removed = []
         self._touched[:] = False

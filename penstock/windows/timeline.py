@@ -1,9 +1,10 @@
-"""Event time of a kernel: how far each partition of the stream and each table has come, and which rows come too late.
+"""Event time of a kernel: how far each partition of the stream and each table has come, and which
+rows come too late.
 
-T of a partition is its latest event time minus WATERMARK (or what FLUSH and the idle time-out raised it to); it never goes
-back. A row is out of order when it lies below its own table's latest time. Both look at what came before the row's own
-write: the frame's `_step` says where writes begin. Refuses to know windows: whether a window is overdue is asked with its
-last tick.
+T of a partition is its latest event time minus WATERMARK (or what FLUSH and the idle time-out
+raised it to); it never goes back. A row is out of order when it lies below its own table's latest
+time. Both look at what came before the row's own write: the frame's `_step` says where writes
+begin. Refuses to know windows: whether a window is overdue is asked with its last tick.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from penstock.windows.steps import previous_max
 
 Ticks = npt.NDArray[np.int64]
 #: before and after every time; far enough from the ends of Int64 for sums with durations
-NEVER, ALWAYS = -(1 << 62), 1 << 62
+NEVER = -(1 << 62)
+ALWAYS = 1 << 62
 
 
 class Highest:
@@ -30,9 +32,12 @@ class Highest:
         """Make room for numbers below *size*."""
         if size > len(self.values):
             room = max(size, 2 * len(self.values))
-            values, touched = np.full(room, NEVER, np.int64), np.zeros(room, np.bool_)
-            values[: len(self.values)], touched[: len(self._touched)] = self.values, self._touched
-            self.values, self._touched = values, touched
+            values = np.full(room, NEVER, np.int64)
+            touched = np.zeros(room, np.bool_)
+            values[: len(self.values)] = self.values
+            touched[: len(self._touched)] = self._touched
+            self.values = values
+            self._touched = touched
 
     def raise_to(self, numbers: Ticks, values: Ticks) -> None:
         """Take the maximum with *values* at *numbers* (which may repeat)."""
@@ -48,8 +53,12 @@ class Highest:
             self.values[numbers] = values
             self._touched[numbers] = True
 
-    def before(self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
-        """Per line: the highest value of its number before the line's step; only lines with *counts* raise it."""
+    def before(
+        self, numbers: Ticks, steps: Ticks, values: Ticks, counts: npt.NDArray[np.bool_]
+    ) -> Ticks:
+        """Per line: the highest value of its number before the line's step; only lines with
+        *counts* raise it.
+        """
         self.reserve(int(numbers.max()) + 1 if len(numbers) else 0)
         known: Ticks = self.values[numbers]
         if len(steps) == 0 or steps[0] == steps[-1]:
@@ -60,7 +69,10 @@ class Highest:
         """Numbers and values raised since the last call."""
         numbers = np.flatnonzero(self.values != NEVER if full else self._touched)
         self._touched[:] = False
-        return pl.DataFrame({"n": numbers.astype(np.int64), "value": self.values[numbers]}, schema={"n": pl.Int64, "value": pl.Int64})
+        return pl.DataFrame(
+            {"n": numbers.astype(np.int64), "value": self.values[numbers]},
+            schema={"n": pl.Int64, "value": pl.Int64},
+        )
 
     def restore(self, frame: pl.DataFrame) -> None:
         """Take over what `delta` gave."""
@@ -87,7 +99,10 @@ class Timeline:
 
     def delta(self, full: bool) -> dict[str, pl.DataFrame]:
         """Frames of what moved since the last call."""
-        return {f"t.{name}": getattr(self, name).delta(full) for name in ("groups", "tables", "floors", "heard")}
+        return {
+            f"t.{name}": getattr(self, name).delta(full)
+            for name in ("groups", "tables", "floors", "heard")
+        }
 
     def restore(self, frames: dict[str, pl.DataFrame]) -> None:
         """Apply what `delta` gave."""
@@ -98,15 +113,21 @@ class Timeline:
     def t(self, numbers: Ticks) -> Ticks:
         """T of each partition; NEVER before its first row."""
         highest = self.groups.values[numbers]
-        return np.maximum(np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers])
+        return np.maximum(
+            np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers]
+        )
 
     def all_t(self) -> Ticks:
         """T of all partitions by number."""
         size = min(len(self.groups.values), len(self.floors.values))
         return self.t(np.arange(size))
 
-    def t_before(self, numbers: Ticks, steps: Ticks, times: Ticks, counts: npt.NDArray[np.bool_]) -> Ticks:
+    def t_before(
+        self, numbers: Ticks, steps: Ticks, times: Ticks, counts: npt.NDArray[np.bool_]
+    ) -> Ticks:
         """T of each row's partition before the row's step."""
         highest = self.groups.before(numbers, steps, times, counts)
         self.floors.reserve(len(self.groups.values))
-        return np.maximum(np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers])
+        return np.maximum(
+            np.where(highest == NEVER, NEVER, highest - self.watermark), self.floors.values[numbers]
+        )

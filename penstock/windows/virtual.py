@@ -1,8 +1,9 @@
 """Virtual sources: rows of origin tables → rows of virtual tables, and those joined by time.
 
-`Mapper` renames: an origin's row becomes one partial row (op MERGE) for each virtual table that takes a column from its table.
-`JoinKernel` stands before a plan's kernel and makes partial rows whole: the row of a time is what all origins have said about it so
-far. Deletes are not passed on (virtual sources do not repair), and rows of the distant past are completed from `History`.
+`Mapper` renames: an origin's row becomes one partial row (op MERGE) for each virtual table that
+takes a column from its table. `JoinKernel` stands before a plan's kernel and makes partial rows
+whole: the row of a time is what all origins have said about it so far. Deletes are not passed on
+(virtual sources do not repair), and rows of the distant past are completed from `History`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,23 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import Origin, Source, StreamPlan
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, UPSERT, Control, Delta, Emission, History, Kernel
+from penstock.windows.kernel import (
+    DELETE,
+    EARLIEST,
+    LATEST,
+    MERGE,
+    UPSERT,
+    Control,
+    Delta,
+    Emission,
+    History,
+    Kernel,
+)
 
 #: joined rows kept for the columns that other origins may still bring
 ROOM = 100_000
-_ROWS, _FLOORS = "join.rows", "join.floors"
+_ROWS = "join.rows"
+_FLOORS = "join.floors"
 _META = ("_step", "_offset", "_now")
 
 
@@ -55,7 +68,9 @@ class Mapper:
         self._maps = {part: part.frame() for parts in self._parts.values() for part in parts}
         tags = {t.name: [m.tags[i] for m in source.members] for i, t in enumerate(source.tags)}
         schema = {"tbname": pl.String(), **{t.name: t.type.polars() for t in source.tags}}
-        self._tags = pl.DataFrame({"tbname": [m.name for m in source.members], **tags}, schema=schema)
+        self._tags = pl.DataFrame(
+            {"tbname": [m.name for m in source.members], **tags}, schema=schema
+        )
 
     @property
     def tables(self) -> list[int]:
@@ -65,15 +80,21 @@ class Mapper:
     def origins_of(self, table_id: int, names: Iterable[str]) -> list[str]:
         """Tables in *table_id* whose rows the members called *names* need."""
         wanted = {n.lower() for n in names}
-        return sorted({f for part in self._parts[table_id] for f, m in part.pairs if m.lower() in wanted})
+        return sorted(
+            {f for part in self._parts[table_id] for f, m in part.pairs if m.lower() in wanted}
+        )
 
     def rows(self, table_id: int, time: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """Partial rows of the virtual source, in the order of *rows*, whose time column is called *time*.
+        """Partial rows of the virtual source, in the order of *rows*, whose time column is called
+        *time*.
 
-        Besides the kernels' input layout they have `_origin`, the name of the table that each row comes from.
+        Besides the kernels' input layout they have `_origin`, the name of the table that each row
+        comes from.
         """
         rows = rows.filter(pl.col("_op") != DELETE).with_row_index("_at")
-        rows = rows.with_columns(pl.col("tbname").str.to_lowercase().alias("_from")).rename({"tbname": "_origin"})
+        rows = rows.with_columns(pl.col("tbname").str.to_lowercase().alias("_from")).rename(
+            {"tbname": "_origin"}
+        )
         made = pl.concat([self._part(part, time, rows) for part in self._parts[table_id]])
         return made.sort("_at", maintain_order=True).drop("_at")
 
@@ -91,10 +112,16 @@ class Mapper:
 
 
 def merged(rows: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Live rows of a virtual source from partial ones (later ones last): one per (tbname, ts), with what each origin said last."""
+    """Live rows of a virtual source from partial ones (later ones last): one per (tbname, ts), with
+    what each origin said last.
+    """
     keys = ["tbname", source.time_column]
     values = {c.name for c in source.columns[1:]}
-    latest = [pl.col(c).drop_nulls().last() if c in values else pl.col(c).last() for c in rows.columns if c not in keys]
+    latest = [
+        pl.col(c).drop_nulls().last() if c in values else pl.col(c).last()
+        for c in rows.columns
+        if c not in keys
+    ]
     return rows.group_by(keys, maintain_order=True).agg(latest).select(rows.columns)
 
 
@@ -102,7 +129,8 @@ class JoinKernel:
     """Completes partial rows by time before *inner* sees them."""
 
     def __init__(self, plan: StreamPlan, inner: Kernel, history: History | None) -> None:
-        self.inner, self._history = inner, history
+        self.inner = inner
+        self._history = history
         self._time = plan.source.time_column
         self._keys = ["tbname", self._time]
         self._values = [c.name for c in plan.source.columns[1:]]
@@ -121,8 +149,12 @@ class JoinKernel:
         columns = self._rows.columns
         touched = rows.select(self._keys).unique(maintain_order=True)
         known = self._rows.join(touched, on=self._keys, how="semi")
-        before = pl.concat([known, *self._forgotten(touched)]).with_columns(pl.lit(None, dtype=pl.UInt32).alias("_at"))
-        work = pl.concat([before, rows.select(columns).with_row_index("_at").select(*columns, "_at")])
+        before = pl.concat([known, *self._forgotten(touched)]).with_columns(
+            pl.lit(None, dtype=pl.UInt32).alias("_at")
+        )
+        work = pl.concat(
+            [before, rows.select(columns).with_row_index("_at").select(*columns, "_at")]
+        )
         work = work.with_columns(pl.col(c).forward_fill().over(self._keys) for c in self._values)
         work = work.filter(pl.col("_at").is_not_null()).sort("_at")
         latest = work.unique(self._keys, keep="last", maintain_order=True).select(columns)
@@ -133,7 +165,9 @@ class JoinKernel:
         return whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
 
     def _put(self, rows: pl.DataFrame) -> None:
-        kept = self._rows.join(rows.select(self._keys), on=self._keys, how="anti", maintain_order="left")
+        kept = self._rows.join(
+            rows.select(self._keys), on=self._keys, how="anti", maintain_order="left"
+        )
         self._rows = pl.concat([kept, rows])
 
     def _forgotten(self, touched: pl.DataFrame) -> list[pl.DataFrame]:
@@ -143,20 +177,31 @@ class JoinKernel:
         old = touched.join(self._floors, on="tbname").filter(pl.col(self._time) < pl.col("_floor"))
         if not old.height:
             return []
-        low, high = old.get_column(self._time).min(), old.get_column(self._time).max()
+        low = old.get_column(self._time).min()
+        high = old.get_column(self._time).max()
         assert isinstance(low, int) and isinstance(high, int)
         found = self._history.fetch(low, high, old.get_column("tbname").unique().to_list())
         found = found.filter(pl.col("_offset") >= 0)
-        return [found.join(old.select(self._keys), on=self._keys, how="semi").select(self._rows.columns)]
+        return [
+            found.join(old.select(self._keys), on=self._keys, how="semi").select(self._rows.columns)
+        ]
 
     def _trim(self) -> None:
         """Keep the latest rows of each member."""
         if self._rows.height <= 2 * self.room:
             return
         each = max(self.room // self._rows.get_column("tbname").n_unique(), 16)
-        ranked = self._rows.with_columns(pl.col(self._time).rank("ordinal", descending=True).over("tbname").alias("_rank"))
-        lost = ranked.filter(pl.col("_rank") > each).group_by("tbname").agg((pl.col(self._time).max() + 1).alias("_floor"))
-        self._floors = pl.concat([self._floors, lost]).group_by("tbname").agg(pl.col("_floor").max())
+        ranked = self._rows.with_columns(
+            pl.col(self._time).rank("ordinal", descending=True).over("tbname").alias("_rank")
+        )
+        lost = (
+            ranked.filter(pl.col("_rank") > each)
+            .group_by("tbname")
+            .agg((pl.col(self._time).max() + 1).alias("_floor"))
+        )
+        self._floors = (
+            pl.concat([self._floors, lost]).group_by("tbname").agg(pl.col("_floor").max())
+        )
         self._rows = ranked.filter(pl.col("_rank") <= each).drop("_rank")
         self._trimmed = True
 
@@ -177,14 +222,21 @@ class JoinKernel:
         if full:
             frames[_ROWS] = self._rows
         elif self._fresh:
-            frames[_ROWS] = pl.concat(self._fresh).unique(self._keys, keep="last", maintain_order=True)
-        self._fresh, self._trimmed = [], False
+            frames[_ROWS] = pl.concat(self._fresh).unique(
+                self._keys, keep="last", maintain_order=True
+            )
+        self._fresh = []
+        self._trimmed = False
         return Delta(frames, inner.full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
         inner = []
         for delta in deltas:
-            inner.append(Delta({n: f for n, f in delta.frames.items() if n not in (_ROWS, _FLOORS)}, delta.full))
+            inner.append(
+                Delta(
+                    {n: f for n, f in delta.frames.items() if n not in (_ROWS, _FLOORS)}, delta.full
+                )
+            )
             if delta.full:
                 self._rows, self._floors = self._rows.clear(), self._floors.clear()
             self._floors = delta.frames.get(_FLOORS, self._floors)

@@ -34,14 +34,25 @@ log = get(__name__)
 def run(settings: FederationSettings) -> int:
     """Serve until told to stop."""
     configure("federation", settings.log_level)
-    audit.open_trail(settings.audit_log, "federation", settings.audit_log_bytes, settings.audit_log_files)
+    audit.open_trail(
+        settings.audit_log, "federation", settings.audit_log_bytes, settings.audit_log_files
+    )
     kafka.secure(settings.kafka_options)
     health = Health(
-        "federation", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "socket")
+        "federation",
+        settings.health_port,
+        host=settings.host,
+        metrics_key=settings.metrics_secret,
+        wait_for=("catalog", "socket"),
     )
     presence = Presence(settings)
     presence.start()
-    with CatalogReader(settings.kafka_bootstrap, client_id="federation-catalog", children=True, registry=health.registry) as catalog:
+    with CatalogReader(
+        settings.kafka_bootstrap,
+        client_id="federation-catalog",
+        children=True,
+        registry=health.registry,
+    ) as catalog:
         health.ready("catalog")
         asyncio.run(_serve(settings, catalog, health))
     presence.close()
@@ -56,29 +67,56 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
-    store = StoreReader(settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca)
+    store = StoreReader(
+        settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca
+    )
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="federation", linger_ms=1.0) as bus:
         leaders = Leaders(
-            settings.raft_groups, client, lambda: catalog.catalog, settings.user, settings.root_password, settings.ack_seconds,
+            settings.raft_groups,
+            client,
+            lambda: catalog.catalog,
+            settings.user,
+            settings.root_password,
+            settings.ack_seconds,
             tls.client(settings.tls_ca),
-        )  # fmt: skip
+        )
         gate = Gate(lambda topic: catalog.catalog.halted(topic))
         halts = Halts(catalog, gate, client, f"federation:{settings.node}")
         halts.start()
-        appenders = Appenders(settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate)
+        appenders = Appenders(
+            settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate
+        )
         views = Views(settings, catalog, client, appenders, bus, health.registry)
         door = Doorway(
-            settings, catalog, health, store, appenders, lambda catalog: information(catalog, views.deployment),
-            lambda table, child: bool(redis_link.ask(lambda: client.hexists(names.children(table), child))),
-        )  # fmt: skip
+            settings,
+            catalog,
+            health,
+            store,
+            appenders,
+            lambda catalog: information(catalog, views.deployment),
+            lambda table, child: bool(
+                redis_link.ask(lambda: client.hexists(names.children(table), child))
+            ),
+        )
         port, context = _listener(settings)
         connections = Connections(settings)
         server = serve(
-            door.serve, settings.host, port, ssl=context, process_request=door.admit, compression=None, max_size=MAX_FRAME,
-            ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds, max_queue=CREDIT, server_header=None, close_timeout=1.0,
-            open_timeout=settings.header_seconds, create_connection=guarded(connections),
-        )  # fmt: skip
+            door.serve,
+            settings.host,
+            port,
+            ssl=context,
+            process_request=door.admit,
+            compression=None,
+            max_size=MAX_FRAME,
+            ping_interval=settings.ping_seconds,
+            ping_timeout=settings.ack_seconds,
+            max_queue=CREDIT,
+            server_header=None,
+            close_timeout=1.0,
+            open_timeout=settings.header_seconds,
+            create_connection=guarded(connections),
+        )
         async with server:
             health.ready("socket")
             views.start()
@@ -100,11 +138,31 @@ def _listener(settings: FederationSettings) -> tuple[int, ssl.SSLContext | None]
 def information(view: Catalog, deployment: str) -> dict[str, Any]:
     """Streams and views of this deployment by name and serial, as far as somebody sees it."""
     queries = [
-        {"serial": s.id, "name": s.name, "database": s.database, "kind": "stream", "state": s.status, "target": s.plan.target.table}
+        {
+            "serial": s.id,
+            "name": s.name,
+            "database": s.database,
+            "kind": "stream",
+            "state": s.status,
+            "target": s.plan.target.table,
+        }
         for s in view.streams()
     ]
     for v in view.views():
         target = view.by_id(v.target_id)
         shown = target.name if target is not None else ""
-        queries.append({"serial": v.id, "name": v.name, "database": v.database, "kind": "view", "state": v.status, "target": shown})
-    return {"deployment": deployment, "queries": queries, "databases": [d.name for d in view.databases()]}
+        queries.append(
+            {
+                "serial": v.id,
+                "name": v.name,
+                "database": v.database,
+                "kind": "view",
+                "state": v.status,
+                "target": shown,
+            }
+        )
+    return {
+        "deployment": deployment,
+        "queries": queries,
+        "databases": [d.name for d in view.databases()],
+    }

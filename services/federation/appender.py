@@ -1,10 +1,13 @@
 """Rows that another deployment sends, into the log of one of our tables, each exactly once.
 
-A producer's rows carry their place in its own log (`_offset`, `_row`). Every record written for it is stamped with the place of its last
-row; what a partition of ours holds already is learnt from the store's positions and the log behind them, so a row that is sent again,
-after whatever crash of whichever side, is recognised and left out. The stamps are those of every producer, so readers drop repeats as well.
+A producer's rows carry their place in its own log (`_offset`, `_row`). Every record written for it
+is stamped with the place of its last row; what a partition of ours holds already is learnt from the
+store's positions and the log behind them, so a row that is sent again, after whatever crash of
+whichever side, is recognised and left out. The stamps are those of every producer, so readers drop
+repeats as well.
 
-Refused: rows that do not fit the table, whole (`E_ROW`); one that no record can hold, too (`E_ROW_TOO_LARGE`).
+Refused: rows that do not fit the table, whole (`E_ROW`); one that no record can hold, too
+(`E_ROW_TOO_LARGE`).
 """
 
 from __future__ import annotations
@@ -36,12 +39,17 @@ _NOWHERE = (-1, -1)
 Place = tuple[int, int]
 
 
-def held(bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Table, producer: str) -> dict[int, Place]:
-    """The place of the last row of *producer* in each partition of the table's topic. Reads the log from where segments end."""
+def held(
+    bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Table, producer: str
+) -> dict[int, Place]:
+    """The place of the last row of *producer* in each partition of the table's topic. Reads the log
+    from where segments end.
+    """
     places: dict[int, Place] = {}
     begin: dict[tuple[str, int], int] = {}
     partitions = [(table.topic, p) for p in range(table.partitions)]
-    starts, ends = admin.start_offsets(partitions), admin.end_offsets(partitions)
+    starts = admin.start_offsets(partitions)
+    ends = admin.end_offsets(partitions)
     for topic, partition in partitions:
         position = segments.Position.load(segments_dir, topic, partition, owner)
         if producer in position.producers:
@@ -58,19 +66,29 @@ def held(bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Tab
             for batch in reader.read():
                 ids = schema_ids(batch.values)
                 for codec in codecs:
-                    mine = [v for v, i in zip(batch.values, ids, strict=True) if i == codec.schema_id and v is not None and wanted in v]
+                    mine = [
+                        v
+                        for v, i in zip(batch.values, ids, strict=True)
+                        if i == codec.schema_id and v is not None and wanted in v
+                    ]
                     if mine:
                         records = codec.decode(mine).records.filter(pl.col("producer") == producer)
                         for offset, ordinal in records.select("offset", "ordinal").iter_rows():
-                            places[batch.partition] = max(places.get(batch.partition, _NOWHERE), (offset, ordinal))
+                            places[batch.partition] = max(
+                                places.get(batch.partition, _NOWHERE), (offset, ordinal)
+                            )
                 for value in (
-                    v for v, i in zip(batch.values, ids, strict=True) if i == CONTROL_SCHEMA_ID and v is not None and wanted in v
+                    v
+                    for v, i in zip(batch.values, ids, strict=True)
+                    if i == CONTROL_SCHEMA_ID and v is not None and wanted in v
                 ):
                     with contextlib.suppress(SchemaError):
                         control = decode(ControlRecord, value)
                         if control.producer == producer:
                             place = (control.offset, control.ordinal)
-                            places[batch.partition] = max(places.get(batch.partition, _NOWHERE), place)
+                            places[batch.partition] = max(
+                                places.get(batch.partition, _NOWHERE), place
+                            )
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     begin.pop((batch.topic, batch.partition), None)
     return places
@@ -80,11 +98,20 @@ class Appender:
     """Takes the rows of one producer (None: of nobody in particular) for one table. Thread-safe."""
 
     def __init__(
-        self, table: Callable[[], Table | None], producer: str | None, bus: Publisher, places: dict[int, Place], partitions: int, gate: Gate
+        self,
+        table: Callable[[], Table | None],
+        producer: str | None,
+        bus: Publisher,
+        places: dict[int, Place],
+        partitions: int,
+        gate: Gate,
     ) -> None:
         """`places`: see `held`; they are of a topic with *partitions*."""
-        self._table, self._producer, self._bus = table, producer, bus
-        self._places, self._gate = places, gate
+        self._table = table
+        self._producer = producer
+        self._bus = bus
+        self._places = places
+        self._gate = gate
         self.partitions = partitions
         self._lock = threading.Lock()
         self._under_way: set[Future[int]] = set()
@@ -93,15 +120,18 @@ class Appender:
         self._unknown = False
 
     def append(self, rows: pa.Table, acked: Callable[[str, int, int], None]) -> Future[int]:
-        """Write rows; once all replicas have them the future has the number of those that were not there before.
+        """Write rows; once all replicas have them the future has the number of those that were not
+        there before.
 
         Args:
-            rows: `_op` and `tbname` where known, `_time`, the table's columns by name; of a producer also `_offset` and `_row`.
+            rows: `_op` and `tbname` where known, `_time`, the table's columns by name; of a
+                producer also `_offset` and `_row`.
             acked: told topic, partition and offset of each record.
 
         Raises:
             SchemaError: the rows do not fit.
-            BusError: an earlier write of this producer failed, so that what is there has to be looked up again.
+            BusError: an earlier write of this producer failed, so that what is there has to be
+                looked up again.
         """
         with self._lock:
             table = self._current()
@@ -117,12 +147,20 @@ class Appender:
             return done
 
     def delete(
-        self, tables: Sequence[str] | None, partition: int | None, low: int, high: int, offset: int, acked: Callable[[str, int, int], None]
+        self,
+        tables: Sequence[str] | None,
+        partition: int | None,
+        low: int,
+        high: int,
+        offset: int,
+        acked: Callable[[str, int, int], None],
     ) -> Future[int]:
-        """A DELETE of a range (low <= time <= high, ticks) that stands at *offset* of the producer's log, in its place among the rows.
+        """A DELETE of a range (low <= time <= high, ticks) that stands at *offset* of the
+        producer's log, in its place among the rows.
 
         Args:
-            tables: the child tables it takes from; None: all of *partition*, or (None as well) of the table.
+            tables: the child tables it takes from; None: all of *partition*, or (None as well) of
+                the table.
 
         Raises:
             SchemaError: the table is gone.
@@ -139,39 +177,68 @@ class Appender:
             fresh = [p for p in where if (offset, 0) > self._places.get(p, _NOWHERE)]
             names_ = None if tables is None else tuple(tables)
             control = ControlRecord(
-                "delete", table=table.id, tables=names_, low=low, high=high, producer=self._producer, offset=offset, ordinal=0
+                "delete",
+                table=table.id,
+                tables=names_,
+                low=low,
+                high=high,
+                producer=self._producer,
+                offset=offset,
+                ordinal=0,
             )
             done: Future[int] = Future()
             if not fresh:
                 done.set_result(0)
                 return done
             self._begin(table, done)
-            self._send(table.topic, [(p, encode(control)) for p in fresh], _Count(len(fresh), 0, done, self._fail), acked)
+            self._send(
+                table.topic,
+                [(p, encode(control)) for p in fresh],
+                _Count(len(fresh), 0, done, self._fail),
+                acked,
+            )
             if self._producer is not None:
                 self._places |= dict.fromkeys(fresh, (offset, 0))
             return done
 
     def _current(self) -> Table:
-        """The table as it is now. Partitions that are new hold what of their tables the ones held that these tables were in before."""
+        """The table as it is now. Partitions that are new hold what of their tables the ones held
+        that these tables were in before.
+        """
         table = writable(self._table, self.broken)
         if table.partitions > self.partitions:
             parents = {p: p % self.partitions for p in range(self.partitions, table.partitions)}
-            self._places |= {p: self._places[parent] for p, parent in parents.items() if parent in self._places}
+            self._places |= {
+                p: self._places[parent] for p, parent in parents.items() if parent in self._places
+            }
             self.partitions = table.partitions
         return table
 
     def _begin(self, table: Table, done: Future[int]) -> None:
-        """Count a write that is about to go. Raises BusError, and is of no more use, while the table's partitions change."""
+        """Count a write that is about to go. Raises BusError, and is of no more use, while the
+        table's partitions change.
+        """
         if not self._gate.enter(table.topic):
             # the peer opens another appender, which looks up what is there
-            moving = BusError(f"partitions of {table.database} are being changed", code="E_MOVING", hint="send it again", retryable=True)
+            moving = BusError(
+                f"partitions of {table.database} are being changed",
+                code="E_MOVING",
+                hint="send it again",
+                retryable=True,
+            )
             self._fail(moving)
             raise moving
         self._under_way.add(done)
         done.add_done_callback(self._under_way.discard)
         done.add_done_callback(lambda _: self._gate.leave(table.topic))
 
-    def _send(self, topic: str, records: Sequence[tuple[int, bytes]], left: _Count, acked: Callable[[str, int, int], None]) -> None:
+    def _send(
+        self,
+        topic: str,
+        records: Sequence[tuple[int, bytes]],
+        left: _Count,
+        acked: Callable[[str, int, int], None],
+    ) -> None:
         def delivered(result: Delivery | BusError) -> None:
             if not isinstance(result, BusError):
                 acked(result.topic, result.partition, result.offset)
@@ -193,7 +260,10 @@ class Appender:
             part = frame.filter(pl.col("_to") == partition) if table.partitions > 1 else frame
             if self._producer is not None:
                 offset, row = self._places.get(partition, _NOWHERE)
-                part = part.filter((pl.col("_offset") > offset) | ((pl.col("_offset") == offset) & (pl.col("_row") > row)))
+                part = part.filter(
+                    (pl.col("_offset") > offset)
+                    | ((pl.col("_offset") == offset) & (pl.col("_row") > row))
+                )
             fresh += part.height
             for piece in part.iter_slices(_RECORD_ROWS):
                 made += [(partition, value) for value in self._values(codec, piece)]
@@ -207,20 +277,34 @@ class Appender:
         stamp: dict[str, int | str | None] = {}
         if self._producer is not None:
             (offset, row), (first, _) = _place(rows, -1), _place(rows, 0)
-            stamp = {"producer": self._producer, "from_offset": first, "offset": offset, "ordinal": row}
-        values = codec.encode(rows.drop("_to", "_offset", "_row", strict=False), max_bytes=_RECORD_BYTES, **stamp)  # type: ignore[arg-type]
+            stamp = {
+                "producer": self._producer,
+                "from_offset": first,
+                "offset": offset,
+                "ordinal": row,
+            }
+        values = codec.encode(
+            rows.drop("_to", "_offset", "_row", strict=False),
+            max_bytes=_RECORD_BYTES,
+            **stamp,  # type: ignore[arg-type]
+        )
         if len(values) < 2 or self._producer is None:
             return values
         half = rows.height // 2
         return [*self._values(codec, rows[:half]), *self._values(codec, rows[half:])]
 
     def _fail(self, error: BusError) -> None:
-        self.broken, self._unknown = error, True
+        self.broken = error
+        self._unknown = True
 
     def close(self, patience: float) -> dict[int, Place] | None:
-        """Take nothing more, and wait until what is under way has an end; what is there then, unless a write failed."""
+        """Take nothing more, and wait until what is under way has an end; what is there then,
+        unless a write failed.
+        """
         with self._lock:
-            self.broken = self.broken or BusError("another connection writes for this producer now", code="E_FENCED")
+            self.broken = self.broken or BusError(
+                "another connection writes for this producer now", code="E_FENCED"
+            )
         for future in list(self._under_way):
             future.exception(patience)
         return None if self._unknown else dict(self._places)
@@ -229,8 +313,13 @@ class Appender:
 class _Count:
     """Counts deliveries; the last one settles the future."""
 
-    def __init__(self, records: int, rows: int, done: Future[int], fail: Callable[[BusError], None]) -> None:
-        self._left, self._rows, self._done, self._fail = records, rows, done, fail
+    def __init__(
+        self, records: int, rows: int, done: Future[int], fail: Callable[[BusError], None]
+    ) -> None:
+        self._left = records
+        self._rows = rows
+        self._done = done
+        self._fail = fail
         self._error: BusError | None = None
         self._lock = threading.Lock()
 
@@ -263,37 +352,63 @@ def writable(table: Callable[[], Table | None], broken: PenstockError | None) ->
 
 
 def conform(rows: pa.Table, table: Table) -> pl.DataFrame:
-    """*rows* in the table's own types, times as ticks; columns that are missing are NULL. Raises SchemaError (`E_ROW`)."""
+    """*rows* in the table's own types, times as ticks; columns that are missing are NULL. Raises
+    SchemaError (`E_ROW`).
+    """
     given = {name.lower(): name for name in rows.column_names}
     arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
-    unknown = set(given) - {"_op", "tbname", "_time", "_offset", "_row"} - {c.name.lower() for c in (*table.columns, *table.tags)}
+    unknown = (
+        set(given)
+        - {"_op", "tbname", "_time", "_offset", "_row"}
+        - {c.name.lower() for c in (*table.columns, *table.tags)}
+    )
     if unknown:
-        raise SchemaError(f"{table.name} has no column {sorted(unknown)[0]}", code="E_ROW", hint="was the table altered?")
+        raise SchemaError(
+            f"{table.name} has no column {sorted(unknown)[0]}",
+            code="E_ROW",
+            hint="was the table altered?",
+        )
     for column in (*table.columns, *table.tags):
-        name = given.get(column.name.lower()) or (given.get("_time") if column == table.columns[0] else None)
+        name = given.get(column.name.lower()) or (
+            given.get("_time") if column == table.columns[0] else None
+        )
         if name is None:
             continue
         kind = column.type.arrow(table.precision)
         array = rows.column(name)
         try:
             array = array if array.type == kind else array.cast(kind)
-            arrays[column.name] = array.cast(pa.int64()) if column.type.kind == "TIMESTAMP" else array
+            arrays[column.name] = (
+                array.cast(pa.int64()) if column.type.kind == "TIMESTAMP" else array
+            )
         except pa.ArrowException as wrong:
-            raise SchemaError(f'column "{column.name}" is {column.type}', code="E_ROW", detail=str(wrong)[:200]) from None
+            raise SchemaError(
+                f'column "{column.name}" is {column.type}', code="E_ROW", detail=str(wrong)[:200]
+            ) from None
         readable.check(pl.Series(arrays[column.name]), column, TIME_LIMITS[table.precision])
         if column.type.sized:
-            _check_length(pl.Series(arrays[column.name]), column.name, column.type.kind, column.type.length)
+            _check_length(
+                pl.Series(arrays[column.name]), column.name, column.type.kind, column.type.length
+            )
     time = arrays.get(table.time_column)
     if time is None or time.null_count:
         raise SchemaError(f'a row has no time in "{table.time_column}"', code="E_ROW")
     if table.kind == "stable":
         if "tbname" not in given or rows.column(given["tbname"]).null_count:
-            raise SchemaError(f"rows of supertable {table.name} name their child table in tbname", code="E_ROW")
+            raise SchemaError(
+                f"rows of supertable {table.name} name their child table in tbname", code="E_ROW"
+            )
         tbname = pl.Series(rows.column(given["tbname"]).cast(pa.string()))
     else:
         tbname = pl.repeat(table.name, rows.num_rows, dtype=pl.String, eager=True)
-    frame = pl.DataFrame({"tbname": tbname, **{name: pl.Series(array) for name, array in arrays.items()}})
-    op = pl.Series(rows.column("_op").cast(pa.int8())) if "_op" in given else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
+    frame = pl.DataFrame(
+        {"tbname": tbname, **{name: pl.Series(array) for name, array in arrays.items()}}
+    )
+    op = (
+        pl.Series(rows.column("_op").cast(pa.int8()))
+        if "_op" in given
+        else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
+    )
     frame = frame.with_columns(op.alias("_op"))
     for name in ("_offset", "_row"):
         if name in given:
@@ -302,7 +417,17 @@ def conform(rows: pa.Table, table: Table) -> pl.DataFrame:
 
 
 def _check_length(values: pl.Series, name: str, kind: str, length: int) -> None:
-    sizes = values.bin.size() if kind == "VARBINARY" else values.str.len_chars() if kind == "NCHAR" else values.str.len_bytes()
+    sizes = (
+        values.bin.size()
+        if kind == "VARBINARY"
+        else values.str.len_chars()
+        if kind == "NCHAR"
+        else values.str.len_bytes()
+    )
     longest = sizes.max()
     if longest is not None and int(longest) > length:  # type: ignore[arg-type]
-        raise SchemaError(f'a value of column "{name}" is longer than {kind}({length})', code="E_ROW", detail=str(longest))
+        raise SchemaError(
+            f'a value of column "{name}" is longer than {kind}({length})',
+            code="E_ROW",
+            detail=str(longest),
+        )

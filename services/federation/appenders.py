@@ -1,4 +1,6 @@
-"""The appenders of this process: one for each table and producer. A newer connection of a producer fences the older one."""
+"""The appenders of this process: one for each table and producer. A newer connection of a producer
+fences the older one.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,20 @@ AnyAppender: TypeAlias = Appender | LeaderAppender
 class Appenders:
     """Thread-safe; `open` blocks."""
 
-    def __init__(self, bootstrap: str, segments_dir: str, bus: Publisher, admin: Admin, leaders: Leaders, gate: Gate) -> None:
-        self._bootstrap, self._segments, self._bus, self._admin, self._leaders = bootstrap, segments_dir, bus, admin, leaders
+    def __init__(
+        self,
+        bootstrap: str,
+        segments_dir: str,
+        bus: Publisher,
+        admin: Admin,
+        leaders: Leaders,
+        gate: Gate,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._segments = segments_dir
+        self._bus = bus
+        self._admin = admin
+        self._leaders = leaders
         self._gate = gate
         self._lock = threading.Lock()
         self._known: dict[tuple[int, str], AnyAppender] = {}
@@ -27,26 +41,36 @@ class Appenders:
     def open(
         self, table: Table, producer: str | None, owner: int, present: Callable[[], Table | None]
     ) -> tuple[AnyAppender, dict[int, Place]]:
-        """An appender that knows what is there; fences the producer's earlier one. Raises BusError, StateError."""
+        """An appender that knows what is there; fences the producer's earlier one. Raises BusError,
+        StateError.
+        """
         if producer is None:
             return self._made(table, None, {}, table.partitions, present), {}
         key = (table.id, producer)
         with self._lock:
             before = self._known.pop(key, None)
-        places, partitions = before.close(30.0) if before is not None else None, table.partitions
+        places = before.close(30.0) if before is not None else None
+        partitions = table.partitions
         if places is not None and isinstance(before, Appender):
             partitions = before.partitions
         if places is None:
-            places = {} if table.replicated is not None else held(
-                self._bootstrap, self._admin, self._segments, owner, table, producer
-            )  # fmt: skip
+            places = (
+                {}
+                if table.replicated is not None
+                else held(self._bootstrap, self._admin, self._segments, owner, table, producer)
+            )
         made = self._made(table, producer, places, partitions, present)
         with self._lock:
             self._known[key] = made
         return made, places
 
     def _made(
-        self, table: Table, producer: str | None, places: dict[int, Place], partitions: int, present: Callable[[], Table | None]
+        self,
+        table: Table,
+        producer: str | None,
+        places: dict[int, Place],
+        partitions: int,
+        present: Callable[[], Table | None],
     ) -> AnyAppender:
         if table.replicated is not None:
             return LeaderAppender(present, producer, self._leaders)

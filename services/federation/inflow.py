@@ -1,7 +1,9 @@
-"""A topic of another Kafka, read into the table that bears its external stream's name: each message one row, exactly once.
+"""A topic of another Kafka, read into the table that bears its external stream's name: each message
+one row, exactly once.
 
-What is there already is learnt from the table's own log, as for a view's target, so a restart of anybody repeats and loses nothing. A
-message that cannot be read is a dead letter, and the next one goes on; what somebody else deleted before it was read is said and left out.
+What is there already is learnt from the table's own log, as for a view's target, so a restart of
+anybody repeats and loses nothing. A message that cannot be read is a dead letter, and the next one
+goes on; what somebody else deleted before it was read is said and left out.
 """
 
 from __future__ import annotations
@@ -60,9 +62,14 @@ class Inflow(Persistent):
         super().__init__(f"inflow-{shown}", settings, stream=shown)
         topic = foreign.of(table)
         assert topic is not None
-        self._topic, self._stream, self._id = topic, shown, table.id
-        self._present, self._all, self._dead = present, appenders, dead
-        self._reach, self._home = outbound.reach(topic.maker), home
+        self._topic = topic
+        self._stream = shown
+        self._id = table.id
+        self._present = present
+        self._all = appenders
+        self._dead = dead
+        self._reach = outbound.reach(topic.maker)
+        self._home = home
         # of one connection
         self._appenders: dict[int, AnyAppender] = {}
         self._next: dict[int, int] = {}
@@ -75,12 +82,23 @@ class Inflow(Persistent):
     # ---------------------------------------------------------------- one connection
 
     def work(self) -> None:
-        topic, settings = self._topic, self._settings
+        topic = self._topic
+        settings = self._settings
         password = external.secret(settings.data_dir, self._id)
-        client, options = "penstock-federation", topic.options(password)
-        brokers = foreign.reached(topic, password, self._reach, self._home, client_id=client, timeout=settings.connect_seconds)
+        client = "penstock-federation"
+        options = topic.options(password)
+        brokers = foreign.reached(
+            topic,
+            password,
+            self._reach,
+            self._home,
+            client_id=client,
+            timeout=settings.connect_seconds,
+        )
         registry = Registry(topic.registry, self._reach) if topic.registry else None
-        self._appenders, self._next, self._messages = {}, {}, None
+        self._appenders = {}
+        self._next = {}
+        self._messages = None
         self._under_way.clear()
         try:
             with Reader(brokers.bootstrap, {}, client_id=client, options=options) as reader:
@@ -92,7 +110,11 @@ class Inflow(Persistent):
                     with foreign.quiet(topic):
                         batches = reader.read(settings.frame_rows, 0.02 if self._under_way else 0.2)
                     for batch in batches:
-                        self._send(batch, [i for i, v in enumerate(batch.values) if v is not None], registry)
+                        self._send(
+                            batch,
+                            [i for i, v in enumerate(batch.values) if v is not None],
+                            registry,
+                        )
                         self._next[batch.partition] = batch.next_offset
                     self._settle()
         finally:
@@ -100,13 +122,20 @@ class Inflow(Persistent):
                 registry.close()
 
     def _look(self, brokers: Brokers, reader: Reader) -> None:
-        """Begin with partitions that are new, each behind its last message in our log; and see how far behind we are."""
+        """Begin with partitions that are new, each behind its last message in our log; and see how
+        far behind we are.
+        """
         brokers.check()
-        name, admin = self._topic.topic, brokers.admin
+        name = self._topic.topic
+        admin = brokers.admin
         with foreign.quiet(self._topic):
             count = admin.topics().get(name)
         if count is None:
-            raise BusError(f"there is no topic {name} at {self._topic.brokers}", code="E_NO_TOPIC", retryable=True)
+            raise BusError(
+                f"there is no topic {name} at {self._topic.brokers}",
+                code="E_NO_TOPIC",
+                retryable=True,
+            )
         new = [p for p in range(count) if p not in self._appenders]
         with foreign.quiet(self._topic):
             oldest = admin.start_offsets((name, p) for p in new)
@@ -121,12 +150,20 @@ class Inflow(Persistent):
     def _begin(self, partition: int, oldest: int) -> int:
         table = self._table()
         producer = names.foreign_producer(table.id, partition)
-        self._appenders[partition], places = self._all.open(table, producer, table.id, self._present)
+        self._appenders[partition], places = self._all.open(
+            table, producer, table.id, self._present
+        )
         if 0 not in places:
             return max(dict(self._topic.begin).get(partition, 0), oldest)
         following = places[0][0] + 1
         if oldest > following:
-            log.error("messages were deleted before they were read", stream=self._stream, partition=partition, first=following, next=oldest)
+            log.error(
+                "messages were deleted before they were read",
+                stream=self._stream,
+                partition=partition,
+                first=following,
+                next=oldest,
+            )
         return max(following, oldest)
 
     def _table(self) -> Table:
@@ -138,11 +175,15 @@ class Inflow(Persistent):
     # ---------------------------------------------------------------- messages
 
     def _send(self, batch: Batch, indexes: Sequence[int], registry: Registry | None) -> None:
-        """All of *indexes* at once; when they are refused each half by itself, until the bad message is alone."""
+        """All of *indexes* at once; when they are refused each half by itself, until the bad
+        message is alone.
+        """
         if not indexes:
             return
         try:
-            rows = self._rows(batch, indexes, registry).to_arrow(compat_level=pl.CompatLevel.oldest())
+            rows = self._rows(batch, indexes, registry).to_arrow(
+                compat_level=pl.CompatLevel.oldest()
+            )
             self._under_way.append(self._appenders[batch.partition].append(rows, lambda *_: None))
         except SchemaError as error:
             if error.code == "E_NO_TABLE":
@@ -154,34 +195,54 @@ class Inflow(Persistent):
             self._send(batch, indexes[:half], registry)
             self._send(batch, indexes[half:], registry)
 
-    def _rows(self, batch: Batch, indexes: Sequence[int], registry: Registry | None) -> pl.DataFrame:
+    def _rows(
+        self, batch: Batch, indexes: Sequence[int], registry: Registry | None
+    ) -> pl.DataFrame:
         table = self._table()
         if self._messages is None or self._messages[0] != table.schema_id:
             columns = [c for c in table.columns if c.name != MESSAGE_ID]
-            self._messages = table.schema_id, Messages(self._topic.format, columns, table.precision, registry)
+            self._messages = (
+                table.schema_id,
+                Messages(self._topic.format, columns, table.precision, registry),
+            )
         chosen = np.asarray(indexes)
         frame = self._messages[1].decode([v for i in indexes if (v := batch.values[i]) is not None])
-        offsets, arrived = batch.offsets[chosen], batch.timestamps[chosen]
-        arrived = np.where(arrived < 0, time.time_ns() // 1_000_000, arrived) * (TICKS_PER_SECOND[table.precision] // 1_000)
+        offsets = batch.offsets[chosen]
+        arrived = batch.timestamps[chosen]
+        arrived = np.where(arrived < 0, time.time_ns() // 1_000_000, arrived) * (
+            TICKS_PER_SECOND[table.precision] // 1_000
+        )
         return frame.with_columns(
-            pl.col(table.time_column).fill_null(pl.Series(arrived)), pl.Series(MESSAGE_ID, message_id(batch.partition, 0) + offsets),
-            pl.Series("_offset", offsets), _row=pl.lit(0, pl.Int64),
-        )  # fmt: skip
+            pl.col(table.time_column).fill_null(pl.Series(arrived)),
+            pl.Series(MESSAGE_ID, message_id(batch.partition, 0) + offsets),
+            pl.Series("_offset", offsets),
+            _row=pl.lit(0, pl.Int64),
+        )
 
     def _bury(self, batch: Batch, index: int, error: SchemaError) -> None:
         """A message that nobody can read."""
         reason = error.message + (f": {error.detail}" if error.detail else "")
         letter = DeadLetter.of(batch, index, "federation", error.code, reason)
-        log.warning("dead letter", topic=letter.topic, partition=letter.partition, offset=letter.offset, reason=reason)
+        log.warning(
+            "dead letter",
+            topic=letter.topic,
+            partition=letter.partition,
+            offset=letter.offset,
+            reason=reason,
+        )
         self._dead.send(names.DEAD_LETTER, encode(letter))
 
     def _settle(self) -> None:
         """Count what is in our log; wait for the oldest while many are on their way."""
-        while self._under_way and (self._under_way[0].done() or len(self._under_way) > self._settings.window):
+        while self._under_way and (
+            self._under_way[0].done() or len(self._under_way) > self._settings.window
+        ):
             try:
                 self.report.rows += self._under_way[0].result(self._settings.ack_seconds)
             except TimeoutError:
-                raise BusError("our own log does not confirm rows", code="E_TIMEOUT", retryable=True) from None
+                raise BusError(
+                    "our own log does not confirm rows", code="E_TIMEOUT", retryable=True
+                ) from None
             self._under_way.popleft()
         if not self._under_way:
             self.report.error = ""

@@ -1,10 +1,14 @@
-"""Rows that another deployment sends, into a stream table: through whoever leads its group, each exactly once.
+"""Rows that another deployment sends, into a stream table: through whoever leads its group, each
+exactly once.
 
-A producer's rows carry their place in its own log (`_offset`, `_row`), and a write of ours is numbered by the place of its last row. It
-says which one it follows, so a write from before a cut that arrives late, or rows that are cut differently when they come again, cannot be
-there twice: the leader refuses, we ask how far it is, and send what lies behind. A write is small enough that the leader never cuts it.
+A producer's rows carry their place in its own log (`_offset`, `_row`), and a write of ours is
+numbered by the place of its last row. It says which one it follows, so a write from before a cut
+that arrives late, or rows that are cut differently when they come again, cannot be there twice: the
+leader refuses, we ask how far it is, and send what lies behind. A write is small enough that the
+leader never cuts it.
 
-Owns finding the leader, and sending again until the outcome is known. Deletes have no meaning in a stream table and are left out.
+Owns finding the leader, and sending again until the outcome is known. Deletes have no meaning in a
+stream table and are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +47,17 @@ _THREADS = 64
 #: seconds that a leader may take to answer; then somebody else is asked who leads
 _ANSWER_S = 3.0
 _PAUSE_S = 0.05
-_AGAIN = frozenset({"E_NODE_DOWN", "E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD", "E_NO_QUORUM", "E_BUS", "E_REDIS_DOWN"})
+_AGAIN = frozenset(
+    {
+        "E_NODE_DOWN",
+        "E_NOT_LEADER",
+        "E_SEQUENCE",
+        "E_OVERLOAD",
+        "E_NO_QUORUM",
+        "E_BUS",
+        "E_REDIS_DOWN",
+    }
+)
 _ROW_BITS = 20
 _ARROW = pl.CompatLevel.oldest()
 
@@ -52,9 +66,15 @@ class Leaders:
     """Who leads which group, and asking them. One per process; thread-safe."""
 
     def __init__(
-        self, groups: Groups, client: redis.Redis, catalog: Callable[[], Catalog], user: str, password: str, patience: float,
+        self,
+        groups: Groups,
+        client: redis.Redis,
+        catalog: Callable[[], Catalog],
+        user: str,
+        password: str,
+        patience: float,
         context: ssl.SSLContext | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """
         Args:
             patience: seconds to go on trying until a write's outcome is known.
@@ -72,16 +92,26 @@ class Leaders:
         self._nodes.close()
 
     def leader(self, table: Table, avoid: str) -> str:
-        """Where the leader of a table's group is. Raises PenstockError; RemoteError (`E_NOT_LEADER`) when nobody says."""
+        """Where the leader of a table's group is. Raises PenstockError; RemoteError
+        (`E_NOT_LEADER`) when nobody says.
+        """
         assert table.replicated is not None
         found = self._nodes.leader(table.replicated.group, avoid=avoid)
         if found is None or not found.url:
-            raise RemoteError(f"nobody leads group {table.replicated.group}", code="E_NOT_LEADER", hint="start the missing nodes")
+            raise RemoteError(
+                f"nobody leads group {table.replicated.group}",
+                code="E_NOT_LEADER",
+                hint="start the missing nodes",
+            )
         return found.url
 
     def reached(self, url: str, table: Table, producer: str) -> int:
-        """The number of a producer's last write, as the leader at *url* knows it; 0: none. Raises PenstockError."""
-        answer = self._nodes.ask(url, f"{_path(table)}/producer?id={quote(producer, safe='')}", seconds=_ANSWER_S)
+        """The number of a producer's last write, as the leader at *url* knows it; 0: none. Raises
+        PenstockError.
+        """
+        answer = self._nodes.ask(
+            url, f"{_path(table)}/producer?id={quote(producer, safe='')}", seconds=_ANSWER_S
+        )
         return int(answer["sequence"])
 
     def write(self, url: str, table: Table, body: bytes) -> None:
@@ -90,10 +120,15 @@ class Leaders:
 
 
 class LeaderAppender:
-    """Takes the rows of one producer (None: of nobody in particular) for one stream table. Thread-safe."""
+    """Takes the rows of one producer (None: of nobody in particular) for one stream table.
+    Thread-safe.
+    """
 
-    def __init__(self, table: Callable[[], Table | None], producer: str | None, leaders: Leaders) -> None:
-        self._table, self._leaders = table, leaders
+    def __init__(
+        self, table: Callable[[], Table | None], producer: str | None, leaders: Leaders
+    ) -> None:
+        self._table = table
+        self._leaders = leaders
         self._producer = producer or f"l-{secrets.token_hex(8)}"
         self._counted = itertools.count(1)
         self._lock = threading.Lock()
@@ -105,7 +140,8 @@ class LeaderAppender:
         self._reached: int | None = None
 
     def append(self, rows: pa.Table, acked: Callable[[str, int, int], None]) -> Future[int]:
-        """Write rows; once the leader has them the future has the number of those that were not there before.
+        """Write rows; once the leader has them the future has the number of those that were not
+        there before.
 
         Args:
             rows: as for `Appender.append`.
@@ -116,9 +152,14 @@ class LeaderAppender:
         """
         done: Future[int] = Future()
         with self._lock:
-            frame = conform(rows, writable(self._table, self.broken)).filter(pl.col("_op") != DELETE)
+            frame = conform(rows, writable(self._table, self.broken)).filter(
+                pl.col("_op") != DELETE
+            )
             if "_offset" not in frame.columns:
-                frame = frame.with_columns(_offset=pl.lit(next(self._counted), pl.Int64), _row=pl.int_range(pl.len(), dtype=pl.Int64))
+                frame = frame.with_columns(
+                    _offset=pl.lit(next(self._counted), pl.Int64),
+                    _row=pl.int_range(pl.len(), dtype=pl.Int64),
+                )
             self._waiting.append((frame.drop("tbname", "_op"), done))
             if not self._sending:
                 self._sending = True
@@ -126,7 +167,13 @@ class LeaderAppender:
         return done
 
     def delete(
-        self, tables: Sequence[str] | None, partition: int | None, low: int, high: int, offset: int, acked: Callable[[str, int, int], None]
+        self,
+        tables: Sequence[str] | None,
+        partition: int | None,
+        low: int,
+        high: int,
+        offset: int,
+        acked: Callable[[str, int, int], None],
     ) -> Future[int]:
         """Nothing: rows of a stream table stay."""
         done: Future[int] = Future()
@@ -135,7 +182,9 @@ class LeaderAppender:
 
     def close(self, patience: float) -> dict[int, Place] | None:
         """Take nothing more. What is under way may come about; whoever goes on asks the leader."""
-        self.broken = self.broken or BusError("another connection writes for this producer now", code="E_FENCED")
+        self.broken = self.broken or BusError(
+            "another connection writes for this producer now", code="E_FENCED"
+        )
         self._halt.set()
         return None
 
@@ -146,7 +195,10 @@ class LeaderAppender:
         while True:
             with self._lock:
                 taken: list[tuple[pl.DataFrame, Future[int]]] = []
-                while self._waiting and (not taken or sum(f.height for f, _ in taken) + self._waiting[0][0].height <= _ROWS):
+                while self._waiting and (
+                    not taken
+                    or sum(f.height for f, _ in taken) + self._waiting[0][0].height <= _ROWS
+                ):
                     taken.append(self._waiting.popleft())
                 if not taken:
                     self._sending = False
@@ -155,9 +207,14 @@ class LeaderAppender:
                 frames = [f for f, _ in taken if f.height]
                 begun = self._deliver(pl.concat(frames, how="diagonal")) if frames else 0
             except Exception as error:
-                failed = error if isinstance(error, PenstockError) else BusError(f"this is a bug: {error!r}", code="E_INTERNAL")
+                failed = (
+                    error
+                    if isinstance(error, PenstockError)
+                    else BusError(f"this is a bug: {error!r}", code="E_INTERNAL")
+                )
                 with self._lock:
-                    self.broken, self._sending = self.broken or failed, False
+                    self.broken = self.broken or failed
+                    self._sending = False
                     taken += self._waiting
                     self._waiting.clear()
                 for _, done in taken:
@@ -167,8 +224,12 @@ class LeaderAppender:
                 done.set_result(_behind(frame, begun).height)
 
     def _deliver(self, frame: pl.DataFrame) -> int:
-        """Have the leader write the rows that it has not; the number that the producer was at before."""
-        moved, avoid, url = time.monotonic(), "", ""
+        """Have the leader write the rows that it has not; the number that the producer was at
+        before.
+        """
+        moved = time.monotonic()
+        avoid = ""
+        url = ""
         begun: int | None = None
 
         def attempt() -> int:
@@ -183,7 +244,8 @@ class LeaderAppender:
                     number = _number(piece)
                     self._leaders.write(url, table, self._body(piece, number, self._reached))
                     self._reached = number
-                    moved, avoid = time.monotonic(), ""
+                    moved = time.monotonic()
+                    avoid = ""
                 return begun
             except PenstockError as error:
                 if error.code == "E_SEQUENCE":
@@ -192,14 +254,24 @@ class LeaderAppender:
                 raise
 
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda e: isinstance(e, PenstockError) and e.code in _AGAIN and not self._halt.is_set()),
-            wait=tenacity.wait_fixed(_PAUSE_S), sleep=tenacity.sleep_using_event(self._halt),
-            stop=lambda _: time.monotonic() - moved > self._leaders.patience, retry_error_callback=patience_is_over,
-        )  # fmt: skip
+            retry=tenacity.retry_if_exception(
+                lambda e: (
+                    isinstance(e, PenstockError) and e.code in _AGAIN and not self._halt.is_set()
+                )
+            ),
+            wait=tenacity.wait_fixed(_PAUSE_S),
+            sleep=tenacity.sleep_using_event(self._halt),
+            stop=lambda _: time.monotonic() - moved > self._leaders.patience,
+            retry_error_callback=patience_is_over,
+        )
         return attempts(attempt)
 
     def _body(self, piece: pl.DataFrame, number: int, after: int) -> bytes:
-        meta = {"penstock.producer": self._producer, "penstock.seq": str(number), "penstock.after": str(after)}
+        meta = {
+            "penstock.producer": self._producer,
+            "penstock.seq": str(number),
+            "penstock.after": str(after),
+        }
         return to_stream(piece.drop("_offset", "_row").to_arrow(compat_level=_ARROW), meta)
 
 
@@ -211,8 +283,11 @@ def _number(rows: pl.DataFrame) -> int:
 def _behind(rows: pl.DataFrame, reached: int) -> pl.DataFrame:
     """Those of *rows* that come after the write numbered *reached*."""
     last = reached - 1
-    offset, row = last >> _ROW_BITS, last & ((1 << _ROW_BITS) - 1)
-    return rows.filter((pl.col("_offset") > offset) | ((pl.col("_offset") == offset) & (pl.col("_row") > row)))
+    offset = last >> _ROW_BITS
+    row = last & ((1 << _ROW_BITS) - 1)
+    return rows.filter(
+        (pl.col("_offset") > offset) | ((pl.col("_offset") == offset) & (pl.col("_row") > row))
+    )
 
 
 def _pieces(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

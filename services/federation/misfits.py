@@ -1,8 +1,9 @@
-"""Rows that a view's target refuses because they do not fit it (`E_ROW`): found one by one, so that all others go on.
+"""Rows that a view's target refuses because they do not fit it (`E_ROW`): found one by one, so that
+all others go on.
 
-A target refuses a frame whole, and knows by their places which rows it has. So a refused frame is halved, the first half first, until
-the bad row is alone: order and exactly-once positions stay what they were. What becomes of that row ON_ERROR says: it is the end of the
-view, or a dead letter.
+A target refuses a frame whole, and knows by their places which rows it has. So a refused frame is
+halved, the first half first, until the bad row is alone: order and exactly-once positions stay what
+they were. What becomes of that row ON_ERROR says: it is the end of the view, or a dead letter.
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ class Unfit(SchemaError):
     code = "E_ROW"
 
 
-def deliver(piece: Piece, send: Callable[[Piece], int], unfit: Callable[[Piece, PenstockError], None]) -> int:
+def deliver(
+    piece: Piece, send: Callable[[Piece], int], unfit: Callable[[Piece, PenstockError], None]
+) -> int:
     """Send *piece*, less the rows that do not fit; how many came about.
 
     Args:
         send: sends a piece by itself, and returns when it is acked. Raises PenstockError.
-        unfit: takes a piece of one row that *send* refused. What it raises ends the delivery behind the row before.
+        unfit: takes a piece of one row that *send* refused. What it raises ends the delivery behind
+            the row before.
     """
     try:
         return send(piece)
@@ -59,7 +63,9 @@ def deliver(piece: Piece, send: Callable[[Piece], int], unfit: Callable[[Piece, 
 class Misfits:
     """What becomes of the misfits of one shard of a view."""
 
-    def __init__(self, view: str, view_id: int, origin: str, *, stop: bool, dead: Publisher, patience: float) -> None:
+    def __init__(
+        self, view: str, view_id: int, origin: str, *, stop: bool, dead: Publisher, patience: float
+    ) -> None:
         """
         Args:
             view: its name.
@@ -69,28 +75,60 @@ class Misfits:
             dead: takes dead letters.
             patience: seconds that one of them may take.
         """
-        self._view, self._id, self._origin, self._stop, self._dead, self._patience = view, view_id, origin, stop, dead, patience
-        #: by shard and producer the place of the last dead letter: what comes again up to there is known
+        self._view = view
+        self._id = view_id
+        self._origin = origin
+        self._stop = stop
+        self._dead = dead
+        self._patience = patience
+        #: by shard and producer the place of the last dead letter: what comes again up to there is
+        #: known
         self.known: dict[str, tuple[int, int]] = {}
         self.count = 0
 
     def take(self, piece: Piece, refused: PenstockError) -> None:
-        """*piece* is one row, which *refused* is about. Raises Unfit; BusError when our own Kafka does not take the dead letter."""
+        """*piece* is one row, which *refused* is about. Raises Unfit; BusError when our own Kafka
+        does not take the dead letter.
+        """
         assert piece.rows is not None
-        place = int(piece.rows.column("_offset")[0].as_py()), int(piece.rows.column("_row")[0].as_py())
+        place = (
+            int(piece.rows.column("_offset")[0].as_py()),
+            int(piece.rows.column("_row")[0].as_py()),
+        )
         reason = refused.message + (f": {refused.detail}" if refused.detail else "")
         shown = shown_row(piece.rows)
         if self._stop:
-            where = f"partition {piece.partition}, offset {place[0]}, row {place[1]} of {self._origin}"
-            raise Unfit(reason, code=refused.code, detail=f"{where}: {shown[:_SHOWN]}", hint="mend the target, then RESUME the view")
+            where = (
+                f"partition {piece.partition}, offset {place[0]}, row {place[1]} of {self._origin}"
+            )
+            raise Unfit(
+                reason,
+                code=refused.code,
+                detail=f"{where}: {shown[:_SHOWN]}",
+                hint="mend the target, then RESUME the view",
+            )
         key = f"{piece.shard} {piece.producer}"
         if place <= self.known.get(key, (-1, -1)):
             return
         letter = DeadLetter(
-            self._origin, piece.partition, place[0], "view", refused.code, f"row {place[1]}: {reason}", time.time_ns() // 10**6, self._id,
+            self._origin,
+            piece.partition,
+            place[0],
+            "view",
+            refused.code,
+            f"row {place[1]}: {reason}",
+            time.time_ns() // 10**6,
+            self._id,
             shown.encode(),
-        )  # fmt: skip
-        log.warning("dead letter", view=self._view, partition=piece.partition, offset=place[0], row=place[1], reason=reason)
+        )
+        log.warning(
+            "dead letter",
+            view=self._view,
+            partition=piece.partition,
+            offset=place[0],
+            row=place[1],
+            reason=reason,
+        )
         self._bury(letter)
         self.known[key] = place
         self.count += 1
@@ -109,13 +147,19 @@ class Misfits:
         try:
             sent.result(self._patience)
         except TimeoutError:
-            raise BusError("our own log does not confirm a dead letter", code="E_TIMEOUT", retryable=True) from None
+            raise BusError(
+                "our own log does not confirm a dead letter", code="E_TIMEOUT", retryable=True
+            ) from None
 
 
 def shown_row(rows: pa.Table) -> str:
-    """The first of *rows* as JSON: its child table, its time and the columns that were selected; times as ticks, bytes as hex."""
+    """The first of *rows* as JSON: its child table, its time and the columns that were selected;
+    times as ticks, bytes as hex.
+    """
     kept = [name for name in rows.column_names if name in ("tbname", "_time") or name not in SYSTEM]
-    return json.dumps({name: _plain(rows.column(name)) for name in kept}, ensure_ascii=False, default=str)
+    return json.dumps(
+        {name: _plain(rows.column(name)) for name in kept}, ensure_ascii=False, default=str
+    )
 
 
 def _plain(column: pa.ChunkedArray) -> Any:

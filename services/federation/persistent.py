@@ -1,7 +1,8 @@
-"""A thread with one task for all its life: what breaks is told and tried again, after a pause that doubles until something came of it.
+"""A thread with one task for all its life: what breaks is told and tried again, after a pause that
+doubles until something came of it.
 
-Refused: giving up, but where a task says that it `ends`. What somebody has to see to is tried less often, and a bug no less than a link
-that broke.
+Refused: giving up, but where a task says that it `ends`. What somebody has to see to is tried less
+often, and a bug no less than a link that broke.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Persistent(threading.Thread, ABC):
     def __init__(self, name: str, settings: FederationSettings, **shown: str | int) -> None:
         """*shown*: what log lines say it is."""
         super().__init__(name=name, daemon=True)
-        self._settings, self._shown = settings, shown
+        self._settings = settings
+        self._shown = shown
         self._halt = threading.Event()
         self.report = Report()
 
@@ -54,7 +56,9 @@ class Persistent(threading.Thread, ABC):
         """Whether *error* goes by itself."""
 
     def ends(self, error: PenstockError) -> bool:
-        """Whether *error* is the end of the task: what is tried again ends the same way until somebody has seen to it."""
+        """Whether *error* is the end of the task: what is tried again ends the same way until
+        somebody has seen to it.
+        """
         return False
 
     def stop(self) -> None:
@@ -75,7 +79,9 @@ class Persistent(threading.Thread, ABC):
                 self._say("retrying" if self.passes(error) else "error", error)
             except vital.FAULTS as bug:
                 log.exception("a task found a bug", **self._shown)
-                self._say("error", RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL"))
+                self._say(
+                    "error", RemoteError(f"this is a bug: {type(bug).__name__}", code="E_INTERNAL")
+                )
             if self.report.rows > before:
                 pause = self._settings.retry_min
             self._halt.wait(pause * (_SLOWER if self.report.state == "error" else 1.0))
@@ -85,4 +91,5 @@ class Persistent(threading.Thread, ABC):
         text = f"{error.code}: {error.message}" + (f" ({error.detail})" if error.detail else "")
         if text != self.report.error:
             log.warning("a task waits", reason=text, **self._shown)
-        self.report.state, self.report.error = state, text
+        self.report.state = state
+        self.report.error = text

@@ -1,10 +1,13 @@
-"""One shard of a materialized view: rows from the source's link to the target's, in order, each exactly once, for as long as it lives.
+"""One shard of a materialized view: rows from the source's link to the target's, in order, each
+exactly once, for as long as it lives.
 
-Both ends are links, the deployment's own tables included, so every pairing of local and remote is one piece of code. What the target has
-is known from the target's own log: every row goes with its place in the source's log. The note of how far the pump has come is only a
-lower bound for what it reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where they are, in
-the source's log. With ON_ERROR a frame that the target refuses is sent again with all that are under way, one at a time and in halves,
-until the row that does not fit is alone (`misfits.py`).
+Both ends are links, the deployment's own tables included, so every pairing of local and remote is
+one piece of code. What the target has is known from the target's own log: every row goes with its
+place in the source's log. The note of how far the pump has come is only a lower bound for what it
+reads again. A link that breaks is made anew after a pause that doubles; meanwhile rows wait where
+they are, in the source's log. With ON_ERROR a frame that the target refuses is sent again with all
+that are under way, one at a time and in halves, until the row that does not fit is alone
+(`misfits.py`).
 """
 
 from __future__ import annotations
@@ -60,7 +63,9 @@ class Job:
 
 @dataclass
 class _Sent:
-    """A piece without an ack; `token` holds once it and all before it are acked. `piece`: None when it is not sent again here."""
+    """A piece without an ack; `token` holds once it and all before it are acked. `piece`: None when
+    it is not sent again here.
+    """
 
     channel: Channel
     piece: Piece | None
@@ -70,19 +75,28 @@ class _Sent:
 class Pump(Persistent):
     """Runs until `stop`, or until a row does not fit and ON_ERROR is STOP."""
 
-    def __init__(self, job: Job, settings: FederationSettings, directory: Path, dead: Publisher) -> None:
+    def __init__(
+        self, job: Job, settings: FederationSettings, directory: Path, dead: Publisher
+    ) -> None:
         """*dead* takes dead letters."""
         super().__init__(f"pump-{job.view}-{job.shard}", settings, view=job.view, shard=job.shard)
         self.job = job
         self._note = directory / f"{job.view_id}-{job.created}-{job.shard}.json"
         self._noted_at = 0.0
         self._misfits = Misfits(
-            job.view, job.view_id, job.origin, stop=job.on_error == "stop", dead=dead, patience=settings.ack_seconds
-        )  # fmt: skip
-        #: of one connection: pieces without an ack, oldest first; where the source goes on behind what is acked
+            job.view,
+            job.view_id,
+            job.origin,
+            stop=job.on_error == "stop",
+            dead=dead,
+            patience=settings.ack_seconds,
+        )
+        #: of one connection: pieces without an ack, oldest first; where the source goes on behind
+        #: what is acked
         self._under_way: deque[_Sent] = deque()
         self._token = ""
-        #: so many more frames are sent one at a time: where one row did not fit the next may be near
+        #: so many more frames are sent one at a time: where one row did not fit the next may be
+        #: near
         self._careful = 0
 
     def forget(self) -> None:
@@ -90,7 +104,13 @@ class Pump(Persistent):
         self._note.unlink(missing_ok=True)
 
     def passes(self, error: PenstockError) -> bool:
-        return isinstance(error, LinkLost) or error.code in ("E_TIMEOUT", "E_BUS", "E_FENCED", "E_KAFKA_DOWN", "E_OVERLOAD")
+        return isinstance(error, LinkLost) or error.code in (
+            "E_TIMEOUT",
+            "E_BUS",
+            "E_FENCED",
+            "E_KAFKA_DOWN",
+            "E_OVERLOAD",
+        )
 
     def ends(self, error: PenstockError) -> bool:
         return isinstance(error, Unfit)
@@ -98,8 +118,11 @@ class Pump(Persistent):
     # ---------------------------------------------------------------- one connection
 
     def work(self) -> None:
-        job, wait = self.job, self._settings.connect_seconds
-        with connect_any(job.source, timeout=wait, ping_seconds=self._settings.ping_seconds) as source:
+        job = self.job
+        wait = self._settings.connect_seconds
+        with connect_any(
+            job.source, timeout=wait, ping_seconds=self._settings.ping_seconds
+        ) as source:
             targets = Targets(job.target, job.alone, wait, self._settings.ping_seconds)
             try:
                 self._carry(source, targets)
@@ -109,20 +132,28 @@ class Pump(Persistent):
     def _carry(self, source: Link, targets: Targets) -> None:
         channel, opened = self._subscribe(source)
         description = Description.from_json(opened["table"])
-        self._token, self._careful = str(opened["token"]), 0
+        self._token = str(opened["token"])
+        self._careful = 0
         self._under_way.clear()
         targets.check()
-        self.report.state, self.report.error = "running", ""
+        self.report.state = "running"
+        self.report.error = ""
         while not self._halt.is_set():
             message = channel.get(0.0 if self._under_way else 0.2)
             if message is None and self._under_way:
                 self._acked(targets, 0.05)
-            while self._under_way and (len(self._under_way) >= self._settings.window or self._under_way[0].channel.waiting):
+            while self._under_way and (
+                len(self._under_way) >= self._settings.window or self._under_way[0].channel.waiting
+            ):
                 self._acked(targets, self._settings.ack_seconds)
             if message is not None:
                 if message.kind == "schema":
                     description = Description.from_json(message.header["table"])
-                self._pass(targets, self._pieces(targets, description, message), message.header.get("token"))
+                self._pass(
+                    targets,
+                    self._pieces(targets, description, message),
+                    message.header.get("token"),
+                )
                 self.report.lag = message.header.get("behind", self.report.lag)
             if not self._under_way and not self.report.lag:
                 self.report.level_at = time.time()
@@ -135,8 +166,11 @@ class Pump(Persistent):
         """What of a message goes where."""
         if message.rows is None and message.kind != "delete":
             return []
-        job, partition = self.job, int(message.header["partition"])
-        producer = names.view_producer(job.deployment, job.created, job.view_id, job.shard, description.id, partition)
+        job = self.job
+        partition = int(message.header["partition"])
+        producer = names.view_producer(
+            job.deployment, job.created, job.view_id, job.shard, description.id, partition
+        )
         if message.rows is not None:
             return targets.rows(producer, partition, message.rows, stable=description.is_stable)
         return targets.deletion(producer, description, message.header)
@@ -151,7 +185,9 @@ class Pump(Persistent):
             return
         for i, piece in enumerate(pieces, 1):
             kept = None if self.job.on_error == "retry" else piece
-            self._under_way.append(_Sent(targets.send(piece), kept, token if i == len(pieces) else None))
+            self._under_way.append(
+                _Sent(targets.send(piece), kept, token if i == len(pieces) else None)
+            )
         if not pieces and not self._under_way:
             self._token = token or self._token
 
@@ -160,17 +196,23 @@ class Pump(Persistent):
         job = self.job
         start = self._noted() or job.begin
         for start_at in (start, "earliest"):
-            channel = source.subscribe(job.sql, job.database, start=start_at, positions=True, timezone=job.timezone)
+            channel = source.subscribe(
+                job.sql, job.database, start=start_at, positions=True, timezone=job.timezone
+            )
             try:
                 return channel, channel.expect("subscribed", self._settings.ack_seconds).header
             except PenstockError as error:
                 if error.code != TokenError.code or start_at == "earliest":
                     raise
-                log.warning("the source was made anew; the view begins at its beginning", view=job.view)
+                log.warning(
+                    "the source was made anew; the view begins at its beginning", view=job.view
+                )
         raise AssertionError("unreachable")
 
     def _acked(self, targets: Targets, timeout: float) -> None:
-        """Take the ack of the oldest piece, if it comes in time; with ON_ERROR see to those that do not fit."""
+        """Take the ack of the oldest piece, if it comes in time; with ON_ERROR see to those that do
+        not fit.
+        """
         oldest = self._under_way[0]
         try:
             message = oldest.channel.get(timeout)
@@ -186,9 +228,11 @@ class Pump(Persistent):
             raise self._silent()
 
     def _carefully(self, targets: Targets) -> None:
-        """Send all that is under way again, one piece at a time: which of them did not fit is not known, nor which are there.
+        """Send all that is under way again, one piece at a time: which of them did not fit is not
+        known, nor which are there.
 
-        Those that are there the target knows by their places, so they cost a message and nothing else.
+        Those that are there the target knows by their places, so they cost a message and nothing
+        else.
         """
         self._careful = self._settings.window
         targets.leave([sent.piece for sent in self._under_way if sent.piece is not None])
@@ -200,7 +244,9 @@ class Pump(Persistent):
             self._token = oldest.token or self._token
 
     def _deliver(self, targets: Targets, piece: Piece) -> None:
-        """Send *piece* less what does not fit, and wait until it is there. Raises Unfit when ON_ERROR is STOP."""
+        """Send *piece* less what does not fit, and wait until it is there. Raises Unfit when
+        ON_ERROR is STOP.
+        """
         deliver(piece, partial(self._alone, targets), self._unfit)
 
     def _alone(self, targets: Targets, piece: Piece) -> int:
@@ -228,7 +274,11 @@ class Pump(Persistent):
         return rows
 
     def _silent(self) -> RemoteError:
-        return RemoteError("the target does not confirm rows", code="E_TIMEOUT", detail=f"within {self._settings.ack_seconds:g} s")
+        return RemoteError(
+            "the target does not confirm rows",
+            code="E_TIMEOUT",
+            detail=f"within {self._settings.ack_seconds:g} s",
+        )
 
     # ---------------------------------------------------------------- how far it has come
 
@@ -237,7 +287,9 @@ class Pump(Persistent):
             held = json.loads(self._note.read_text(encoding="utf-8"))
             self.report.rows = max(self.report.rows, int(held["rows"]))
             self._misfits.count = max(self._misfits.count, int(held.get("dropped", 0)))
-            self._misfits.known = {k: (int(o), int(r)) for k, (o, r) in held.get("misfits", {}).items()} | self._misfits.known
+            self._misfits.known = {
+                k: (int(o), int(r)) for k, (o, r) in held.get("misfits", {}).items()
+            } | self._misfits.known
             self.report.dropped = self._misfits.count
             return str(held["token"])
         except (FileNotFoundError, ValueError, KeyError):

@@ -1,4 +1,5 @@
-"""Questions to the store: one SELECT, its rows in pieces, after everything that was acked before it came.
+"""Questions to the store: one SELECT, its rows in pieces, after everything that was acked before it
+came.
 
 Owns the Flight client. Blocks: called from worker threads.
 """
@@ -29,27 +30,44 @@ _TIMEOUT = 120.0
 class StoreReader:
     """Thread-safe."""
 
-    def __init__(self, url: str, user: str, password: str, catalog: CatalogReader, admin: Admin, ca: Path | None = None) -> None:
-        self._client, self._catalog, self._admin = flight.FlightClient(url, **tls.flight_client(url, ca)), catalog, admin
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password: str,
+        catalog: CatalogReader,
+        admin: Admin,
+        ca: Path | None = None,
+    ) -> None:
+        self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
+        self._catalog = catalog
+        self._admin = admin
         header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
-        self._options = flight.FlightCallOptions(headers=[(b"authorization", header)], timeout=_TIMEOUT)
+        self._options = flight.FlightCallOptions(
+            headers=[(b"authorization", header)], timeout=_TIMEOUT
+        )
 
     def run(self, sql: str, database: str, timezone: str, rows: int) -> Iterator[pa.Table]:
-        """Pieces of at least *rows* rows (the last may be smaller, or empty); the first carries the schema's metadata. The answer is of the
-        catalog that this process knows, or of a later one.
+        """Pieces of at least *rows* rows (the last may be smaller, or empty); the first carries the
+        schema's metadata. The answer is of the catalog that this process knows, or of a later one.
 
         Raises:
             PenstockError: what the store says, or that it is not there.
         """
         revision = self._catalog.catalog.revision
         ticket = {
-            "sql": sql, "database": database, "timezone": timezone, "revision": revision, "after": self._ends(sql, database),
+            "sql": sql,
+            "database": database,
+            "timezone": timezone,
+            "revision": revision,
+            "after": self._ends(sql, database),
             "positions": True,
-        }  # fmt: skip
+        }
         try:
             reader = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
             held: list[pa.RecordBatch] = []
-            count, given = 0, False
+            count = 0
+            given = False
             while True:
                 try:
                     held.append(reader.read_chunk().data)
@@ -58,7 +76,9 @@ class StoreReader:
                 count += held[-1].num_rows
                 if count >= rows:
                     yield pa.Table.from_batches(held, reader.schema)
-                    held, count, given = [], 0, True
+                    held = []
+                    count = 0
+                    given = True
             if held or not given:
                 yield pa.Table.from_batches(held, reader.schema)
         except pa.ArrowException as error:
@@ -88,7 +108,9 @@ class StoreReader:
 def _error(error: pa.ArrowException) -> PenstockError:
     text = str(error)
     try:
-        body, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # gRPC adds its own words behind
+        body, _ = json.JSONDecoder().raw_decode(
+            text, text.index("{")
+        )  # gRPC adds its own words behind
         return error_of(body)
     except (ValueError, AttributeError):
         return RemoteError("the store cannot be reached", code="E_STORE_DOWN", detail=text[:200])

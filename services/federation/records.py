@@ -1,4 +1,6 @@
-"""Records of one table in a slice of a topic: rows with their place in the log, deletes and tag changes between them. Pure."""
+"""Records of one table in a slice of a topic: rows with their place in the log, deletes and tag
+changes between them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from penstock.records import ControlRecord, decode
 
 @dataclass(frozen=True)
 class Found:
-    """`rows`: `_at` (index of the record in the slice), `_op`, `tbname`, `_time`, `_offset`, `_row`, `_part`, `_appended`, columns.
+    """`rows`: `_at` (index of the record in the slice), `_op`, `tbname`, `_time`, `_offset`,
+    `_row`, `_part`, `_appended`, columns.
 
-    `stamps`: record, producer, offset and ordinal of records that a producer stamped. `controls`: index and control of this table.
+    `stamps`: record, producer, offset and ordinal of records that a producer stamped. `controls`:
+    index and control of this table.
     """
 
     rows: pl.DataFrame
@@ -33,24 +37,31 @@ def found_in(piece: Slice, table: Table) -> Found:
 
 
 def _decode(piece: Slice, table: Table) -> Found:
-    values, ids = piece.batch.values, piece.ids
-    frames, stamps = [], []
+    values = piece.batch.values
+    ids = piece.ids
+    frames = []
+    stamps = []
     for schema_id in table.schema_ids:
         place = np.flatnonzero(ids == schema_id).astype(np.uint32)
         if not len(place):
             continue
         decoded = TableCodec(table, schema_id).decode([values[i] for i in place])
-        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in decoded.stamps]
+        stamps += [
+            (int(place[r]), producer, offset, ordinal)
+            for r, producer, offset, ordinal in decoded.stamps
+        ]
         record = decoded.rows["_record"].to_numpy()
         starts = np.flatnonzero(np.diff(record.astype(np.int64), prepend=-1))
         row = np.arange(len(record)) - np.repeat(starts, np.diff([*starts, len(record)]))
         at = place[record]
         frames.append(
             decoded.rows.drop("_record", "_write").with_columns(
-                pl.Series("_at", at, dtype=pl.UInt32), pl.Series("_row", row.astype(np.uint32)),
-                pl.Series("_offset", piece.batch.offsets[at]), pl.Series("_appended", piece.batch.timestamps[at]),
+                pl.Series("_at", at, dtype=pl.UInt32),
+                pl.Series("_row", row.astype(np.uint32)),
+                pl.Series("_offset", piece.batch.offsets[at]),
+                pl.Series("_appended", piece.batch.timestamps[at]),
             )
-        )  # fmt: skip
+        )
     controls = []
     for i in np.flatnonzero(ids == names.CONTROL_SCHEMA_ID).tolist():
         try:
@@ -61,6 +72,12 @@ def _decode(piece: Slice, table: Table) -> Found:
             controls.append((i, control))
     if not frames:
         return Found(pl.DataFrame(), [], controls)
-    rows = pl.concat(frames) if len(frames) == 1 else pl.concat(frames).sort("_at", maintain_order=True)
-    rows = rows.with_columns(_time=pl.col(table.time_column), _part=pl.lit(piece.partition, pl.Int32))
+    rows = (
+        pl.concat(frames)
+        if len(frames) == 1
+        else pl.concat(frames).sort("_at", maintain_order=True)
+    )
+    rows = rows.with_columns(
+        _time=pl.col(table.time_column), _part=pl.lit(piece.partition, pl.Int32)
+    )
     return Found(rows, sorted(stamps), controls)

@@ -1,7 +1,8 @@
 """A subscription to an external stream: the other deployments' subscriptions, passed on as one.
 
-Each shard is read by a thread of its own over a link of its own; the tokens of all shards are the token of the whole. A slow reader
-slows all of it. When a link breaks the subscription ends with its error, and whoever holds the token comes again.
+Each shard is read by a thread of its own over a link of its own; the tokens of all shards are the
+token of the whole. A slow reader slows all of it. When a link breaks the subscription ends with its
+error, and whoever holds the token comes again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def split(token: str, shards: int) -> list[str]:
     except ValueError:
         found = None
     if not token.startswith(_PREFIX) or not isinstance(found, list) or len(found) != shards:
-        raise TokenError("this is no token of this external stream", hint="send the token of the last message, or from: latest")
+        raise TokenError(
+            "this is no token of this external stream",
+            hint="send the token of the last message, or from: latest",
+        )
     return [str(t) for t in found]
 
 
@@ -52,7 +56,9 @@ async def messages(
     timezone: str,
     patience: float,
 ) -> AsyncGenerator[Message, None]:
-    """First `subscribed`, then what comes, each message with the token of the whole. Raises PenstockError."""
+    """First `subscribed`, then what comes, each message with the token of the whole. Raises
+    PenstockError.
+    """
     tokens = split(start, len(shards))
     loop = asyncio.get_running_loop()
     inbox: asyncio.Queue[_Item] = asyncio.Queue(_ASIDE)
@@ -66,7 +72,14 @@ async def messages(
         link: Link | None = None
         try:
             link = connect_any(shards[number], timeout=patience)
-            channel = link.subscribe(sql, database, start=tokens[number], positions=positions, cycles=cycles, timezone=timezone)
+            channel = link.subscribe(
+                sql,
+                database,
+                start=tokens[number],
+                positions=positions,
+                cycles=cycles,
+                timezone=timezone,
+            )
             put((number, channel.expect("subscribed", patience * 2)))
             while not halt.is_set():
                 message = channel.get(0.5)
@@ -80,7 +93,10 @@ async def messages(
             if link is not None:
                 link.close()
 
-    threads = [threading.Thread(target=read, args=(n,), name=f"relay-{n}", daemon=True) for n in range(len(shards))]
+    threads = [
+        threading.Thread(target=read, args=(n,), name=f"relay-{n}", daemon=True)
+        for n in range(len(shards))
+    ]
     for thread in threads:
         thread.start()
     try:

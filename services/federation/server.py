@@ -1,14 +1,15 @@
 """`/link`: what other deployments (and clients) ask of this one, many channels over one WebSocket.
 
 A channel begins with {"ch": n, "op": …}:
-    information                               who is here, which queries and views
-    describe   table, database                columns and key
-    query      sql, database, timezone        frames of rows, then `end`
-    subscribe  sql, database, from, credit    `subscribed` with a token, then frames of rows, each with the token that continues behind it
-    append     table, database, producer      `opened`; frames {"seq"} with rows in, an `ack` for each out
-    credit n, close                           about a channel that is open
-A parameter that this build does not know is refused by name, never left out. An error ends its channel only. A slow reader is waited for
-by its own channel: nothing is queued for it beyond the credit it gave.
+    information                               who is here, which queries and views describe   table,
+    database                columns and key query      sql, database, timezone        frames of
+    rows, then `end` subscribe  sql, database, from, credit    `subscribed` with a token, then
+    frames of rows, each with the token that continues behind it append     table, database,
+    producer      `opened`; frames {"seq"} with rows in, an `ack` for each out credit n, close
+    about a channel that is open
+A parameter that this build does not know is refused by name, never left out. An error ends its
+channel only. A slow reader is waited for by its own channel: nothing is queued for it beyond the
+credit it gave.
 """
 
 from __future__ import annotations
@@ -44,7 +45,16 @@ from penstock.feed import SMALL, Feed, Feeds, worked
 from penstock.health import SECONDS, Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
-from penstock.link.frames import CREDIT, ORIGIN_HEADER, PATH, VERSION, VERSION_HEADER, pack, rows_of, split
+from penstock.link.frames import (
+    CREDIT,
+    ORIGIN_HEADER,
+    PATH,
+    VERSION,
+    VERSION_HEADER,
+    pack,
+    rows_of,
+    split,
+)
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from penstock.login import Login
@@ -69,7 +79,9 @@ _PARAMETERS: dict[str, frozenset[str]] = {
     "information": frozenset(),
     "describe": frozenset({"table", "database", "query", "serial"}),
     "query": frozenset({"sql", "database", "timezone", "positions"}),
-    "subscribe": frozenset({"sql", "database", "from", "positions", "cycles", "timezone", "query", "serial"}),
+    "subscribe": frozenset(
+        {"sql", "database", "from", "positions", "cycles", "timezone", "query", "serial"}
+    ),
     "append": frozenset({"table", "database", "producer"}),
 }
 #: what a request of any operation may have beside its parameters
@@ -111,37 +123,75 @@ class Doorway:
     """All links of this process."""
 
     def __init__(
-        self, settings: FederationSettings, catalog: CatalogReader, health: Health, store: StoreReader, appenders: Appenders,
-        information: Callable[[Catalog], dict[str, Any]], born: Callable[[int, str], bool],
-    ) -> None:  # fmt: skip
-        """*born*: whether rows made a child table of this name known, by the supertable's id. Blocks."""
-        self._settings, self._catalog, self._store, self._appenders = settings, catalog, store, appenders
-        self._information, self._born = information, born
+        self,
+        settings: FederationSettings,
+        catalog: CatalogReader,
+        health: Health,
+        store: StoreReader,
+        appenders: Appenders,
+        information: Callable[[Catalog], dict[str, Any]],
+        born: Callable[[int, str], bool],
+    ) -> None:
+        """*born*: whether rows made a child table of this name known, by the supertable's id.
+        Blocks.
+        """
+        self._settings = settings
+        self._catalog = catalog
+        self._store = store
+        self._appenders = appenders
+        self._information = information
+        self._born = born
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock(), settings.signing_key)
+        self._login = Login(
+            lambda: catalog.catalog,
+            settings.user,
+            settings.root_password,
+            SystemClock(),
+            settings.signing_key,
+        )
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._outbound = Outbound(settings, self._access)
         #: who each link logged in as
         self._users: WeakKeyDictionary[ServerConnection, str] = WeakKeyDictionary()
-        self._links = Gauge("penstock_federation_links", "Links that others have open here", registry=health.registry)
-        self._rows_out = Counter("penstock_federation_sent_rows", "Rows sent over links", registry=health.registry)
-        self._rows_in = Counter("penstock_federation_received_rows", "Rows taken in over links", registry=health.registry)
-        self._took = Histogram(
-            "penstock_federation_ack_seconds", "From rows on a link until it is told that they are in the log", buckets=SECONDS,
+        self._links = Gauge(
+            "penstock_federation_links",
+            "Links that others have open here",
             registry=health.registry,
-        )  # fmt: skip
+        )
+        self._rows_out = Counter(
+            "penstock_federation_sent_rows", "Rows sent over links", registry=health.registry
+        )
+        self._rows_in = Counter(
+            "penstock_federation_received_rows",
+            "Rows taken in over links",
+            registry=health.registry,
+        )
+        self._took = Histogram(
+            "penstock_federation_ack_seconds",
+            "From rows on a link until it is told that they are in the log",
+            buckets=SECONDS,
+            registry=health.registry,
+        )
 
-    # -- links ----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- links
 
     async def admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Before the handshake: path, origin, credentials, version."""
         if request.path.partition("?")[0] != PATH:
             return connection.respond(HTTPStatus.NOT_FOUND, f"links live at {PATH}\n")
         if request.headers.get("Origin") is not None:
-            return connection.respond(HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n")
-        if self._outbound.own.identity and request.headers.get(ORIGIN_HEADER) == self._outbound.own.identity:
-            return connection.respond(HTTPStatus.MISDIRECTED_REQUEST, "E_EXTERNAL_HOST: the link leads back to where it comes from\n")
+            return connection.respond(
+                HTTPStatus.FORBIDDEN, "E_ORIGIN: no page of a browser may open a link\n"
+            )
+        if (
+            self._outbound.own.identity
+            and request.headers.get(ORIGIN_HEADER) == self._outbound.own.identity
+        ):
+            return connection.respond(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "E_EXTERNAL_HOST: the link leads back to where it comes from\n",
+            )
         try:
             given = request.headers.get("Authorization")
             user = await self._login.admit(given, where=_remote(connection))
@@ -151,11 +201,18 @@ class Doorway:
             response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
             return response
         except PenstockError as later:
-            return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n")
+            return connection.respond(
+                HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n"
+            )
         if request.headers.get(VERSION_HEADER, str(VERSION)) != str(VERSION):
-            return connection.respond(HTTPStatus.UPGRADE_REQUIRED, f"E_LINK_VERSION: this side speaks version {VERSION}\n")
+            return connection.respond(
+                HTTPStatus.UPGRADE_REQUIRED, f"E_LINK_VERSION: this side speaks version {VERSION}\n"
+            )
         if self._connected >= self._settings.max_links:
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many links as PENSTOCK_FEDERATION_MAX_LINKS says\n")
+            return connection.respond(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "E_OVERLOAD: as many links as PENSTOCK_FEDERATION_MAX_LINKS says\n",
+            )
         return None
 
     async def serve(self, connection: ServerConnection) -> None:
@@ -177,7 +234,9 @@ class Doorway:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _handle(self, connection: ServerConnection, data: str | bytes, channels: dict[int, _Channel]) -> None:
+    async def _handle(
+        self, connection: ServerConnection, data: str | bytes, channels: dict[int, _Channel]
+    ) -> None:
         number = 0
         try:
             header, body = split(data)
@@ -189,12 +248,18 @@ class Doorway:
                 if channel is not None:
                     rows = None if body is None else await _rows(body)
                     try:
-                        channel.frames.put_nowait((header, rows))  # to wait here would make all channels of the link wait
+                        channel.frames.put_nowait(
+                            (header, rows)
+                        )  # to wait here would make all channels of the link wait
                     except asyncio.QueueFull:
                         del channels[number]
                         if channel.task is not None:
                             channel.task.cancel()
-                        raise BadRequest(f"more than {_FRAMES} frames without an ack", code="E_OVERLOAD", hint="wait for acks") from None
+                        raise BadRequest(
+                            f"more than {_FRAMES} frames without an ack",
+                            code="E_OVERLOAD",
+                            hint="wait for acks",
+                        ) from None
                 return
             if op == "credit" and channel is not None:
                 channel.credit += max(int(header.get("n", 0)), 0)
@@ -207,10 +272,15 @@ class Doorway:
                 return
             if op == "credit":
                 return
-            begins: dict[str, Callable[[ServerConnection, _Channel, dict[str, Any]], Awaitable[None]]] = {
-                "information": self._inform, "describe": self._describe, "query": self._query, "subscribe": self._subscribe,
+            begins: dict[
+                str, Callable[[ServerConnection, _Channel, dict[str, Any]], Awaitable[None]]
+            ] = {
+                "information": self._inform,
+                "describe": self._describe,
+                "query": self._query,
+                "subscribe": self._subscribe,
                 "append": self._append,
-            }  # fmt: skip
+            }
             if op not in begins:
                 raise BadRequest(f"no such operation: {op}", hint=", ".join(begins))
             _check_parameters(op, header)
@@ -221,7 +291,10 @@ class Doorway:
                 for n in done:
                     del channels[n]
             if len(channels) >= self._settings.max_channels:
-                raise BadRequest(f"more than {self._settings.max_channels} channels on one link", code="E_OVERLOAD")
+                raise BadRequest(
+                    f"more than {self._settings.max_channels} channels on one link",
+                    code="E_OVERLOAD",
+                )
             channel = channels[number] = _Channel(number, credit=int(header.get("credit", CREDIT)))
             channel.frames = asyncio.Queue(_FRAMES)
             channel.task = asyncio.create_task(self._run(connection, channel, header, begins[op]))
@@ -232,9 +305,12 @@ class Doorway:
             await connection.send(json.dumps({"ch": number, "type": "error", **refused.to_dict()}))
 
     async def _run(
-        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any],
+        self,
+        connection: ServerConnection,
+        channel: _Channel,
+        request: dict[str, Any],
         begin_: Callable[[ServerConnection, _Channel, dict[str, Any]], Awaitable[None]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         try:
             await begin_(connection, channel, request)
         except (ConnectionClosed, asyncio.CancelledError):
@@ -248,18 +324,28 @@ class Doorway:
             words = {"code": "E_INTERNAL", "message": f"the channel ended: {type(error).__name__}"}
             await self._say(connection, channel, {"type": "error", **words})
 
-    async def _say(self, connection: ServerConnection, channel: _Channel, header: dict[str, Any]) -> None:
+    async def _say(
+        self, connection: ServerConnection, channel: _Channel, header: dict[str, Any]
+    ) -> None:
         await connection.send(json.dumps({"ch": channel.number, **header}))
 
-    # -- questions ------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- questions
 
-    async def _inform(self, connection: ServerConnection, channel: _Channel, _: dict[str, Any]) -> None:
-        found = await asyncio.to_thread(self._information, visible(self._catalog.catalog, self._access, self._users[connection]))
+    async def _inform(
+        self, connection: ServerConnection, channel: _Channel, _: dict[str, Any]
+    ) -> None:
+        found = await asyncio.to_thread(
+            self._information, visible(self._catalog.catalog, self._access, self._users[connection])
+        )
         await self._say(connection, channel, {"type": "answer", **found})
 
-    async def _describe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
-        scope, user = Scope.of(request), self._users[connection]
-        database, name = str(request.get("database") or ""), str(request.get("table", ""))
+    async def _describe(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]
+    ) -> None:
+        scope = Scope.of(request)
+        user = self._users[connection]
+        database = str(request.get("database") or "")
+        name = str(request.get("table", ""))
 
         def look(born: bool) -> tuple[Table, str | None]:
             if scope is None:
@@ -269,10 +355,13 @@ class Doorway:
             return found
 
         table, child = await self._known(look)
-        await self._say(connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()})
+        await self._say(
+            connection, channel, {"type": "answer", "table": Description.of(table, child).to_json()}
+        )
 
     async def _known(self, look: Callable[[bool], T]) -> T:
-        """What *look* finds, also when it was made or granted just now and that has not come here yet, or only rows know of it.
+        """What *look* finds, also when it was made or granted just now and that has not come here
+        yet, or only rows know of it.
 
         Args:
             look: told whether to ask, and wait, for child tables that only rows know.
@@ -282,12 +371,17 @@ class Doorway:
         """
         try:
             return look(False)
-        except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
+        except (
+            CatalogError,
+            AuthError,
+        ):  # who has no right on the database is not told that there is no such table
             await asyncio.to_thread(self._catalog.catch_up)
             return await asyncio.to_thread(look, True)
 
     def _may_read(self, user: str, sql: str, database: str) -> None:
-        """READ on every table of a query; of what is not there nothing is said. Raises AuthError, SqlError."""
+        """READ on every table of a query; of what is not there nothing is said. Raises AuthError,
+        SqlError.
+        """
         if user == self._access.root:
             return
         for statement in parse(sql):
@@ -300,8 +394,12 @@ class Doorway:
                 else:
                     self._access.require(user, "READ", table, f"{home}.{node.name}")
 
-    def _find_for(self, user: str, right: Right, database: str, name: str, born: bool) -> tuple[Table, str | None]:
-        """The same for somebody who needs *right*: who may not know is not told whether it exists. Raises AuthError, CatalogError."""
+    def _find_for(
+        self, user: str, right: Right, database: str, name: str, born: bool
+    ) -> tuple[Table, str | None]:
+        """The same for somebody who needs *right*: who may not know is not told whether it exists.
+        Raises AuthError, CatalogError.
+        """
         try:
             table, child = self._find(database, name, born=born)
         except CatalogError:
@@ -312,7 +410,8 @@ class Doorway:
         return table, child
 
     def _find(self, database: str, name: str, *, born: bool = False) -> tuple[Table, str | None]:
-        """A table, or the supertable and spelling of a child table; of a stream or view its result. Raises CatalogError.
+        """A table, or the supertable and spelling of a child table; of a stream or view its result.
+        Raises CatalogError.
 
         *born*: look for child tables that only rows know, too.
         """
@@ -339,32 +438,47 @@ class Doorway:
         for stable in catalog.tables(database) if born else ():
             if stable.kind == "stable" and self._born(stable.id, name):
                 return stable, name
-        raise CatalogError(f'there is no table "{name}" in database "{database}"', code="E_NO_TABLE")
+        raise CatalogError(
+            f'there is no table "{name}" in database "{database}"', code="E_NO_TABLE"
+        )
 
-    async def _query(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+    async def _query(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]
+    ) -> None:
         loop = asyncio.get_running_loop()
-        sql, database, timezone = str(request["sql"]), str(request.get("database", "")), str(request.get("timezone") or "UTC")
+        sql = str(request["sql"])
+        database = str(request.get("database", ""))
+        timezone = str(request.get("timezone") or "UTC")
         await asyncio.to_thread(self._catalog.catch_up)
         await asyncio.to_thread(self._may_read, self._users[connection], sql, database)
         pieces = self._store.run(sql, database, timezone, self._settings.frame_rows)
 
         def following() -> tuple[bytes, int] | None:
             piece = next(pieces, None)
-            return None if piece is None else (pack({"ch": channel.number, "type": "rows"}, piece), piece.num_rows)
+            return (
+                None
+                if piece is None
+                else (pack({"ch": channel.number, "type": "rows"}, piece), piece.num_rows)
+            )
 
         ahead = loop.run_in_executor(None, following)
         while (made := await ahead) is not None:
-            ahead = loop.run_in_executor(None, following)  # the next is read while this one is on its way
+            ahead = loop.run_in_executor(
+                None, following
+            )  # the next is read while this one is on its way
             await channel.take_credit()
             await connection.send(made[0])
             self._rows_out.inc(made[1])
         await self._say(connection, channel, {"type": "end"})
 
-    # -- subscriptions --------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- subscriptions
 
-    async def _subscribe(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+    async def _subscribe(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]
+    ) -> None:
         _, select, node = source_of(str(request["sql"]))
-        user, home = self._users[connection], node.db or str(request.get("database") or "")
+        user = self._users[connection]
+        home = node.db or str(request.get("database") or "")
 
         def look(born: bool) -> External | tuple[Table, str | None]:
             entry = self._external(home, node.name)
@@ -385,16 +499,27 @@ class Doorway:
         if start not in ("latest", "earliest"):
             feed, cursor = await self._resumed(feed, cursor)
         subscription = Subscription(
-            cursor, table.id, child, str(request["sql"]), str(request.get("timezone") or "UTC"), time.time_ns(),
+            cursor,
+            table.id,
+            child,
+            str(request["sql"]),
+            str(request.get("timezone") or "UTC"),
+            time.time_ns(),
             lambda: self._catalog.catalog.table_by_id(table.id),
-            partitions=len(feed.partitions), positions=bool(request.get("positions")), cycles=bool(request.get("cycles")),
-        )  # fmt: skip
+            partitions=len(feed.partitions),
+            positions=bool(request.get("positions")),
+            cycles=bool(request.get("cycles")),
+        )
         first = subscription.schema_message().header
         scope = Scope.of(request)
         if scope is not None:
             scope.check(self._catalog.catalog)
-        await self._say(connection, channel, {**first, "type": "subscribed", "token": subscription.token()})
-        await self._pump(connection, channel, feed, subscription, table, lambda: self._permit(user, table, scope))
+        await self._say(
+            connection, channel, {**first, "type": "subscribed", "token": subscription.token()}
+        )
+        await self._pump(
+            connection, channel, feed, subscription, table, lambda: self._permit(user, table, scope)
+        )
 
     def _present(self, table: Table) -> Table:
         """The table as it is now. Raises CatalogError when it is gone."""
@@ -404,13 +529,18 @@ class Doorway:
         return found
 
     async def _resumed(self, present: Feed, cursor: Cursor) -> tuple[Feed, Cursor]:
-        """Where a token goes on: in the topic that it is of, which may be of an earlier generation, if that still has what is wanted."""
+        """Where a token goes on: in the topic that it is of, which may be of an earlier generation,
+        if that still has what is wanted.
+        """
         topic, cursor = turning.resumed(self._catalog.catalog, present.topic, cursor)
         feed = await self._feeds.of(topic)
         beginnings = feed.beginnings()
-        if topic != present.topic and any(offset < beginnings[p] for p, offset in cursor.offsets.items()):
+        if topic != present.topic and any(
+            offset < beginnings[p] for p, offset in cursor.offsets.items()
+        ):
             # rows that have left the log are in segments of the present generation
-            feed, cursor = present, turning.spread(cursor, len(present.partitions))
+            feed = present
+            cursor = turning.spread(cursor, len(present.partitions))
         for partition in feed.beginnings():
             cursor.offsets.setdefault(partition, 0)
         return feed, cursor
@@ -420,19 +550,31 @@ class Doorway:
         catalog = self._catalog.catalog
         view = catalog.view(database, name)
         target = catalog.by_id(view.target_id) if view is not None else None
-        return catalog.external(database, name) or (target if isinstance(target, External) else None)
+        return catalog.external(database, name) or (
+            target if isinstance(target, External) else None
+        )
 
     async def _relay(
-        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any], entry: External, select: exp.Select
+        self,
+        connection: ServerConnection,
+        channel: _Channel,
+        request: dict[str, Any],
+        entry: External,
+        select: exp.Select,
     ) -> None:
         """Rows of an external stream come from where it is."""
         flags = {"positions": bool(request.get("positions")), "cycles": bool(request.get("cycles"))}
         found = relay.messages(
-            external.addresses(entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)),
+            external.addresses(
+                entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
+            ),
             pointed_at(select, entry.remote_database, entry.remote_name),
-            entry.remote_database, str(request.get("from", "latest")), **flags, timezone=str(request.get("timezone") or "UTC"),
+            entry.remote_database,
+            str(request.get("from", "latest")),
+            **flags,
+            timezone=str(request.get("timezone") or "UTC"),
             patience=self._settings.connect_seconds,
-        )  # fmt: skip
+        )
         async with contextlib.aclosing(found):
             async for message in found:
                 await self._give(connection, channel, [Out(message.header, message.rows)])
@@ -445,13 +587,21 @@ class Doorway:
             scope.check(self._catalog.catalog)
 
     async def _pump(
-        self, connection: ServerConnection, channel: _Channel, feed: Feed, subscription: Subscription, table: Table,
+        self,
+        connection: ServerConnection,
+        channel: _Channel,
+        feed: Feed,
+        subscription: Subscription,
+        table: Table,
         permit: Callable[[], None],
-    ) -> None:  # fmt: skip
-        """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
+    ) -> None:
+        """Give one subscription everything behind its cursor, for as long as it lives and *permit*
+        raises nothing.
+        """
         listening = await self._feeds.listen(feed)
         feed = listening.feed
-        said, told = subscription.token(), time.monotonic()
+        said = subscription.token()
+        told = time.monotonic()
         try:
             while True:
                 arrived = listening.arrival()
@@ -463,7 +613,15 @@ class Doorway:
                         continue
                     if offset < feed.beginnings().get(partition, 0):
                         quiet = False
-                        await self._from_segments(connection, channel, subscription, table, partition, offset, feed.beginnings()[partition])
+                        await self._from_segments(
+                            connection,
+                            channel,
+                            subscription,
+                            table,
+                            partition,
+                            offset,
+                            feed.beginnings()[partition],
+                        )
                         continue
                     pieces, near = await listening.since(partition, offset, ends.get(partition))
                     quiet = quiet and near
@@ -472,15 +630,28 @@ class Doorway:
                         if made:
                             made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)
-                if (after := turning.turned(self._catalog.catalog, feed.topic, subscription.cursor)) is not None:
-                    feed, subscription.cursor = await self._resumed(await self._feeds.of(self._present(table).topic), after)
+                if (
+                    after := turning.turned(self._catalog.catalog, feed.topic, subscription.cursor)
+                ) is not None:
+                    feed, subscription.cursor = await self._resumed(
+                        await self._feeds.of(self._present(table).topic), after
+                    )
                     listening.close()
                     listening = await self._feeds.listen(feed)
-                    feed, quiet, subscription.partitions = listening.feed, False, len(feed.partitions)
+                    feed, quiet, subscription.partitions = (
+                        listening.feed,
+                        False,
+                        len(feed.partitions),
+                    )
                 now = time.monotonic()
                 if now - told >= _TOKEN_SECONDS and (token := subscription.token()) != said:
-                    said, told = token, now
-                    await self._say(connection, channel, {"type": "token", "token": token, "behind": _behind(subscription, feed)})
+                    said = token
+                    told = now
+                    await self._say(
+                        connection,
+                        channel,
+                        {"type": "token", "token": token, "behind": _behind(subscription, feed)},
+                    )
                 if quiet:
                     try:
                         await asyncio.wait_for(arrived.wait(), _TOKEN_SECONDS)
@@ -500,12 +671,17 @@ class Doorway:
         begins: int,
     ) -> None:
         """Records that left the log are in segments."""
-        loop, table = asyncio.get_running_loop(), self._present(table)
+        loop = asyncio.get_running_loop()
+        table = self._present(table)
         owner = self._catalog.catalog.topic_owner(table.topic)
-        where = await loop.run_in_executor(None, stored.position, self._settings.segments_dir, table, partition, owner)
+        where = await loop.run_in_executor(
+            None, stored.position, self._settings.segments_dir, table, partition, owner
+        )
         pieces = stored.read(self._settings.segments_dir, table, partition, where, start)
         while (piece := await loop.run_in_executor(None, next, pieces, None)) is not None:
-            made = await loop.run_in_executor(None, subscription.take_stored, partition, piece, int(piece["_offset"][-1]) + 1)
+            made = await loop.run_in_executor(
+                None, subscription.take_stored, partition, piece, int(piece["_offset"][-1]) + 1
+            )
             await self._give(connection, channel, made)
         subscription.cursor.offsets[partition] = max(where.next, begins)
         for producer, place in where.producers.items():
@@ -521,30 +697,47 @@ class Doorway:
             if out.rows.nbytes < SMALL:
                 frame = pack(header, out.rows)
             else:
-                frame = await asyncio.get_running_loop().run_in_executor(None, pack, header, out.rows)
+                frame = await asyncio.get_running_loop().run_in_executor(
+                    None, pack, header, out.rows
+                )
             await connection.send(frame)
             self._rows_out.inc(out.rows.num_rows)
         if not made:
             await asyncio.sleep(0)  # much that is not for this one must not keep the loop
 
-    # -- appends --------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- appends
 
-    async def _append(self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]) -> None:
+    async def _append(
+        self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]
+    ) -> None:
         user = self._users[connection]
         table, child = await self._known(
-            lambda born: self._find_for(user, "WRITE", str(request.get("database", "")), str(request.get("table", "")), born)
+            lambda born: self._find_for(
+                user, "WRITE", str(request.get("database", "")), str(request.get("table", "")), born
+            )
         )
         require_log(table, writing=True)
         if child is not None:
-            raise SchemaError(f"{child} is a child table", code="E_CHILD_TABLE", hint=f"append to {table.name} and name it in tbname")
+            raise SchemaError(
+                f"{child} is a child table",
+                code="E_CHILD_TABLE",
+                hint=f"append to {table.name} and name it in tbname",
+            )
         producer = request.get("producer")
         owner = self._catalog.catalog.topic_owner(table.topic)
         appender, places = await asyncio.to_thread(
-            self._appenders.open, table, None if producer is None else str(producer), owner,
+            self._appenders.open,
+            table,
+            None if producer is None else str(producer),
+            owner,
             lambda: self._catalog.catalog.table_by_id(table.id),
-        )  # fmt: skip
+        )
         held = {str(p): list(place) for p, place in places.items()}
-        await self._say(connection, channel, {"type": "opened", "table": Description.of(table).to_json(), "places": held})
+        await self._say(
+            connection,
+            channel,
+            {"type": "opened", "table": Description.of(table).to_json(), "places": held},
+        )
         acks: asyncio.Queue[_UnderWay] = asyncio.Queue(CREDIT)
         answering = asyncio.create_task(self._acknowledge(connection, channel, acks))
         frame: asyncio.Future[tuple[dict[str, Any], Any]] | None = None
@@ -560,9 +753,12 @@ class Doorway:
                 self._access.require(user, "WRITE", table)  # it may have been revoked since
                 if rows is None:
                     what = header["delete"]
-                    tables, only = what.get("tables"), what.get("partition")
+                    tables = what.get("tables")
+                    only = what.get("partition")
                     place = (int(what["low"]), int(what["high"]), int(what["offset"]))
-                    sent = await asyncio.to_thread(appender.delete, tables, only, *place, self._noted)
+                    sent = await asyncio.to_thread(
+                        appender.delete, tables, only, *place, self._noted
+                    )
                 else:
                     sent = await asyncio.to_thread(appender.append, rows, self._noted)
                     self._rows_in.inc(rows.num_rows)
@@ -572,12 +768,17 @@ class Doorway:
             if frame is not None:
                 frame.cancel()
 
-    async def _acknowledge(self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[_UnderWay]) -> None:
+    async def _acknowledge(
+        self, connection: ServerConnection, channel: _Channel, acks: asyncio.Queue[_UnderWay]
+    ) -> None:
         while True:
             oldest = await acks.get()
-            # a channel that ends does not cancel its writes: what confirms them would trip over a future that is settled already
+            # a channel that ends does not cancel its writes: what confirms them would trip over a
+            # future that is settled already
             rows = await asyncio.shield(oldest.written)
-            await self._say(connection, channel, {"type": "ack", "seq": oldest.number, "rows": rows})
+            await self._say(
+                connection, channel, {"type": "ack", "seq": oldest.number, "rows": rows}
+            )
             self._took.observe(time.monotonic() - oldest.came)
 
     def _noted(self, topic: str, partition: int, offset: int) -> None:
@@ -588,10 +789,15 @@ class Doorway:
 
 
 def _check_parameters(op: str, header: dict[str, Any]) -> None:
-    """Raises BadRequest: to leave out what a newer peer asks for would be another answer than it means to get."""
+    """Raises BadRequest: to leave out what a newer peer asks for would be another answer than it
+    means to get.
+    """
     unknown = sorted(header.keys() - _PARAMETERS[op] - _ENVELOPE)
     if unknown:
-        hint = f"this side speaks version {VERSION} of the link; parameters are {', '.join(sorted(_PARAMETERS[op]))}"
+        hint = (
+            f"this side speaks version {VERSION} of the link; parameters are"
+            f" {', '.join(sorted(_PARAMETERS[op]))}"
+        )
         raise BadRequest(f"{op} has no parameter {unknown[0][:64]}", hint=hint)
 
 

@@ -1,6 +1,8 @@
-"""Rows that are in segments and no longer in the log, in the order of the log: what a reader from the very beginning gets first.
+"""Rows that are in segments and no longer in the log, in the order of the log: what a reader from
+the very beginning gets first.
 
-Blocks on files. Refused: judging which version of a row counts; all of them come, as the log had them.
+Blocks on files. Refused: judging which version of a row counts; all of them come, as the log had
+them.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ def position(segments_dir: str, table: Table, partition: int, owner: int) -> Pos
     return Position.load(segments_dir, table.topic, partition, owner)
 
 
-def read(segments_dir: str, table: Table, partition: int, where: Position, start: int) -> Iterator[pl.DataFrame]:
-    """Rows of records from *start* on that were in segments at *where*, file by file; times are ticks. Rows that a DELETE took are left
-    out.
+def read(
+    segments_dir: str, table: Table, partition: int, where: Position, start: int
+) -> Iterator[pl.DataFrame]:
+    """Rows of records from *start* on that were in segments at *where*, file by file; times are
+    ticks. Rows that a DELETE took are left out.
     """
     times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
     deletes = [d for d in where.deletes if d.table_id == table.id]
@@ -34,23 +38,39 @@ def read(segments_dir: str, table: Table, partition: int, where: Position, start
         except FileNotFoundError:
             continue  # merged with others, long after it was listed
         rows = present_rows(table.stored_names, rows)
-        rows = rows.filter(pl.col("_offset").is_between(at, where.next, closed="left")).sort("_offset", "_row")
+        rows = rows.filter(pl.col("_offset").is_between(at, where.next, closed="left")).sort(
+            "_offset", "_row"
+        )
         at = segment.last + 1
-        rows = rows.with_columns(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times if t in rows.columns)
+        rows = rows.with_columns(
+            pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64)
+            for t in times
+            if t in rows.columns
+        )
         for delete in deletes:
-            hit = (pl.col("_offset") < delete.offset) & pl.col(table.time_column).is_between(delete.low, delete.high)
+            hit = (pl.col("_offset") < delete.offset) & pl.col(table.time_column).is_between(
+                delete.low, delete.high
+            )
             if delete.tables is not None:
                 hit &= pl.col("tbname").is_in(list(delete.tables))
             rows = rows.filter(~hit)
-        rows = rows.with_columns(pl.lit(None, kind).alias(n) for n, kind in wanted.items() if n not in rows.columns)
+        rows = rows.with_columns(
+            pl.lit(None, kind).alias(n) for n, kind in wanted.items() if n not in rows.columns
+        )
         if rows.height:
             yield rows.with_columns(_time=pl.col(table.time_column))
 
 
-def _next(segments_dir: str, table: Table, partition: int, where: Position, at: int) -> Segment | None:
-    """The segment that goes on at offset *at*. Who reads slowly finds files merged, also with such as are not below *where*."""
+def _next(
+    segments_dir: str, table: Table, partition: int, where: Position, at: int
+) -> Segment | None:
+    """The segment that goes on at offset *at*. Who reads slowly finds files merged, also with such
+    as are not below *where*.
+    """
     if at >= where.next:
         return None
     now = position(segments_dir, table, partition, where.owner)
-    found = segments.segments(segments.directory(segments_dir, table.id, partition, table.topic), now.next)
+    found = segments.segments(
+        segments.directory(segments_dir, table.id, partition, table.topic), now.next
+    )
     return next((s for s in found if s.last >= at and s.first < where.next), None)

@@ -1,7 +1,8 @@
 """What one subscriber over the link has had and gets next: pure decisions, no sockets and no Kafka.
 
-Every message continues exactly behind the one before it: what was had (by offset) and what a restarted producer published twice (by its
-positions) is dropped. A DELETE of a range and new tags of a child table come as messages of their own, at their place among the rows.
+Every message continues exactly behind the one before it: what was had (by offset) and what a
+restarted producer published twice (by its positions) is dropped. A DELETE of a range and new tags
+of a child table come as messages of their own, at their place among the rows.
 """
 
 from __future__ import annotations
@@ -45,42 +46,68 @@ def to_wire(frame: pl.DataFrame, columns: tuple[Column, ...], precision: str) ->
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     arrays = []
     for column in columns:
-        array, kind = table.column(column.name), column.type.arrow(precision)
+        array = table.column(column.name)
+        kind = column.type.arrow(precision)
         arrays.append(array if array.type == kind else array.cast(kind))
-    return pa.table(arrays, schema=pa.schema([(c.name, a.type) for c, a in zip(columns, arrays, strict=True)]))
+    return pa.table(
+        arrays, schema=pa.schema([(c.name, a.type) for c, a in zip(columns, arrays, strict=True)])
+    )
 
 
 class Subscription:
     """Rows of one table that pass a SELECT. `cursor` is where it stands."""
 
     def __init__(
-        self, cursor: Cursor, table_id: int, child: str | None, sql: str, timezone: str, now: int, table: Callable[[], Table | None], *,
-        partitions: int, positions: bool, cycles: bool,
-    ) -> None:  # fmt: skip
-        """`table` gives the present definition; *partitions*: of the topic that is read, which may be about to end.
+        self,
+        cursor: Cursor,
+        table_id: int,
+        child: str | None,
+        sql: str,
+        timezone: str,
+        now: int,
+        table: Callable[[], Table | None],
+        *,
+        partitions: int,
+        positions: bool,
+        cycles: bool,
+    ) -> None:
+        """`table` gives the present definition; *partitions*: of the topic that is read, which may
+        be about to end.
 
         Raises:
             SqlError: the SELECT does not fit the table.
         """
-        self.cursor, self._id, self._child, self._table = cursor, table_id, child, table
-        self._sql, self._timezone, self._now = sql, timezone, now
-        self._positions, self._cycles, self.partitions = positions, cycles, partitions
+        self.cursor = cursor
+        self._id = table_id
+        self._child = child
+        self._table = table
+        self._sql = sql
+        self._timezone = timezone
+        self._now = now
+        self._positions = positions
+        self._cycles = cycles
+        self.partitions = partitions
         self._versions: tuple[int, ...] = ()
         self.source: Description
         self.selection: Selection
         self.refresh()
 
     def refresh(self) -> bool:
-        """Follow ALTER TABLE; whether the definition is another. Raises CatalogError when the table is gone, SqlError when a column is."""
+        """Follow ALTER TABLE; whether the definition is another. Raises CatalogError when the table
+        is gone, SqlError when a column is.
+        """
         table = self._table()
         if table is None:
             raise CatalogError("the table was dropped", code="E_NO_TABLE")
         versions = (*table.schema_ids, self.partitions)
         if versions == self._versions:
             return False
-        self.source = dataclasses.replace(Description.of(table, self._child), partitions=self.partitions)
+        self.source = dataclasses.replace(
+            Description.of(table, self._child), partitions=self.partitions
+        )
         self.selection = compile_selection(self._sql, self.source, self._timezone, self._now)
-        changed, self._versions = bool(self._versions), versions
+        changed = bool(self._versions)
+        self._versions = versions
         system = (
             Column("_op", ColumnType("TINYINT")),
             Column("tbname", ColumnType("VARCHAR", 192)),
@@ -93,7 +120,13 @@ class Subscription:
         return f"{self._id}.{self.cursor.token()}"
 
     def schema_message(self) -> Out:
-        return Out({"type": "schema", "table": self.source.to_json(), "columns": [c.name for c in self.selection.outputs]})
+        return Out(
+            {
+                "type": "schema",
+                "table": self.source.to_json(),
+                "columns": [c.name for c in self.selection.outputs],
+            }
+        )
 
     def take(self, piece: Slice) -> list[Out]:
         """Messages for a slice; moves the cursor."""
@@ -106,21 +139,33 @@ class Subscription:
         offsets = piece.batch.offsets
         first = int(np.searchsorted(offsets, start))
         had = [
-            record for record, producer, offset, ordinal in found.stamps
+            record
+            for record, producer, offset, ordinal in found.stamps
             if record >= first and self.cursor.seen(piece.partition, producer, offset, ordinal)
-        ]  # fmt: skip
+        ]
         rows = found.rows
         if rows.height and (had or first):
             rows = rows.filter((pl.col("_at") >= first) & ~pl.col("_at").is_in(had))
         low = 0
         for at, control in (c for c in found.controls if c[0] >= first):
-            out += self._messages(rows.filter(pl.col("_at").is_between(low, at, closed="left")) if rows.height else rows)
+            out += self._messages(
+                rows.filter(pl.col("_at").is_between(low, at, closed="left"))
+                if rows.height
+                else rows
+            )
             low = at
-            if control.producer is not None and self.cursor.seen(piece.partition, control.producer, control.offset, control.ordinal):
+            if control.producer is not None and self.cursor.seen(
+                piece.partition, control.producer, control.offset, control.ordinal
+            ):
                 continue
             tables = list(control.tables) if control.tables is not None else None
             if control.kind == "delete":
-                what = {"tables": tables, "low": control.low, "high": control.high, "offset": int(offsets[at])}
+                what = {
+                    "tables": tables,
+                    "low": control.low,
+                    "high": control.high,
+                    "offset": int(offsets[at]),
+                }
                 out.append(Out({"type": "delete", **what}))
             else:
                 tags = json.dumps(present(table.stored_names, json.loads(control.body)))
@@ -133,11 +178,17 @@ class Subscription:
         return out
 
     def take_stored(self, partition: int, rows: pl.DataFrame, following: int) -> list[Out]:
-        """Messages for rows that come from segments instead of the log; the next record is at *following*."""
+        """Messages for rows that come from segments instead of the log; the next record is at
+        *following*.
+        """
         self.cursor.offsets[partition] = following
         if not rows.height:
             return []
-        rows = rows.with_columns(_at=pl.col("_offset").rle_id(), _part=pl.lit(partition, pl.Int32), _appended=pl.col("_time"))
+        rows = rows.with_columns(
+            _at=pl.col("_offset").rle_id(),
+            _part=pl.lit(partition, pl.Int32),
+            _appended=pl.col("_time"),
+        )
         out = list(self._messages(rows))
         for one in out:
             one.header["partition"] = partition
@@ -153,17 +204,22 @@ class Subscription:
         passed = self.selection.apply(rows.with_row_index("_place"))
         if self._cycles and passed.height:
             # a batch is one cycle, whatever of it passes
-            batch = self.selection.apply(rows.with_columns(_row=pl.col("_at").cast(pl.UInt32)))["_row"]
+            batch = self.selection.apply(rows.with_columns(_row=pl.col("_at").cast(pl.UInt32)))[
+                "_row"
+            ]
             lengths = batch.rle().struct.field("len").to_list()
-            yield Out({"type": "rows", "cycles": lengths}, to_wire(passed, self._columns, self.source.precision))
+            yield Out(
+                {"type": "rows", "cycles": lengths},
+                to_wire(passed, self._columns, self.source.precision),
+            )
             return
         for piece in pieces(passed):
             yield Out({"type": "rows"}, to_wire(piece, self._columns, self.source.precision))
 
 
 def pieces(rows: pl.DataFrame, most: int = FRAME_ROWS) -> Iterator[pl.DataFrame]:
-    """At most *most* rows each, and no record in two of them: whoever applies a message whole shows no half of a write. (A record with more
-    rows than that has to be cut.)
+    """At most *most* rows each, and no record in two of them: whoever applies a message whole shows
+    no half of a write. (A record with more rows than that has to be cut.)
     """
     start = 0
     while rows.height - start > most:
@@ -187,5 +243,8 @@ def begin(start: str, table_id: int, ends: dict[int, int], beginnings: dict[int,
     owner, _, text = start.partition(".")
     cursor = Cursor.from_token(text)
     if owner != str(table_id):
-        raise TokenError("the token is of another table", detail="a table that was dropped and made again is another table")
+        raise TokenError(
+            "the token is of another table",
+            detail="a table that was dropped and made again is another table",
+        )
     return cursor

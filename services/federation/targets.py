@@ -1,4 +1,6 @@
-"""The shards of a view's target: what of a frame goes to which, and channels to them, one for each producer, opened when first used."""
+"""The shards of a view's target: what of a frame goes to which, and channels to them, one for each
+producer, opened when first used.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Piece:
         """The rows in two, in their order."""
         assert self.rows is not None
         half = self.rows.num_rows // 2
-        return replace(self, rows=self.rows.slice(0, half)), replace(self, rows=self.rows.slice(half))
+        return replace(self, rows=self.rows.slice(0, half)), replace(
+            self, rows=self.rows.slice(half)
+        )
 
 
 class Targets:
@@ -46,7 +50,10 @@ class Targets:
 
     def __init__(self, target: Place, alone: bool, timeout: float, ping_seconds: float) -> None:
         """*alone*: the source has one shard only."""
-        self._target, self._alone, self._timeout, self._ping = target, alone, timeout, ping_seconds
+        self._target = target
+        self._alone = alone
+        self._timeout = timeout
+        self._ping = ping_seconds
         self._links: dict[int, Link] = {}
         self._channels: dict[tuple[int, str], Channel] = {}
         self._described: Description | None = None
@@ -58,7 +65,9 @@ class Targets:
 
     def _link(self, shard: int) -> Link:
         if shard not in self._links:
-            self._links[shard] = connect_any(self._target.shards[shard], timeout=self._timeout, ping_seconds=self._ping)
+            self._links[shard] = connect_any(
+                self._target.shards[shard], timeout=self._timeout, ping_seconds=self._ping
+            )
         return self._links[shard]
 
     def rows(self, producer: str, partition: int, rows: pa.Table, *, stable: bool) -> list[Piece]:
@@ -66,28 +75,51 @@ class Targets:
         shards = len(self._target.shards)
         if shards == 1:
             return [Piece(0, producer, partition, rows)]
-        by = pl.Series(rows.column("tbname")) if stable else pl.Series(rows.column("_time").cast(pa.int64()).cast(pa.string()))
+        by = (
+            pl.Series(rows.column("tbname"))
+            if stable
+            else pl.Series(rows.column("_time").cast(pa.int64()).cast(pa.string()))
+        )
         numbers = partition_of(by, shards)
-        parts = [(shard, rows.filter(pa.array((numbers == shard).to_list()))) for shard in range(shards)]
+        parts = [
+            (shard, rows.filter(pa.array((numbers == shard).to_list()))) for shard in range(shards)
+        ]
         return [Piece(shard, producer, partition, part) for shard, part in parts if part.num_rows]
 
     def deletion(self, producer: str, source: Description, header: dict[str, Any]) -> list[Piece]:
-        """What a DELETE in one partition of the source takes from the target, and no row more; nothing: it cannot be said over there.
+        """What a DELETE in one partition of the source takes from the target, and no row more;
+        nothing: it cannot be said over there.
 
-        A source partition speaks for its own child tables only: rows of others may be on their way already, newer than the DELETE.
+        A source partition speaks for its own child tables only: rows of others may be on their way
+        already, newer than the DELETE.
         """
         if self._described is None:
             self._described = self._link(0).describe(self._target.name, self._target.database)
-        there, partition, tables = self._described, int(header["partition"]), header.get("tables")
-        if (there.time_column.lower(), there.precision) != (source.time_column.lower(), source.precision) or not self._alone:
+        there = self._described
+        partition = int(header["partition"])
+        tables = header.get("tables")
+        if (there.time_column.lower(), there.precision) != (
+            source.time_column.lower(),
+            source.precision,
+        ) or not self._alone:
             return []
         if tables is not None:
             tables = [t for t in tables if partition_number(t, source.partitions) == partition]
-        if tables == [] or (tables is None and (there.partitions != source.partitions or len(self._target.shards) > 1)):
+        if tables == [] or (
+            tables is None
+            and (there.partitions != source.partitions or len(self._target.shards) > 1)
+        ):
             return []
         only = partition if tables is None else None
-        what = {"tables": tables, "partition": only, **{k: header[k] for k in ("low", "high", "offset")}}
-        return [Piece(shard, producer, partition, delete=what) for shard in range(len(self._target.shards))]
+        what = {
+            "tables": tables,
+            "partition": only,
+            **{k: header[k] for k in ("low", "high", "offset")},
+        }
+        return [
+            Piece(shard, producer, partition, delete=what)
+            for shard in range(len(self._target.shards))
+        ]
 
     def send(self, piece: Piece) -> Channel:
         """Send it on its way; the channel on which an ack for it will come."""
@@ -101,13 +133,17 @@ class Targets:
     def _channel(self, shard: int, producer: str) -> Channel:
         channel = self._channels.get((shard, producer))
         if channel is None:
-            channel = self._link(shard).append(self._target.name, self._target.database, producer=producer)
+            channel = self._link(shard).append(
+                self._target.name, self._target.database, producer=producer
+            )
             channel.expect("opened", 60.0)
             self._channels[shard, producer] = channel
         return channel
 
     def leave(self, pieces: Sequence[Piece]) -> None:
-        """Wait for no ack of *pieces* any more: who sends on opens channels of which the other side knows what is there."""
+        """Wait for no ack of *pieces* any more: who sends on opens channels of which the other side
+        knows what is there.
+        """
         for key in {(piece.shard, piece.producer) for piece in pieces}:
             if (channel := self._channels.pop(key, None)) is not None:
                 channel.close()

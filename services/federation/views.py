@@ -1,8 +1,9 @@
-"""The materialized views and mirrors of the catalog, each shard of their sources pumped, and external streams that are topics of another
-Kafka, each read; what they say of themselves goes to Redis.
+"""The materialized views and mirrors of the catalog, each shard of their sources pumped, and
+external streams that are topics of another Kafka, each read; what they say of themselves goes to
+Redis.
 
-Owns starting and stopping pumps and inflows as the catalog changes. A view that is paused or gone is not pumped; its note of how far it
-has come stays until it is dropped.
+Owns starting and stopping pumps and inflows as the catalog changes. A view that is paused or gone
+is not pumped; its note of how far it has come stays until it is dropped.
 """
 
 from __future__ import annotations
@@ -43,29 +44,52 @@ class Views(threading.Thread):
     """Runs until `stop`."""
 
     def __init__(
-        self, settings: FederationSettings, catalog: CatalogReader, client: redis.Redis, appenders: Appenders, bus: Publisher,
+        self,
+        settings: FederationSettings,
+        catalog: CatalogReader,
+        client: redis.Redis,
+        appenders: Appenders,
+        bus: Publisher,
         registry: CollectorRegistry,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name="views", daemon=True)
-        self._appenders, self._bus = appenders, bus
+        self._appenders = appenders
+        self._bus = bus
         self._inflows: dict[int, Inflow] = {}
-        self._settings, self._catalog, self._redis = settings, catalog, client
+        self._settings = settings
+        self._catalog = catalog
+        self._redis = client
         self._directory = settings.data_dir / "federation"
         self._outbound = Outbound(settings, Access(lambda: catalog.catalog, settings.user))
-        self._home = foreign.Home(Admin(settings.kafka_bootstrap, client_id="federation-home", timeout=settings.connect_seconds).cluster)
+        self._home = foreign.Home(
+            Admin(
+                settings.kafka_bootstrap,
+                client_id="federation-home",
+                timeout=settings.connect_seconds,
+            ).cluster
+        )
         self.deployment = deployment_id(self._directory)
         self._pumps: dict[tuple[int, int], Pump] = {}
         #: pumps that were told to stop
         self._ending: dict[tuple[int, int], Pump] = {}
         self._halt = threading.Event()
         self._said: dict[int, dict[str, str]] = {}
-        self._behind = Gauge("penstock_federation_behind_seconds", "Since a view or mirror had all there was", ["view"], registry=registry)
+        self._behind = Gauge(
+            "penstock_federation_behind_seconds",
+            "Since a view or mirror had all there was",
+            ["view"],
+            registry=registry,
+        )
         self._shown: set[str] = set()
 
     def stop(self) -> None:
         self._halt.set()
         self.join(5.0)
-        running: list[Persistent] = [*self._pumps.values(), *self._ending.values(), *self._inflows.values()]
+        running: list[Persistent] = [
+            *self._pumps.values(),
+            *self._ending.values(),
+            *self._inflows.values(),
+        ]
         for pump in running:
             pump.stop()
         for pump in running:
@@ -85,7 +109,12 @@ class Views(threading.Thread):
 
     def _follow(self) -> None:
         views = {v.id: v for v in self._catalog.catalog.views()}
-        wanted = {(v.id, shard) for v in views.values() if v.status == "running" for shard in range(len(v.begin))}
+        wanted = {
+            (v.id, shard)
+            for v in views.values()
+            if v.status == "running"
+            for shard in range(len(v.begin))
+        }
         for key in self._pumps.keys() - wanted:
             self._ending[key] = self._pumps.pop(key)
             self._ending[key].stop()
@@ -118,33 +147,56 @@ class Views(threading.Thread):
         for table_id in wanted.keys() - self._inflows.keys():
             present = partial(catalog.table_by_id, table_id)
             self._inflows[table_id] = Inflow(
-                wanted[table_id], present, self._settings, self._appenders, self._bus, self._outbound, self._home
+                wanted[table_id],
+                present,
+                self._settings,
+                self._appenders,
+                self._bus,
+                self._outbound,
+                self._home,
             )
             self._inflows[table_id].start()
 
     def _job(self, view: View, shard: int) -> Job | None:
-        source, target = self._catalog.catalog.by_id(view.source_id), self._catalog.catalog.by_id(view.target_id)
+        source = self._catalog.catalog.by_id(view.source_id)
+        target = self._catalog.catalog.by_id(view.target_id)
         if not isinstance(source, Table | External) or not isinstance(target, Table | External):
             return None
         try:
-            origin, place = self._place(source), self._place(target)
+            origin = self._place(source)
+            place = self._place(target)
             _, select, node = source_of(view.sql)
         except PenstockError as error:
             log.error("a view cannot be pumped", view=view.name, reason=str(error))
             return None
         return Job(
-            f"{view.database}.{view.name}", view.id, view.created, shard, origin.shards[shard],
-            pointed_at(select, origin.database, origin.name), origin.database,
-            view.timezone, place, view.begin[shard], self.deployment, len(view.begin) == 1,
-            view.on_error, _origin(source, shard), view.resumed,
-        )  # fmt: skip
+            f"{view.database}.{view.name}",
+            view.id,
+            view.created,
+            shard,
+            origin.shards[shard],
+            pointed_at(select, origin.database, origin.name),
+            origin.database,
+            view.timezone,
+            place,
+            view.begin[shard],
+            self.deployment,
+            len(view.begin) == 1,
+            view.on_error,
+            _origin(source, shard),
+            view.resumed,
+        )
 
     def _place(self, entry: Table | External) -> Place:
         if isinstance(entry, Table):
             host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
-            here = Address(host, self._settings.port, self._settings.user, self._settings.root_password)
+            here = Address(
+                host, self._settings.port, self._settings.user, self._settings.root_password
+            )
             return Place(((here,),), entry.database, entry.name)
-        places = external.addresses(entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True))
+        places = external.addresses(
+            entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
+        )
         return Place(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
@@ -154,9 +206,22 @@ class Views(threading.Thread):
         found: dict[int, list[Report]] = {}
         for key, pump in self._pumps.items():
             found.setdefault(key[0], []).append(pump.report)
-        for view_id, reports in (found | {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}).items():
-            worst = next((s for s in ("stopped", "error", "retrying", "starting") if any(r.state == s for r in reports)), "running")
-            said = {"state": worst, "rows": str(sum(r.rows for r in reports)), "error": _worst(reports)}
+        for view_id, reports in (
+            found | {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}
+        ).items():
+            worst = next(
+                (
+                    s
+                    for s in ("stopped", "error", "retrying", "starting")
+                    if any(r.state == s for r in reports)
+                ),
+                "running",
+            )
+            said = {
+                "state": worst,
+                "rows": str(sum(r.rows for r in reports)),
+                "error": _worst(reports),
+            }
             said["dropped"] = str(sum(r.dropped for r in reports))
             lags = [r.lag for r in reports if r.lag is not None]
             if lags:
@@ -188,7 +253,9 @@ def _origin(source: Table | External, shard: int) -> str:
     """What the places of a source's rows are of, for people."""
     if isinstance(source, Table):
         return source.topic
-    return f"{source.database}.{source.name}" + (f", shard {shard}" if len(source.shards) > 1 else "")
+    return f"{source.database}.{source.name}" + (
+        f", shard {shard}" if len(source.shards) > 1 else ""
+    )
 
 
 def deployment_id(directory: Path) -> str:

@@ -1,6 +1,8 @@
-"""Wiring of the notifier: catalog, the hub's WebSocket server and the Faust app in one event loop, health.
+"""Wiring of the notifier: catalog, the hub's WebSocket server and the Faust app in one event loop,
+health.
 
-The two don't depend on each other: while Kafka's group protocol is in trouble subscribers are served, and the Faust app is made anew.
+The two don't depend on each other: while Kafka's group protocol is in trouble subscribers are
+served, and the Faust app is made anew.
 """
 
 from __future__ import annotations
@@ -31,12 +33,23 @@ log = get(__name__)
 def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
     configure("notifier", settings.log_level)
-    audit.open_trail(settings.audit_log, "notifier", settings.audit_log_bytes, settings.audit_log_files)
+    audit.open_trail(
+        settings.audit_log, "notifier", settings.audit_log_bytes, settings.audit_log_files
+    )
     bus.secure(settings.kafka_options)
     health = Health(
-        "notifier", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "socket", "push")
+        "notifier",
+        settings.health_port,
+        host=settings.host,
+        metrics_key=settings.metrics_secret,
+        wait_for=("catalog", "socket", "push"),
     )
-    with CatalogReader(settings.kafka_bootstrap, client_id="notifier-catalog", children=True, registry=health.registry) as catalog:
+    with CatalogReader(
+        settings.kafka_bootstrap,
+        client_id="notifier-catalog",
+        children=True,
+        registry=health.registry,
+    ) as catalog:
         health.ready("catalog")
         presence = Presence(settings)
         presence.start()
@@ -56,10 +69,20 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
     catalog.listen(hub.hear)
     connections = Connections(settings)
     server = serve(
-        hub.serve, settings.host, settings.port, process_request=hub.admit, max_size=1 << 20, ping_interval=settings.ping_seconds,
-        ping_timeout=settings.ack_seconds, max_queue=16, server_header=None, close_timeout=1.0,
-        open_timeout=settings.header_seconds, create_connection=guarded(connections), ssl=tls.server(settings),
-    )  # fmt: skip
+        hub.serve,
+        settings.host,
+        settings.port,
+        process_request=hub.admit,
+        max_size=1 << 20,
+        ping_interval=settings.ping_seconds,
+        ping_timeout=settings.ack_seconds,
+        max_queue=16,
+        server_header=None,
+        close_timeout=1.0,
+        open_timeout=settings.header_seconds,
+        create_connection=guarded(connections),
+        ssl=tls.server(settings),
+    )
     async with server:
         health.ready("socket")
         pushing = vital.task(_push(settings, catalog, health), "push")
@@ -72,7 +95,8 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
 
 async def _push(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
     """Keep a Faust app running."""
-    metrics, clock = PushMetrics(health.registry), SystemClock()
+    metrics = PushMetrics(health.registry)
+    clock = SystemClock()
     client = redis_link.connect_async(settings, socket_timeout=3, socket_connect_timeout=3)
     with Publisher(settings.kafka_bootstrap, client_id="notifier") as publisher:
         while True:

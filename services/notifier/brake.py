@@ -1,7 +1,8 @@
-"""Stops a stream's computing while its NOTIFY target, ON_FAILURE PAUSE, is too far behind; and only that stream's.
+"""Stops a stream's computing while its NOTIFY target, ON_FAILURE PAUSE, is too far behind; and only
+that stream's.
 
-A field of the stream's Redis status says that it is stopped and why (SHOW STREAMS shows it), so a restarted notifier lets go what its
-predecessor held. Refused here: deciding what is too far.
+A field of the stream's Redis status says that it is stopped and why (SHOW STREAMS shows it), so a
+restarted notifier lets go what its predecessor held. Refused here: deciding what is too far.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ log = get(__name__)
 class Brake:
     """Held streams by id."""
 
-    def __init__(self, catalog: CatalogReader, client: redis.asyncio.Redis, publisher: Publisher) -> None:
-        self._catalog, self._redis, self._publisher = catalog, client, publisher
+    def __init__(
+        self, catalog: CatalogReader, client: redis.asyncio.Redis, publisher: Publisher
+    ) -> None:
+        self._catalog = catalog
+        self._redis = client
+        self._publisher = publisher
         self.held: set[int] = set()
 
     async def recall(self, streams: Iterable[StreamEntry]) -> None:
@@ -50,14 +55,26 @@ class Brake:
         entry = catalog.stream_by_id(stream_id)
         if entry is None:
             return True
-        log.warning("stream held" if reason else "stream released", stream=f"{entry.database}.{entry.name}", reason=reason)
+        log.warning(
+            "stream held" if reason else "stream released",
+            stream=f"{entry.database}.{entry.name}",
+            reason=reason,
+        )
         try:
             status = names.stream_status(stream_id)
-            await (self._redis.hset(status, names.HELD, reason) if reason else self._redis.hdel(status, names.HELD))
+            await (
+                self._redis.hset(status, names.HELD, reason)
+                if reason
+                else self._redis.hdel(status, names.HELD)
+            )
             if entry.status == "running":
                 for topic, partitions in catalog.source_topics(entry.plan).items():
                     for partition in range(partitions):
-                        self._publisher.send(topic, encode(ControlRecord(kind, stream=stream_id)), partition=partition)
+                        self._publisher.send(
+                            topic,
+                            encode(ControlRecord(kind, stream=stream_id)),
+                            partition=partition,
+                        )
         except (BusError, RedisError) as error:
             log.warning("a stream could not be told", kind=kind, error=str(error))
             return False

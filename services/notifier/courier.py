@@ -1,8 +1,10 @@
-"""Delivery to one target: one connection, one bounded queue a partition, messages in order, each at least once.
+"""Delivery to one target: one connection, one bounded queue a partition, messages in order, each at
+least once.
 
-A message counts as delivered when the target answered the ping behind it: a WebSocket peer answers frames in order, so by then it has read
-the message. What was not confirmed is sent again over the next connection, with the same messageId. While the target is down a DROP target
-loses what comes, and a PAUSE target keeps it: in the queue, past its bound in Kafka. Nobody else waits for either.
+A message counts as delivered when the target answered the ping behind it: a WebSocket peer answers
+frames in order, so by then it has read the message. What was not confirmed is sent again over the
+next connection, with the same messageId. While the target is down a DROP target loses what comes,
+and a PAUSE target keeps it: in the queue, past its bound in Kafka. Nobody else waits for either.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from penstock import vital
 from penstock.errors import BusError, PenstockError
 from penstock.feed import History, Slice
 from penstock.log import get
-from penstock.targets import NOTIFY_HINT, AllowList, TargetRefused, endpoint, reason_of, resolve, shown
+from penstock.targets import (
+    NOTIFY_HINT,
+    AllowList,
+    TargetRefused,
+    endpoint,
+    reason_of,
+    resolve,
+    shown,
+)
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
@@ -59,7 +69,8 @@ class Courier:
     """All that goes to one target."""
 
     def __init__(self, target: Target, around: Surroundings) -> None:
-        self.target, self._around = target, around
+        self.target = target
+        self._around = around
         self.tracks: dict[int, Track] = {}
         #: characters and events offered and not settled, by stream
         self.pending: Counter[int] = Counter()
@@ -77,7 +88,7 @@ class Courier:
         self._delay = 0.0
         self._task: asyncio.Task[None] | None = None
 
-    # -- what the process tells it ----------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- what the process tells it
 
     def start(self) -> None:
         self._task = vital.task(self._run(), f"courier {self._label}")
@@ -91,7 +102,9 @@ class Courier:
             self._close_history(partition)
 
     def follow(self, partition: int, mark: Mark, *, behind: bool) -> None:
-        """Deliver a partition from *mark* on; *behind*: the live reader has given records above it already."""
+        """Deliver a partition from *mark* on; *behind*: the live reader has given records above it
+        already.
+        """
         self.tracks[partition] = Track(mark, bound=self._around.settings.push_bytes, behind=behind)
         self._wake.set()
 
@@ -110,8 +123,12 @@ class Courier:
         self._wake.set()
 
     def events_waiting(self, stream_id: int) -> int:
-        """Events of a stream that the target has not got yet, of before this process those that were read from the log again."""
-        return self._events[stream_id] + sum(track.read_again(stream_id) for track in self.tracks.values())
+        """Events of a stream that the target has not got yet, of before this process those that
+        were read from the log again.
+        """
+        return self._events[stream_id] + sum(
+            track.read_again(stream_id) for track in self.tracks.values()
+        )
 
     def has_settled(self, partition: int, offset: int) -> bool:
         track = self.tracks.get(partition)
@@ -123,7 +140,7 @@ class Courier:
             if track.rest(self._around.live(partition)):
                 self._around.save(self.target, partition, track.mark)
 
-    # -- delivery ---------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- delivery
 
     async def _run(self) -> None:
         while True:
@@ -132,7 +149,8 @@ class Courier:
                 async with await self._connect() as connection:
                     await self._deliver(connection)
             except ConnectionClosed as error:
-                # a connection that broke is opened again at once; one that breaks before anything went through means down
+                # a connection that broke is opened again at once; one that breaks before anything
+                # went through means down
                 if self._delay:
                     await self._sit_out(error)
                 self._delay = self._delay or self._around.settings.retry_min
@@ -146,14 +164,27 @@ class Courier:
         settings = self._around.settings
         where = endpoint(self.target.url)
         async with asyncio.timeout(settings.connect_seconds):
-            found = await resolve(where, self._around.allowed, self._around.is_own, anywhere=self._around.named(self.target))
+            found = await resolve(
+                where,
+                self._around.allowed,
+                self._around.is_own,
+                anywhere=self._around.named(self.target),
+            )
             self._listed = found.listed
             # a connection that is made already follows no redirect
             reached = await _reached(found.address, where.port)
             return await connect(
-                self.target.url, sock=reached, proxy=None, compression=None, max_size=1 << 20, max_queue=4,
-                open_timeout=None, close_timeout=1.0, ping_interval=settings.ping_seconds, ping_timeout=settings.ack_seconds,
-            )  # fmt: skip
+                self.target.url,
+                sock=reached,
+                proxy=None,
+                compression=None,
+                max_size=1 << 20,
+                max_queue=4,
+                open_timeout=None,
+                close_timeout=1.0,
+                ping_interval=settings.ping_seconds,
+                ping_timeout=settings.ack_seconds,
+            )
 
     async def _deliver(self, connection: ClientConnection) -> None:
         listening = asyncio.create_task(_ignore(connection))
@@ -174,14 +205,16 @@ class Courier:
                     raise
                 if self.down:
                     log.info("target is back", target=self._label)
-                self.down, self._delay = "", 0.0
+                self.down = ""
+                self._delay = 0.0
                 self._at_once = min(self._at_once * 2, _WINDOW_MESSAGES)
                 self._settle(window, delivered=True, but=refused)
         finally:
             listening.cancel()
 
     def _check(self, window: list[Parcel]) -> frozenset[int]:
-        """The streams whose messages must not go where the connection goes: users who may name any host share it with others.
+        """The streams whose messages must not go where the connection goes: users who may name any
+        host share it with others.
 
         Raises:
             TargetRefused: nobody may (any more).
@@ -193,7 +226,12 @@ class Courier:
         if len(refused) == len(streams) and not self._around.named(self.target):
             raise TargetRefused(f"{self._label} may not be notified", hint=NOTIFY_HINT)
         for stream in refused - self._refused:
-            log.warning("a stream's target is not notified", target=self._label, stream=streams[stream], hint=NOTIFY_HINT)
+            log.warning(
+                "a stream's target is not notified",
+                target=self._label,
+                stream=streams[stream],
+                hint=NOTIFY_HINT,
+            )
         self._refused |= refused
         return refused
 
@@ -223,12 +261,18 @@ class Courier:
                 self._histories[partition] = self._around.history(partition, track.behind)
             try:
                 slices = await self._histories[partition].read()
-            except BaseException as error:  # a cancelled read may have taken records: its reader is of no use any more
+            except (
+                BaseException
+            ) as error:  # a cancelled read may have taken records: its reader is of no use any more
                 self._close_history(partition)
                 if not isinstance(error, BusError):
                     raise
                 if error.code == "E_OFFSET_GONE":
-                    log.error("events were deleted before they were delivered", target=self._label, offset=track.behind)
+                    log.error(
+                        "events were deleted before they were delivered",
+                        target=self._label,
+                        offset=track.behind,
+                    )
                     track.refill((), live, live)
                     return
                 log.warning("events cannot be read for now", error=str(error))
@@ -246,7 +290,9 @@ class Courier:
         if history is not None:
             history.close()
 
-    def _settle(self, window: list[Parcel], *, delivered: bool, but: frozenset[int] = frozenset()) -> None:
+    def _settle(
+        self, window: list[Parcel], *, delivered: bool, but: frozenset[int] = frozenset()
+    ) -> None:
         """*but*: streams whose messages were not delivered in any case."""
         moved: dict[int, list[Parcel]] = {}
         for parcel in window:
@@ -266,16 +312,29 @@ class Courier:
                 self._events[parcel.stream] -= parcel.events
             if parcel.trace is not None:
                 said = "a target was told" if came else "a target was not told"
-                log.info(said, target=self._label, stream=parcel.name, trace=parcel.trace, events=parcel.events)
+                log.info(
+                    said,
+                    target=self._label,
+                    stream=parcel.name,
+                    trace=parcel.trace,
+                    events=parcel.events,
+                )
         self._around.settled(self.target)
 
-    # -- while it is down -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- while it is down
 
     async def _sit_out(self, error: BaseException) -> None:
-        """Wait before the next attempt. A target that drops loses what there is and what comes meanwhile."""
+        """Wait before the next attempt. A target that drops loses what there is and what comes
+        meanwhile.
+        """
         reason = reason_of(error)
         if reason != self.down:
-            log.warning("target is down", target=self._label, on_failure=self.target.on_failure, error=reason)
+            log.warning(
+                "target is down",
+                target=self._label,
+                on_failure=self.target.on_failure,
+                error=reason,
+            )
         self.down = reason
         settings = self._around.settings
         self._delay = min(max(self._delay * 2, settings.retry_min), settings.retry_max)
@@ -310,7 +369,9 @@ async def _reached(address: str, port: int) -> socket.socket:
 
 
 async def _ignore(connection: ClientConnection) -> None:
-    """Take what a target says, so that its answers to pings get through; closing is noticed by who sends."""
+    """Take what a target says, so that its answers to pings get through; closing is noticed by who
+    sends.
+    """
     with contextlib.suppress(ConnectionClosed):
         async for _ in connection:
             pass

@@ -1,8 +1,9 @@
 """Every record of a partition once and in order, whatever the live reader leaves out.
 
-Faust drops what it has fetched while it recovers its tables, and then goes back only where an offset was committed, so some records never
-come. Here the live reader is news of the log and no more: what it skips, or has not given since the last look, is read from the log.
-Refused here: what a record means, and where a partition's place is kept.
+Faust drops what it has fetched while it recovers its tables, and then goes back only where an
+offset was committed, so some records never come. Here the live reader is news of the log and no
+more: what it skips, or has not given since the last look, is read from the log. Refused here: what
+a record means, and where a partition's place is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ log = get(__name__)
 
 @dataclass(eq=False)
 class _Place:
-    """In one partition: the next record, the one that was next at the last look, and where the log ended then."""
+    """In one partition: the next record, the one that was next at the last look, and where the log
+    ended then.
+    """
 
     next: int
     seen: int
@@ -34,16 +37,20 @@ class Intake:
     """Event loop only."""
 
     def __init__(
-        self, take: Callable[[int, int, bytes | None], Awaitable[None]], ends: Callable[[list[int]], Awaitable[dict[int, int]]],
+        self,
+        take: Callable[[int, int, bytes | None], Awaitable[None]],
+        ends: Callable[[list[int]], Awaitable[dict[int, int]]],
         history: Callable[[int, int], History],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """
         Args:
             take: gets partition, offset and value of each record.
             ends: next offsets of the logs of partitions.
             history: a reader of one partition from an offset on.
         """
-        self._take, self._ends, self._history = take, ends, history
+        self._take = take
+        self._ends = ends
+        self._history = history
         self._places: dict[int, _Place] = {}
         self._begun = asyncio.Event()
 
@@ -104,7 +111,9 @@ class Intake:
 
     async def _fill(self, partition: int, place: _Place, until: int) -> None:
         """Take what the log has from `next` up to *until*, as far as it comes within a second."""
-        log.info("events are taken from the log", partition=partition, offset=place.next, until=until)
+        log.info(
+            "events are taken from the log", partition=partition, offset=place.next, until=until
+        )
         history = self._history(partition, place.next)
         try:
             while place.next < until and self._places.get(partition) is place:
@@ -112,7 +121,9 @@ class Intake:
                 if not slices:
                     return
                 for piece in slices:
-                    for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
+                    for offset, value in zip(
+                        piece.batch.offsets.tolist(), piece.batch.values, strict=True
+                    ):
                         if place.next <= offset < until:
                             await self._take(partition, offset, value)
                             place.next = offset + 1
@@ -120,7 +131,12 @@ class Intake:
         except BusError as error:
             if error.code != "E_OFFSET_GONE":
                 raise
-            log.error("events were deleted before anybody was told", partition=partition, offset=place.next, until=until)
+            log.error(
+                "events were deleted before anybody was told",
+                partition=partition,
+                offset=place.next,
+                until=until,
+            )
             place.next = max(place.next, until)
         finally:
             history.close()

@@ -12,11 +12,32 @@ class PushMetrics:
     """Events, counted once for each target."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._delivered = Counter("penstock_notify_delivered_events", "Events that targets confirmed", ["stream"], registry=registry)
-        self._dropped = Counter("penstock_notify_dropped_events", "Events lost by ON_FAILURE DROP", ["stream"], registry=registry)
-        self._behind = Gauge("penstock_notify_behind_events", "Events that targets have not got yet", ["stream"], registry=registry)
-        self._down = Gauge("penstock_notify_targets_down", "Targets that cannot be reached", registry=registry)
-        self._held = Gauge("penstock_notify_streams_held", "Streams paused because a target is too far behind", registry=registry)
+        self._delivered = Counter(
+            "penstock_notify_delivered_events",
+            "Events that targets confirmed",
+            ["stream"],
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "penstock_notify_dropped_events",
+            "Events lost by ON_FAILURE DROP",
+            ["stream"],
+            registry=registry,
+        )
+        self._behind = Gauge(
+            "penstock_notify_behind_events",
+            "Events that targets have not got yet",
+            ["stream"],
+            registry=registry,
+        )
+        self._down = Gauge(
+            "penstock_notify_targets_down", "Targets that cannot be reached", registry=registry
+        )
+        self._held = Gauge(
+            "penstock_notify_streams_held",
+            "Streams paused because a target is too far behind",
+            registry=registry,
+        )
 
     def offered(self, parcel: Parcel) -> None:
         """A parcel is on its way to one more target."""

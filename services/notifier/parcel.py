@@ -1,6 +1,8 @@
-"""What the record of a stream's events becomes for the targets of its NOTIFY clause: one message, or nothing.
+"""What the record of a stream's events becomes for the targets of its NOTIFY clause: one message,
+or nothing.
 
-A record is one message, so a repeat carries the same `messageId` whatever was sent around it. Refused here: who gets it when.
+A record is one message, so a repeat carries the same `messageId` whatever was sent around it.
+Refused here: who gets it when.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from penstock.records import EventsRecord
 
 @dataclass(frozen=True)
 class Target:
-    """Where messages go. Streams that drop and streams that wait have connections of their own, even to one URL."""
+    """Where messages go. Streams that drop and streams that wait have connections of their own,
+    even to one URL.
+    """
 
     url: str
     on_failure: Literal["drop", "pause"]
@@ -53,9 +57,14 @@ def targets_of(entry: StreamEntry) -> tuple[Target, ...]:
     return () if notify is None else tuple(Target(url, notify.on_failure) for url in notify.urls)
 
 
-def pack(entry: StreamEntry, record: EventsRecord, partition: int, offset: int, now: int) -> Parcel | None:
-    """The message of *record*, made at *now* (epoch milliseconds); None when nobody is to be told."""
-    notify, targets = entry.plan.notify, targets_of(entry)
+def pack(
+    entry: StreamEntry, record: EventsRecord, partition: int, offset: int, now: int
+) -> Parcel | None:
+    """The message of *record*, made at *now* (epoch milliseconds); None when nobody is to be
+    told.
+    """
+    notify = entry.plan.notify
+    targets = targets_of(entry)
     if notify is None or not targets or (record.history and not notify.history):
         return None
     wanted = {*notify.on, "WINDOW_INVALIDATION"}
@@ -70,13 +79,28 @@ def pack(entry: StreamEntry, record: EventsRecord, partition: int, offset: int, 
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
     name = f"{entry.database}.{entry.name}"
     position = (record.offset, record.ordinal)
-    return Parcel(partition, offset, entry.id, name, record.producer, position, len(events), text, targets, record.trace)
+    return Parcel(
+        partition,
+        offset,
+        entry.id,
+        name,
+        record.producer,
+        position,
+        len(events),
+        text,
+        targets,
+        record.trace,
+    )
 
 
 def events_of(record: EventsRecord) -> list[dict[str, Any]]:
-    """A record's events as targets and subscribers get them. Raises ValueError when they are none."""
+    """A record's events as targets and subscribers get them. Raises ValueError when they are
+    none.
+    """
     events: list[dict[str, Any]] = json.loads(record.events, parse_constant=_no_number)
-    return events if record.trace is None else [{**event, "traceId": record.trace} for event in events]
+    return (
+        events if record.trace is None else [{**event, "traceId": record.trace} for event in events]
+    )
 
 
 def _no_number(_: str) -> None:
@@ -84,6 +108,8 @@ def _no_number(_: str) -> None:
 
 
 def message_id(entry: StreamEntry, record: EventsRecord) -> str:
-    """The same for the same record for ever; `created` tells streams of one id in two meshes apart."""
+    """The same for the same record for ever; `created` tells streams of one id in two meshes
+    apart.
+    """
     text = f"{entry.created}/{record.producer}/{record.offset}/{record.ordinal}"
     return hashlib.blake2b(text.encode(), digest_size=16, person=b"penstock-message").hexdigest()

@@ -1,9 +1,11 @@
-"""The NOTIFY clause: a Faust app that reads `penstock.events` and hands each record's message to the couriers of its targets.
+"""The NOTIFY clause: a Faust app that reads `penstock.events` and hands each record's message to
+the couriers of its targets.
 
-Faust gives the group protocol (several notifiers share the partitions), the live reader and a table with its changelog. In the table are
-the cursors of targets and, a second late, how far each partition was taken (`intake.py`). A target's first cursor is written before that
-place moves on, so after kill -9 the couriers read again from Kafka whatever had not been confirmed. Refused here: sockets (`courier.py`),
-and what is in a message (`parcel.py`).
+Faust gives the group protocol (several notifiers share the partitions), the live reader and a table
+with its changelog. In the table are the cursors of targets and, a second late, how far each
+partition was taken (`intake.py`). A target's first cursor is written before that place moves on, so
+after kill -9 the couriers read again from Kafka whatever had not been confirmed. Refused here:
+sockets (`courier.py`), and what is in a message (`parcel.py`).
 """
 
 from __future__ import annotations
@@ -75,10 +77,20 @@ class Push:
     """One life of the Faust app: `run` returns when it broke, or is cancelled."""
 
     def __init__(
-        self, settings: NotifierSettings, catalog: CatalogReader, health: Health, metrics: PushMetrics, clock: Clock,
-        client: redis.asyncio.Redis, publisher: Publisher,
-    ) -> None:  # fmt: skip
-        self._settings, self._catalog, self._health, self._clock, self._redis = settings, catalog, health, clock, client
+        self,
+        settings: NotifierSettings,
+        catalog: CatalogReader,
+        health: Health,
+        metrics: PushMetrics,
+        clock: Clock,
+        client: redis.asyncio.Redis,
+        publisher: Publisher,
+    ) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._health = health
+        self._clock = clock
+        self._redis = client
         self._metrics = metrics
         self._brake = Brake(catalog, client, publisher)
         self._standing = Standing(catalog, client, settings.instance)
@@ -94,30 +106,61 @@ class Push:
         #: streams whose maker may not notify anybody (any more)
         self._silent: set[int] = set()
         self._around = Surroundings(
-            settings, AllowList(settings.notify_allow), self._outbound.own.holds, metrics, self._parcels,
-            self._history, lambda partition: self._live.get(partition, 0), self._save, self._settled,
-            self._anywhere, self._named,
-        )  # fmt: skip
-        self._intake = Intake(self._route, lambda partitions: self._offsets(self._admin.end_offsets, partitions), self._history)
+            settings,
+            AllowList(settings.notify_allow),
+            self._outbound.own.holds,
+            metrics,
+            self._parcels,
+            self._history,
+            lambda partition: self._live.get(partition, 0),
+            self._save,
+            self._settled,
+            self._anywhere,
+            self._named,
+        )
+        self._intake = Intake(
+            self._route,
+            lambda partitions: self._offsets(self._admin.end_offsets, partitions),
+            self._history,
+        )
         self._app = self._make_app()
 
     def _history(self, partition: int, offset: int) -> History:
-        return History(self._settings.kafka_bootstrap, self._catalog, names.EVENTS, partition, offset)
+        return History(
+            self._settings.kafka_bootstrap, self._catalog, names.EVENTS, partition, offset
+        )
 
     def _make_app(self) -> Any:
         settings = self._settings
         app = faust.App(
-            names.NOTIFIER, broker=f"kafka://{settings.kafka_bootstrap}", store="memory://", Table=_Cursors, autodiscover=False,
+            names.NOTIFIER,
+            broker=f"kafka://{settings.kafka_bootstrap}",
+            store="memory://",
+            Table=_Cursors,
+            autodiscover=False,
             broker_credentials=_credentials(settings),
-            web_enabled=False, datadir=str(settings.data_dir / "notifier"), loghandlers=[],
+            web_enabled=False,
+            datadir=str(settings.data_dir / "notifier"),
+            loghandlers=[],
             # every topic is made by us: the broker makes none
-            topic_allow_declare=False, topic_disable_leader=True, topic_partitions=_PARTITIONS,
-            # a static member is back at once after a crash, without waiting for its old session to run out
-            consumer_group_instance_id=settings.instance, broker_session_timeout=10.0, broker_heartbeat_interval=2.0,
-            broker_rebalance_timeout=10.0, broker_request_timeout=15.0, broker_commit_interval=1.0, stream_recovery_delay=0.0,
-            consumer_auto_offset_reset="earliest", stream_buffer_maxsize=32,
-        )  # fmt: skip
-        events = app.topic(names.EVENTS, key_serializer="raw", value_serializer="raw", value_type=bytes)
+            topic_allow_declare=False,
+            topic_disable_leader=True,
+            topic_partitions=_PARTITIONS,
+            # a static member is back at once after a crash, without waiting for its old session to
+            # run out
+            consumer_group_instance_id=settings.instance,
+            broker_session_timeout=10.0,
+            broker_heartbeat_interval=2.0,
+            broker_rebalance_timeout=10.0,
+            broker_request_timeout=15.0,
+            broker_commit_interval=1.0,
+            stream_recovery_delay=0.0,
+            consumer_auto_offset_reset="earliest",
+            stream_buffer_maxsize=32,
+        )
+        events = app.topic(
+            names.EVENTS, key_serializer="raw", value_serializer="raw", value_type=bytes
+        )
         self._cursors = app.Table("cursors", partitions=_PARTITIONS)
         self._cursors.on_recover(self._recovered)
         app.on_partitions_revoked.connect(self._revoked)
@@ -151,16 +194,21 @@ class Push:
             self._health.ready("push", False, "not delivering")
             for task in working:
                 task.cancel()
-            await asyncio.gather(*working, *(c.stop() for c in self._couriers.values()), return_exceptions=True)
+            await asyncio.gather(
+                *working, *(c.stop() for c in self._couriers.values()), return_exceptions=True
+            )
             self._metrics.forget()
             await self._app.stop()
 
-    # -- partitions come and go -------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- partitions come and go
 
     async def _recovered(self) -> None:
         """Cursors are complete for the partitions that are ours: begin where the targets are."""
-        mine = sorted(tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == names.EVENTS)
-        ends, starts = await self._offsets(self._admin.end_offsets, mine), await self._offsets(self._admin.start_offsets, mine)
+        mine = sorted(
+            tp.partition for tp in self._app.assignor.assigned_actives() if tp.topic == names.EVENTS
+        )
+        ends = await self._offsets(self._admin.end_offsets, mine)
+        starts = await self._offsets(self._admin.start_offsets, mine)
         self._live = {p: max(self._live.get(p, 0), ends[p]) for p in mine}
         places = {_place_key(p): p for p in range(_PARTITIONS)}
         wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
@@ -176,15 +224,23 @@ class Push:
                 self._courier(target).follow(partition, Mark.from_json(body), behind=True)
         for key, partition in places.items():
             if partition in self._live:
-                self._saved[partition] = max(int(self._cursors.get(key, {"o": 0})["o"]), starts[partition])
+                self._saved[partition] = max(
+                    int(self._cursors.get(key, {"o": 0})["o"]), starts[partition]
+                )
                 self._intake.begin(partition, self._saved[partition], ends[partition])
         self._health.ready("push")
         log.info("delivering", partitions=mine, targets=len(self._couriers))
 
-    async def _offsets(self, ask: Callable[[list[tuple[str, int]]], dict[tuple[str, int], int]], partitions: list[int]) -> dict[int, int]:
+    async def _offsets(
+        self,
+        ask: Callable[[list[tuple[str, int]]], dict[tuple[str, int], int]],
+        partitions: list[int],
+    ) -> dict[int, int]:
         if not partitions:
             return {}
-        found = await asyncio.get_running_loop().run_in_executor(None, ask, [(names.EVENTS, p) for p in partitions])
+        found = await asyncio.get_running_loop().run_in_executor(
+            None, ask, [(names.EVENTS, p) for p in partitions]
+        )
         return {p: offset for (_, p), offset in found.items()}
 
     async def _revoked(self, *found: Any, **_: Any) -> None:
@@ -206,7 +262,7 @@ class Push:
             courier.start()
         return courier
 
-    # -- records ----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- records
 
     async def _route(self, partition: int, offset: int, value: bytes | None) -> None:
         if partition not in self._live:
@@ -215,8 +271,14 @@ class Push:
         try:
             parcel = self._parcel(partition, offset, value, await self._entry(value))
         except (SchemaError, ValueError, TypeError, AttributeError) as error:
-            log.error("a record of events cannot be used", partition=partition, offset=offset, error=str(error))
-        # before anybody gets it: who is told to read it from the log again must not believe meanwhile that the log ends before it
+            log.error(
+                "a record of events cannot be used",
+                partition=partition,
+                offset=offset,
+                error=str(error),
+            )
+        # before anybody gets it: who is told to read it from the log again must not believe
+        # meanwhile that the log ends before it
         self._live[partition] = max(self._live.get(partition, 0), offset + 1)
         if parcel is not None:
             for target in parcel.targets:
@@ -229,13 +291,16 @@ class Push:
     async def _begin(self, target: Target, partition: int, offset: int) -> None:
         """Follow from *offset* on for a target that had nothing here yet."""
         mark = Mark(offset)
-        # in the changelog before the partition's place moves on: nothing is forgotten in a crash between the two
+        # in the changelog before the partition's place moves on: nothing is forgotten in a crash
+        # between the two
         await self._cursors.send_changelog(partition, target.key(partition), mark.to_json())
         self._cursors[target.key(partition)] = mark.to_json()
         self._courier(target).follow(partition, mark, behind=False)
 
     async def _entry(self, value: bytes | None) -> StreamEntry | None:
-        """The stream of a record; None when it was dropped. The catalog may be a moment behind a stream's first events."""
+        """The stream of a record; None when it was dropped. The catalog may be a moment behind a
+        stream's first events.
+        """
         try:
             stream_id = decode(EventsRecord, value).stream
         except SchemaError:
@@ -243,22 +308,35 @@ class Push:
         if self._catalog.catalog.next_id <= stream_id:
             loop = asyncio.get_running_loop()
             with contextlib.suppress(BusError):
-                await loop.run_in_executor(None, self._catalog.wait_for, lambda c: c.next_id > stream_id, _CATALOG_PATIENCE)
+                await loop.run_in_executor(
+                    None, self._catalog.wait_for, lambda c: c.next_id > stream_id, _CATALOG_PATIENCE
+                )
         return self._catalog.catalog.stream_by_id(stream_id)
 
-    def _parcel(self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None) -> Parcel | None:
+    def _parcel(
+        self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None
+    ) -> Parcel | None:
         if entry is None or not self._may_notify(entry):
             return None
-        return pack(entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock))
+        return pack(
+            entry, decode(EventsRecord, value), partition, offset, milliseconds(self._clock)
+        )
 
     def _may_notify(self, entry: StreamEntry) -> bool:
-        """Tell whether the stream's maker may have anybody notified; several makers may share the connection to a target."""
+        """Tell whether the stream's maker may have anybody notified; several makers may share the
+        connection to a target.
+        """
         if not targets_of(entry) or not self._outbound.reach(entry.maker).nowhere:
             self._silent.discard(entry.id)
             return True
         if entry.id not in self._silent:
             self._silent.add(entry.id)
-            log.warning("a stream's targets are not notified", stream=f"{entry.database}.{entry.name}", maker=entry.maker, hint=NOTIFY_HINT)
+            log.warning(
+                "a stream's targets are not notified",
+                stream=f"{entry.database}.{entry.name}",
+                maker=entry.maker,
+                hint=NOTIFY_HINT,
+            )
         return False
 
     def _anywhere(self, stream_id: int) -> bool:
@@ -268,7 +346,10 @@ class Push:
 
     def _named(self, target: Target) -> bool:
         """Tell whether a user who may have any host notified has named *target*."""
-        return any(target in targets_of(s) and self._outbound.anywhere(s.maker) for s in self._catalog.catalog.streams())
+        return any(
+            target in targets_of(s) and self._outbound.anywhere(s.maker)
+            for s in self._catalog.catalog.streams()
+        )
 
     def _parcels(self, piece: Slice) -> list[Parcel]:
         """Messages of records that a courier has read from the log."""
@@ -283,7 +364,7 @@ class Push:
                 found.append(parcel)
         return found
 
-    # -- what follows from it ---------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- what follows from it
 
     def _save(self, target: Target, partition: int, mark: Mark) -> None:
         if partition in self._live:
@@ -300,11 +381,17 @@ class Push:
         if any(t.on_failure == "pause" for t in parcel.targets):
             waiting = behind(self._couriers, parcel.stream)
             if waiting > self._settings.pause_bytes:
-                await self._brake.hold(parcel.stream, f"paused: a NOTIFY target is {waiting >> 10} KiB behind")
+                await self._brake.hold(
+                    parcel.stream, f"paused: a NOTIFY target is {waiting >> 10} KiB behind"
+                )
 
     def _release_if_due(self, stream_id: int) -> None:
         entry = self._catalog.catalog.stream_by_id(stream_id)
-        couriers = [self._couriers[t] for t in (targets_of(entry) if entry is not None else ()) if t in self._couriers]
+        couriers = [
+            self._couriers[t]
+            for t in (targets_of(entry) if entry is not None else ())
+            if t in self._couriers
+        ]
         caught_up = all(track.behind is None for c in couriers for track in c.tracks.values())
         if caught_up and behind(self._couriers, stream_id) <= self._settings.pause_bytes // 2:
             self._job(self._brake.release(stream_id))
@@ -315,8 +402,13 @@ class Push:
             if control.kind == "barrier":
                 targets = None
                 if control.body:
-                    found = [self._catalog.catalog.stream_by_id(i) for i in json.loads(control.body)["streams"]]
-                    targets = frozenset(t for entry in found if entry is not None for t in targets_of(entry))
+                    found = [
+                        self._catalog.catalog.stream_by_id(i)
+                        for i in json.loads(control.body)["streams"]
+                    ]
+                    targets = frozenset(
+                        t for entry in found if entry is not None for t in targets_of(entry)
+                    )
                 self._barriers.append(_Barrier(control.id, partition, offset, targets))
                 self._check_barriers()
 
@@ -328,13 +420,19 @@ class Push:
                 self._job(self._report(barrier))
 
     def _has_passed(self, barrier: _Barrier) -> bool:
-        concerned = self._couriers.values() if barrier.targets is None else [self._couriers.get(t) for t in barrier.targets]
+        concerned = (
+            self._couriers.values()
+            if barrier.targets is None
+            else [self._couriers.get(t) for t in barrier.targets]
+        )
         return all(c is None or c.has_settled(barrier.partition, barrier.offset) for c in concerned)
 
     async def _report(self, barrier: _Barrier) -> None:
         key = names.barrier(barrier.id)
         try:
-            await self._redis.hset(key, f"notifier:{names.EVENTS}:{barrier.partition}", str(barrier.offset))
+            await self._redis.hset(
+                key, f"notifier:{names.EVENTS}:{barrier.partition}", str(barrier.offset)
+            )
             await self._redis.expire(key, _BARRIER_SECONDS)
         except RedisError as error:
             log.warning("a barrier waits for Redis", error=str(error))
@@ -346,17 +444,23 @@ class Push:
         task.add_done_callback(self._jobs.discard)
 
     async def _keep(self) -> None:
-        """Every second: say that we are there, count, pay what Redis is owed, and now and then let idle cursors follow."""
+        """Every second: say that we are there, count, pay what Redis is owed, and now and then let
+        idle cursors follow.
+        """
         second = 0
         while True:
             await asyncio.sleep(1.0)
             second += 1
             if self._health.conditions()["push"].ready:
                 with contextlib.suppress(RedisError):
-                    await self._redis.set(names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS)
+                    await self._redis.set(
+                        names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS
+                    )
                     await self._standing.tell(self._couriers)
             self._check_barriers()
-            self._metrics.state(down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held))
+            self._metrics.state(
+                down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held)
+            )
             for stream_id in list(self._brake.held):
                 self._release_if_due(stream_id)
             self._keep_places()
@@ -396,5 +500,8 @@ def _credentials(settings: NotifierSettings) -> Any:
     if protocol == "SSL":
         return faust.SSLCredentials(context=context)
     return faust.SASLCredentials(
-        username=options["sasl.username"], password=options["sasl.password"], mechanism=options["sasl.mechanism"], ssl_context=context
+        username=options["sasl.username"],
+        password=options["sasl.password"],
+        mechanism=options["sasl.mechanism"],
+        ssl_context=context,
     )

@@ -1,11 +1,14 @@
 """`/ws`: subscriptions over WebSocket.
 
-A client sends {"action": "subscribe", "id": "a", "stream": "db.name" | "table": "db.name", "what": "rows" | "events",
-"tables": [child, …], "from": "latest" | "earliest" | token} and gets {"id", "type": "subscribed", "token"}, then
-{"id", "type": "rows" | "events", …, "token"}. The token of the last message it has handled continues exactly behind it, on any notifier.
-{"action": "unsubscribe", "id"} ends one. Errors are {"id", "type": "error", "code", "message", …} and cost only their subscription.
+A client sends {"action": "subscribe", "id": "a", "stream": "db.name" | "table": "db.name", "what":
+"rows" | "events", "tables": [child, …], "from": "latest" | "earliest" | token} and gets {"id",
+"type": "subscribed", "token"}, then {"id", "type": "rows" | "events", …, "token"}. The token of the
+last message it has handled continues exactly behind it, on any notifier. {"action": "unsubscribe",
+"id"} ends one. Errors are {"id", "type": "error", "code", "message", …} and cost only their
+subscription.
 
-A slow client is waited for by its own task alone: it reads from memory or Kafka at its own pace, nothing is queued for it.
+A slow client is waited for by its own task alone: it reads from memory or Kafka at its own pace,
+nothing is queued for it.
 """
 
 from __future__ import annotations
@@ -50,27 +53,45 @@ class Hub:
     """All clients of one notifier."""
 
     def __init__(self, settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
-        self._settings, self._catalog = settings, catalog
+        self._settings = settings
+        self._catalog = catalog
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
         self._clock = SystemClock()
-        self._login = Login(lambda: catalog.catalog, settings.user, settings.root_password, self._clock, settings.signing_key)
+        self._login = Login(
+            lambda: catalog.catalog,
+            settings.user,
+            settings.root_password,
+            self._clock,
+            settings.signing_key,
+        )
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
-        self._clients = Gauge("penstock_notifier_clients", "Connected clients", registry=health.registry)
-        self._sent = Counter("penstock_notifier_messages", "Messages sent to clients", ["kind"], registry=health.registry)
-        self._delay = Histogram(
-            "penstock_notifier_delay_seconds", "From the newest record of a message in the log until it is sent", buckets=SECONDS,
+        self._clients = Gauge(
+            "penstock_notifier_clients", "Connected clients", registry=health.registry
+        )
+        self._sent = Counter(
+            "penstock_notifier_messages",
+            "Messages sent to clients",
+            ["kind"],
             registry=health.registry,
-        )  # fmt: skip
+        )
+        self._delay = Histogram(
+            "penstock_notifier_delay_seconds",
+            "From the newest record of a message in the log until it is sent",
+            buckets=SECONDS,
+            registry=health.registry,
+        )
 
     def hear(self, changes: list[Changed]) -> None:
-        """The catalog has changed. A topic may have ended: nothing comes there that would wake who listens."""
+        """The catalog has changed. A topic may have ended: nothing comes there that would wake who
+        listens.
+        """
         if any(isinstance(change.new, Database) for change in changes):
             self._feeds.wake()
 
-    # -- connections --------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- connections
 
     async def admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Before the handshake: path, origin, credentials."""
@@ -79,7 +100,8 @@ class Hub:
         origin = request.headers.get("Origin")
         if origin is not None and origin not in self._settings.origins:
             return connection.respond(
-                HTTPStatus.FORBIDDEN, "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n"
+                HTTPStatus.FORBIDDEN,
+                "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n",
             )
         try:
             given = request.headers.get("Authorization")
@@ -91,12 +113,20 @@ class Hub:
             response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
             return response
         except PenstockError as later:
-            return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n")
+            return connection.respond(
+                HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n"
+            )
         if self._open.count(remote) >= self._settings.max_clients_per_address:
-            words = "E_OVERLOAD: as many clients of one address as PENSTOCK_NOTIFIER_MAX_CLIENTS_PER_ADDRESS says\n"
+            words = (
+                "E_OVERLOAD: as many clients of one address as"
+                " PENSTOCK_NOTIFIER_MAX_CLIENTS_PER_ADDRESS says\n"
+            )
             return connection.respond(HTTPStatus.TOO_MANY_REQUESTS, words)
         if self._connected >= self._settings.max_clients:
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "E_OVERLOAD: as many clients as PENSTOCK_NOTIFIER_MAX_CLIENTS says\n")
+            return connection.respond(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "E_OVERLOAD: as many clients as PENSTOCK_NOTIFIER_MAX_CLIENTS says\n",
+            )
         return None
 
     async def serve(self, connection: ServerConnection) -> None:
@@ -119,7 +149,9 @@ class Hub:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    async def _handle(self, connection: ServerConnection, text: str | bytes, tasks: dict[str, asyncio.Task[None]]) -> None:
+    async def _handle(
+        self, connection: ServerConnection, text: str | bytes, tasks: dict[str, asyncio.Task[None]]
+    ) -> None:
         request: dict[str, Any] = {}
         try:
             request = _request(text)
@@ -131,29 +163,50 @@ class Hub:
                 await _send(connection, {"id": key, "type": "unsubscribed"})
                 return
             if request.get("action") != "subscribe":
-                raise BadRequest(f"no such action: {request.get('action')}", hint="subscribe or unsubscribe")
+                raise BadRequest(
+                    f"no such action: {request.get('action')}", hint="subscribe or unsubscribe"
+                )
             if key in tasks and not tasks[key].done():
-                raise BadRequest(f'subscription "{key}" exists', hint="choose another id or unsubscribe first")
+                raise BadRequest(
+                    f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
+                )
             if len(tasks) >= self._settings.max_subscriptions:
-                raise BadRequest(f"more than {self._settings.max_subscriptions} subscriptions on one connection", code="E_OVERLOAD")
+                raise BadRequest(
+                    f"more than {self._settings.max_subscriptions} subscriptions on one connection",
+                    code="E_OVERLOAD",
+                )
             user = self._users[connection]
             feed, subscription, subject = await self._prepare(request, user)
-            await _send(connection, {"id": key, "type": "subscribed", "token": subscription.cursor.token()})
+            await _send(
+                connection, {"id": key, "type": "subscribed", "token": subscription.cursor.token()}
+            )
             tasks[key] = asyncio.create_task(
-                self._pump(connection, key, feed, subscription, lambda: self._access.require(user, "READ", subject))
+                self._pump(
+                    connection,
+                    key,
+                    feed,
+                    subscription,
+                    lambda: self._access.require(user, "READ", subject),
+                )
             )
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
                 audit.refused(self._users[connection], _remote(connection), error)
-            await _send(connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()})
+            await _send(
+                connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()}
+            )
 
-    # -- subscriptions ------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- subscriptions
 
-    async def _prepare(self, request: dict[str, Any], user: str) -> tuple[Feed, Subscription, StreamEntry | Table]:
+    async def _prepare(
+        self, request: dict[str, Any], user: str
+    ) -> tuple[Feed, Subscription, StreamEntry | Table]:
         """Resolve what is asked for, whether *user* may read it, and where it begins."""
         what = request.get("what", "rows")
         tables = request.get("tables")
-        if tables is not None and (not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)):
+        if tables is not None and (
+            not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)
+        ):
             raise BadRequest("tables must be a list of child-table names")
         if what == "events":
             stream = await self._known(lambda: self._stream(str(request.get("stream", "")), user))
@@ -164,7 +217,11 @@ class Hub:
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
                 )
             feed = await self._feeds.of(names.EVENTS)
-            return feed, EventSubscription(await _cursor(_start(request), feed), stream.id, tables), stream
+            return (
+                feed,
+                EventSubscription(await _cursor(_start(request), feed), stream.id, tables),
+                stream,
+            )
         if what != "rows":
             raise BadRequest(f"what is rows or events, not {what}")
         table = await self._known(lambda: self._table(request, user))
@@ -174,19 +231,32 @@ class Hub:
         if tables is None and request.get("_child"):
             tables = [request["_child"]]
         feed, cursor = await self._place(request, table)
-        return feed, RowSubscription(cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables), subject
+        return (
+            feed,
+            RowSubscription(cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables),
+            subject,
+        )
 
     async def _known(self, look: Callable[[], T]) -> T:
-        """What *look* finds, also when it was made or granted just now and that has not come here yet. Raises what *look* does."""
+        """What *look* finds, also when it was made or granted just now and that has not come here
+        yet. Raises what *look* does.
+        """
         try:
             return look()
-        except (CatalogError, AuthError):  # who has no right on the database is not told that there is no such table
+        except (
+            CatalogError,
+            AuthError,
+        ):  # who has no right on the database is not told that there is no such table
             await asyncio.to_thread(self._catalog.catch_up)
             return look()
 
     async def _place(self, request: dict[str, Any], table: Table) -> tuple[Feed, Cursor]:
-        """The topic, of those that the table's database has had, in which a subscription begins, and where. Raises TokenError."""
-        catalog, start, topic = self._catalog.catalog, _start(request), table.topic
+        """The topic, of those that the table's database has had, in which a subscription begins,
+        and where. Raises TokenError.
+        """
+        catalog = self._catalog.catalog
+        start = _start(request)
+        topic = table.topic
         if isinstance(start, Cursor):
             topic, start = turning.resumed(catalog, topic, start)
         elif start == "earliest":
@@ -202,7 +272,9 @@ class Hub:
         else:
             self._access.require_named(user, "READ", database, plain)
             raise CatalogError(
-                f'there is no stream "{name}"', code="E_STREAM_NOT_EXIST", hint="write database.stream; SHOW STREAMS lists them"
+                f'there is no stream "{name}"',
+                code="E_STREAM_NOT_EXIST",
+                hint="write database.stream; SHOW STREAMS lists them",
             )
         return entry
 
@@ -235,9 +307,16 @@ class Hub:
         return table
 
     async def _pump(
-        self, connection: ServerConnection, key: str, feed: Feed, subscription: Subscription, permit: Callable[[], None]
+        self,
+        connection: ServerConnection,
+        key: str,
+        feed: Feed,
+        subscription: Subscription,
+        permit: Callable[[], None],
     ) -> None:
-        """Give one subscription everything behind its cursor, for as long as it lives and *permit* raises nothing."""
+        """Give one subscription everything behind its cursor, for as long as it lives and *permit*
+        raises nothing.
+        """
         listening = await self._feeds.listen(feed)
         try:
             while True:
@@ -252,8 +331,14 @@ class Hub:
                     permit()  # rights may have been revoked since
                     for piece in pieces:
                         await self._give(connection, key, subscription, piece)
-                if (after := turning.turned(self._catalog.catalog, listening.feed.topic, subscription.cursor)) is not None:
-                    topic, subscription.cursor = turning.resumed(self._catalog.catalog, listening.feed.topic, after)
+                if (
+                    after := turning.turned(
+                        self._catalog.catalog, listening.feed.topic, subscription.cursor
+                    )
+                ) is not None:
+                    topic, subscription.cursor = turning.resumed(
+                        self._catalog.catalog, listening.feed.topic, after
+                    )
                     listening.close()
                     listening = await self._feeds.listen(await self._feeds.of(topic))
                 elif quiet:
@@ -265,18 +350,30 @@ class Hub:
         except vital.FAULTS as error:
             log.exception("subscription ended")
             await _send(
-                connection, {"id": key, "type": "error", "code": "E_INTERNAL", "message": f"the subscription ended: {type(error).__name__}"}
+                connection,
+                {
+                    "id": key,
+                    "type": "error",
+                    "code": "E_INTERNAL",
+                    "message": f"the subscription ended: {type(error).__name__}",
+                },
             )
         finally:
             listening.close()
 
-    async def _give(self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice) -> None:
+    async def _give(
+        self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice
+    ) -> None:
         message = await worked(subscription.take, piece)
         if message is not None:
-            head = json.dumps({"id": key, "type": message.kind, "token": subscription.cursor.token()})
+            head = json.dumps(
+                {"id": key, "type": message.kind, "token": subscription.cursor.token()}
+            )
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
             self._sent.labels(message.kind).inc()
-            self._delay.observe(max(milliseconds(self._clock) - int(piece.batch.timestamps[-1]), 0) / 1000)
+            self._delay.observe(
+                max(milliseconds(self._clock) - int(piece.batch.timestamps[-1]), 0) / 1000
+            )
         else:
             await asyncio.sleep(0)  # much that is not for this one must not keep the loop
 
@@ -285,7 +382,9 @@ class Hub:
 
 
 def _start(request: dict[str, Any]) -> str | Cursor:
-    """Where a subscription asks to begin: `latest`, `earliest` or a token's place. Raises TokenError when it sends none of these."""
+    """Where a subscription asks to begin: `latest`, `earliest` or a token's place. Raises
+    TokenError when it sends none of these.
+    """
     start = str(request.get("from", "latest"))
     return start if start in ("latest", "earliest") else Cursor.from_token(start)
 
@@ -294,8 +393,13 @@ async def _cursor(start: str | Cursor, feed: Feed) -> Cursor:
     """Where that is in a topic. Raises TokenError when it is in none like this one."""
     if not isinstance(start, Cursor):
         return Cursor(feed.ends() if start == "latest" else feed.beginnings())
-    if not _within(start, feed.ends()) and not _within(start, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)):
-        raise TokenError("the token points past the end of the log", hint="it is of another table, or the database was made anew")
+    if not _within(start, feed.ends()) and not _within(
+        start, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)
+    ):
+        raise TokenError(
+            "the token points past the end of the log",
+            hint="it is of another table, or the database was made anew",
+        )
     missing = {p: o for p, o in feed.beginnings().items() if p not in start.offsets}
     start.offsets.update(missing)
     return start

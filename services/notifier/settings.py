@@ -16,7 +16,8 @@ class NotifierSettings(Settings):
     room: ClassVar[str] = "notifier"
 
     port: Port = 7701
-    #: newest records of a topic kept in memory for subscribers; who is further behind reads from Kafka
+    #: newest records of a topic kept in memory for subscribers; who is further behind reads from
+    #: Kafka
     feed_bytes: int = Field(default=32 << 20, ge=1 << 16)
     max_clients: int = Field(default=1_000, ge=1)
     max_clients_per_address: int = Field(default=1_000, ge=1)
@@ -24,15 +25,20 @@ class NotifierSettings(Settings):
     #: browsers may connect only from pages of these origins (others don't send one)
     origins: tuple[str, ...] = ()
     ping_seconds: float = Field(default=20.0, gt=0)
-    ack_seconds: float = Field(default=20.0, gt=0, description="how long a client or target may take to answer")
+    ack_seconds: float = Field(
+        default=20.0, gt=0, description="how long a client or target may take to answer"
+    )
 
-    #: name of this process among notifiers, the same after a restart; default: the name of the machine or container
+    #: name of this process among notifiers, the same after a restart; default: the name of the
+    #: machine or container
     instance: str = Field(default_factory=socket.gethostname)
-    #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to; empty: any for who has ADMIN, none for others
+    #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to; empty: any for
+    #: who has ADMIN, none for others
     notify_allow: tuple[str, ...] = ()
     #: messages that wait for one target in memory, per partition; what is past it waits in Kafka
     push_bytes: int = Field(default=1 << 20, ge=1 << 12)
-    #: a stream with ON_FAILURE PAUSE whose target is further behind is paused until half of it is delivered
+    #: a stream with ON_FAILURE PAUSE whose target is further behind is paused until half of it is
+    #: delivered
     pause_bytes: int = Field(default=256 << 20, ge=1 << 12)
     connect_seconds: float = Field(default=10.0, gt=0)
     #: wait between attempts to reach a target that is down: doubles from the first to the second

@@ -1,7 +1,9 @@
-"""What SHOW STREAMS says of streams whose NOTIFY targets cannot be reached or are behind: a field of each stream's Redis status.
+"""What SHOW STREAMS says of streams whose NOTIFY targets cannot be reached or are behind: a field
+of each stream's Redis status.
 
-The field is renewed while it is so, and one that is not renewed says nothing: its notifier is gone. Each notifier has a field of its own,
-for the partitions that it delivers. Decides nothing about delivery.
+The field is renewed while it is so, and one that is not renewed says nothing: its notifier is gone.
+Each notifier has a field of its own, for the partitions that it delivers. Decides nothing about
+delivery.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Standing:
     """Of the streams of one notifier."""
 
     def __init__(self, catalog: CatalogReader, client: redis.asyncio.Redis, instance: str) -> None:
-        self._catalog, self._redis = catalog, client
+        self._catalog = catalog
+        self._redis = client
         self._field = names.targets_field(instance)
         self._told: set[int] = set()
 
@@ -32,7 +35,9 @@ class Standing:
         found = {}
         for entry in self._catalog.catalog.streams():
             mine = [couriers[t] for t in targets_of(entry) if t in couriers]
-            down = [f"NOTIFY target {shown(c.target.url)} is down: {c.down}" for c in mine if c.down]
+            down = [
+                f"NOTIFY target {shown(c.target.url)} is down: {c.down}" for c in mine if c.down
+            ]
             waiting = sum(c.events_waiting(entry.id) for c in mine)
             if down or waiting:
                 found[entry.id] = {"down": down, "waiting": waiting, "at": time.time()}

@@ -1,7 +1,8 @@
 """What one subscriber has had and gets next: pure decisions, no sockets and no Kafka.
 
-A subscription turns slices into messages. It drops what it has had (by offset) and what a restarted stream published twice (by producer and
-position), so a subscriber that comes back with its last token sees every row or event exactly once.
+A subscription turns slices into messages. It drops what it has had (by offset) and what a restarted
+stream published twice (by producer and position), so a subscriber that comes back with its last
+token sees every row or event exactly once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from services.notifier.parcel import events_of
 
 @dataclass(frozen=True)
 class Message:
-    """One message to the subscriber: `payload` is a JSON array of rows or events, `count` how many."""
+    """One message to the subscriber: `payload` is a JSON array of rows or events, `count` how
+    many.
+    """
 
     kind: str
     payload: str
@@ -34,7 +37,9 @@ class Message:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of one table in a slice, decoded once for all who listen. `at` is each line's record, counted in the slice."""
+    """The rows of one table in a slice, decoded once for all who listen. `at` is each line's
+    record, counted in the slice.
+    """
 
     rows: pl.DataFrame
     at: pl.Series
@@ -45,13 +50,20 @@ class _Rows:
 class RowSubscription:
     """Rows of one table (a stream's result or any other); `tables` narrows to child tables."""
 
-    def __init__(self, cursor: Cursor, table: Callable[[], Table | None], tables: Sequence[str] | None = None) -> None:
-        """`table` gives the present definition: columns added while subscribed show up by themselves."""
-        self.cursor, self._table = cursor, table
+    def __init__(
+        self, cursor: Cursor, table: Callable[[], Table | None], tables: Sequence[str] | None = None
+    ) -> None:
+        """`table` gives the present definition: columns added while subscribed show up by
+        themselves.
+        """
+        self.cursor = cursor
+        self._table = table
         self._tables = [t.lower() for t in tables] if tables is not None else None
 
     def take(self, piece: Slice) -> Message | None:
-        """The message for a slice, or None when nothing in it concerns this subscription. Moves the cursor."""
+        """The message for a slice, or None when nothing in it concerns this subscription. Moves the
+        cursor.
+        """
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         table = self._table()
@@ -63,34 +75,48 @@ class RowSubscription:
         had = [
             record
             for record, producer, offset, ordinal in found.stamps
-            if offsets[record] >= start and self.cursor.seen(piece.partition, producer, offset, ordinal)
+            if offsets[record] >= start
+            and self.cursor.seen(piece.partition, producer, offset, ordinal)
         ]
-        rows, whole = found.rows, True
+        rows = found.rows
+        whole = True
         if had or start > piece.first:
             first = int(np.searchsorted(offsets, start))
-            rows, whole = rows.filter((found.at >= first) & ~found.at.is_in(had)), False
+            rows = rows.filter((found.at >= first) & ~found.at.is_in(had))
+            whole = False
         if self._tables is not None:
-            rows, whole = rows.filter(pl.col("tbname").str.to_lowercase().is_in(self._tables)), False
+            rows = rows.filter(pl.col("tbname").str.to_lowercase().is_in(self._tables))
+            whole = False
         if not rows.height:
             return None
-        return Message("rows", piece.shared(("text", *key), lambda: _text(rows)) if whole else _text(rows), rows.height)
+        return Message(
+            "rows",
+            piece.shared(("text", *key), lambda: _text(rows)) if whole else _text(rows),
+            rows.height,
+        )
 
 
 def _text(rows: pl.DataFrame) -> str:
-    """*rows* as JSON. Through a handle of its own: polars locks the frame while it writes and asks for the GIL meanwhile; a thread with the
-    same slice for another client may ask for that lock with the GIL in its hand, and both would wait for ever.
+    """*rows* as JSON. Through a handle of its own: polars locks the frame while it writes and asks
+    for the GIL meanwhile; a thread with the same slice for another client may ask for that lock
+    with the GIL in its hand, and both would wait for ever.
     """
     return rows.clone().write_json()
 
 
 def _decode(piece: Slice, table: Table) -> _Rows:
     """Rows of *table* in a slice, as clients get them."""
-    values, ids = piece.batch.values, piece.ids
-    frames, stamps = [], []
+    values = piece.batch.values
+    ids = piece.ids
+    frames = []
+    stamps = []
     for schema_id, indexes in _runs(ids, np.flatnonzero(np.isin(ids, table.schema_ids))):
         decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])
         place = np.asarray(indexes, dtype=np.uint32)
-        stamps += [(int(place[r]), producer, offset, ordinal) for r, producer, offset, ordinal in decoded.stamps]
+        stamps += [
+            (int(place[r]), producer, offset, ordinal)
+            for r, producer, offset, ordinal in decoded.stamps
+        ]
         at = pl.Series("_at", place[decoded.rows["_record"].to_numpy()], dtype=pl.UInt32)
         frames.append(decoded.rows.drop("_record", "_write").with_columns(at))
     if not frames:
@@ -103,7 +129,8 @@ class EventSubscription:
     """Window events of one stream; `tables` narrows to child tables of the result."""
 
     def __init__(self, cursor: Cursor, stream_id: int, tables: Sequence[str] | None = None) -> None:
-        self.cursor, self._stream = cursor, stream_id
+        self.cursor = cursor
+        self._stream = stream_id
         self._tables = {t.lower() for t in tables} if tables is not None else None
 
     def take(self, piece: Slice) -> Message | None:
@@ -113,9 +140,19 @@ class EventSubscription:
         for at, record, events in piece.shared("events", lambda: list(_events(piece))):
             if at < start or record.stream != self._stream:
                 continue
-            if not self.cursor.seen(piece.partition, record.producer, record.offset, record.ordinal):
-                found += [e for e in events if self._tables is None or str(e.get("tableName")).lower() in self._tables]
-        return Message("events", json.dumps(found, separators=(",", ":")), len(found)) if found else None
+            if not self.cursor.seen(
+                piece.partition, record.producer, record.offset, record.ordinal
+            ):
+                found += [
+                    e
+                    for e in events
+                    if self._tables is None or str(e.get("tableName")).lower() in self._tables
+                ]
+        return (
+            Message("events", json.dumps(found, separators=(",", ":")), len(found))
+            if found
+            else None
+        )
 
 
 def _events(piece: Slice) -> Iterator[tuple[int, EventsRecord, list[dict[str, Any]]]]:
@@ -140,8 +177,15 @@ def _runs(ids: Any, indexes: Any) -> list[tuple[int, list[int]]]:
 
 
 def _readable(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Columns as JSON can have them; `op` says upsert, delete or merge. Times stay ticks of the table's precision."""
-    made = [pl.col("tbname"), pl.col("_op").replace_strict({0: "upsert", 1: "delete", 2: "merge"}, return_dtype=pl.String).alias("op")]
+    """Columns as JSON can have them; `op` says upsert, delete or merge. Times stay ticks of the
+    table's precision.
+    """
+    made = [
+        pl.col("tbname"),
+        pl.col("_op")
+        .replace_strict({0: "upsert", 1: "delete", 2: "merge"}, return_dtype=pl.String)
+        .alias("op"),
+    ]
     for column in (*table.columns, *table.tags):
         kind = rows.schema[column.name]
         if kind == pl.Binary:

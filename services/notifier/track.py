@@ -1,8 +1,10 @@
-"""One partition of the events as one target sees it: what waits, what was settled, and from where the log has to be read again.
+"""One partition of the events as one target sees it: what waits, what was settled, and from where
+the log has to be read again.
 
-Parcels come from the live reader (`offer`) while memory lasts. Past the bound the track only remembers where it stopped; when its queue is
-empty it is filled from the log (`refill`) until it has caught up with the live reader. So a target that is down costs a bounded queue.
-Pure: no clock, no sockets, no Kafka.
+Parcels come from the live reader (`offer`) while memory lasts. Past the bound the track only
+remembers where it stopped; when its queue is empty it is filled from the log (`refill`) until it
+has caught up with the live reader. So a target that is down costs a bounded queue. Pure: no clock,
+no sockets, no Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from services.notifier.parcel import Parcel
 
 @dataclass
 class Mark:
-    """What has been settled (delivered or dropped): everything below `offset`, and of each producer up to a position."""
+    """What has been settled (delivered or dropped): everything below `offset`, and of each producer
+    up to a position.
+    """
 
     offset: int
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -32,7 +36,9 @@ class Mark:
 
 
 class Track:
-    """`behind` is the offset from which the log has to be read; None while the queue holds all there is."""
+    """`behind` is the offset from which the log has to be read; None while the queue holds all
+    there is.
+    """
 
     def __init__(self, mark: Mark, *, bound: int, behind: bool) -> None:
         self.mark = mark
@@ -50,7 +56,9 @@ class Track:
         return len(self._queue)
 
     def offer(self, parcel: Parcel) -> bool:
-        """Take a parcel from the live reader, or note that it has to be read again; whether it is one more that waits."""
+        """Take a parcel from the live reader, or note that it has to be read again; whether it is
+        one more that waits.
+        """
         repeat = parcel.position <= self._announced.get(parcel.producer, (-1, -1))
         if not repeat:
             self._announced[parcel.producer] = parcel.position
@@ -65,15 +73,23 @@ class Track:
         return not repeat and parcel.offset >= self.mark.offset
 
     def was_offered(self, parcel: Parcel) -> bool:
-        """Whether the live reader has given it; the log may be read further than that, and holds what came before this process."""
-        return self._first_offer is not None and self._first_offer <= parcel.offset < self._next_offer
+        """Whether the live reader has given it; the log may be read further than that, and holds
+        what came before this process.
+        """
+        return (
+            self._first_offer is not None and self._first_offer <= parcel.offset < self._next_offer
+        )
 
     def read_again(self, stream_id: int) -> int:
         """Events of a stream in the queue that the live reader has not given."""
-        return sum(p.events for p in self._queue if p.stream == stream_id and not self.was_offered(p))
+        return sum(
+            p.events for p in self._queue if p.stream == stream_id and not self.was_offered(p)
+        )
 
     def refill(self, parcels: Iterable[Parcel], until: int, live: int) -> None:
-        """Take what the log has from `behind` up to *until*; *live* is where the live reader stands."""
+        """Take what the log has from `behind` up to *until*; *live* is where the live reader
+        stands.
+        """
         for parcel in parcels:
             if parcel.offset >= self._reach:
                 self._put(parcel)
@@ -89,7 +105,9 @@ class Track:
         self._size += len(parcel.text)
 
     def waiting(self, count: int, size: int) -> list[Parcel]:
-        """The next parcels, at most *count* and about *size* characters; they stay until settled."""
+        """The next parcels, at most *count* and about *size* characters; they stay until
+        settled.
+        """
         found: list[Parcel] = []
         for parcel in islice(self._queue, count):
             if found and size < len(parcel.text):

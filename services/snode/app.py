@@ -28,9 +28,18 @@ def run(settings: SnodeSettings) -> int:
     client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
     with (
         Health(
-            "snode", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "epochs")
+            "snode",
+            settings.health_port,
+            host=settings.host,
+            metrics_key=settings.metrics_secret,
+            wait_for=("catalog", "epochs"),
         ) as health,
-        CatalogReader(settings.kafka_bootstrap, client_id="snode-catalog", children=False, registry=health.registry) as catalog,
+        CatalogReader(
+            settings.kafka_bootstrap,
+            client_id="snode-catalog",
+            children=False,
+            registry=health.registry,
+        ) as catalog,
     ):
         health.ready("catalog")
         endpoint = settings.address or f"{settings.host}:{health.port}"

@@ -1,8 +1,9 @@
-"""The work of a snode: follows `penstock.epochs` and takes a backup of each query at its newest manifest.
+"""The work of a snode: follows `penstock.epochs` and takes a backup of each query at its newest
+manifest.
 
-It reads files and Kafka and asks nothing of the jobs, so it is never in the path of rows: a snode that is slow takes the newest manifest
-next and leaves out those between. It works while the catalog has a snode on its node. What fails is said in SHOW SNODES and tried again
-with the next manifest.
+It reads files and Kafka and asks nothing of the jobs, so it is never in the path of rows: a snode
+that is slow takes the newest manifest next and leaves out those between. It works while the catalog
+has a snode on its node. What fails is said in SHOW SNODES and tried again with the next manifest.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ class Keeper:
         clock: Clock,
         endpoint: str,
     ) -> None:
-        self._settings, self._catalog, self._redis, self._vault, self._clock = settings, catalog, client, vault, clock
+        self._settings = settings
+        self._catalog = catalog
+        self._redis = client
+        self._vault = vault
+        self._clock = clock
         self._endpoint = endpoint
         self._failpoints = Failpoints(settings.failpoints, f"{settings.data_dir}/failpoints")
         self._waiting: dict[str, Manifest] = {}
@@ -56,11 +61,28 @@ class Keeper:
         self._held: dict[str, tuple[int, int]] = {}
         self._report_at = 0.0
         registry = health.registry
-        self._made = Counter("penstock_snode_backups", "Backups published", ["query"], registry=registry)
-        self._failed = Counter("penstock_snode_failures", "Backups that failed", ["query"], registry=registry)
-        self._newest = Gauge("penstock_snode_newest_seconds", "When the newest backup was taken", ["query"], registry=registry)
-        self._bytes = Gauge("penstock_snode_backup_bytes", "Size of the newest backup", ["query"], registry=registry)
-        self._took = Histogram("penstock_snode_backup_seconds", "Time that a backup took", ["query"], buckets=SECONDS, registry=registry)
+        self._made = Counter(
+            "penstock_snode_backups", "Backups published", ["query"], registry=registry
+        )
+        self._failed = Counter(
+            "penstock_snode_failures", "Backups that failed", ["query"], registry=registry
+        )
+        self._newest = Gauge(
+            "penstock_snode_newest_seconds",
+            "When the newest backup was taken",
+            ["query"],
+            registry=registry,
+        )
+        self._bytes = Gauge(
+            "penstock_snode_backup_bytes", "Size of the newest backup", ["query"], registry=registry
+        )
+        self._took = Histogram(
+            "penstock_snode_backup_seconds",
+            "Time that a backup took",
+            ["query"],
+            buckets=SECONDS,
+            registry=registry,
+        )
 
     @property
     def active(self) -> bool:
@@ -72,7 +94,9 @@ class Keeper:
         position = BEGINNING
         while not stop.is_set():
             try:
-                with Reader(self._settings.kafka_bootstrap, {_PARTITION: position}, client_id="snode") as reader:
+                with Reader(
+                    self._settings.kafka_bootstrap, {_PARTITION: position}, client_id="snode"
+                ) as reader:
                     while not stop.is_set():
                         for batch in reader.read(timeout=0.3):
                             position = batch.next_offset
@@ -108,17 +132,23 @@ class Keeper:
 
     def _current(self, manifest: Manifest) -> bool:
         """Whether the query is still there: manifests of dropped topics stay in the log."""
-        catalog, owner = self._catalog.catalog, _id_of(manifest)
+        catalog = self._catalog.catalog
+        owner = _id_of(manifest)
         return manifest.query == names.EXCHANGE or catalog.topic_owner(manifest.query) == owner
 
     def _take(self, manifest: Manifest) -> None:
         query = manifest.query
         try:
-            place, begun = place_of(manifest, self._settings.state_dir), self._clock.monotonic()
+            place = place_of(manifest, self._settings.state_dir)
+            begun = self._clock.monotonic()
             backup = take(
-                self._vault, place, time=milliseconds(self._clock), number=manifest.batch, offsets=dict(manifest.offsets),
+                self._vault,
+                place,
+                time=milliseconds(self._clock),
+                number=manifest.batch,
+                offsets=dict(manifest.offsets),
                 before_publish=lambda: self._failpoints.reach("before_publish"),
-            )  # fmt: skip
+            )
             if backup is None:
                 return
             self._made.labels(query).inc()
@@ -136,14 +166,21 @@ class Keeper:
 
     def _prune(self, subject: str) -> None:
         kept = self._settings
-        gone = superfluous(self._vault.backups(subject), newest=kept.keep_newest, hours=kept.keep_hours, days=kept.keep_days)
+        gone = superfluous(
+            self._vault.backups(subject),
+            newest=kept.keep_newest,
+            hours=kept.keep_hours,
+            days=kept.keep_days,
+        )
         for backup in gone:
             self._vault.remove(backup)
         if gone:
             self._vault.sweep(subject, self._clock.now() / 1e9)
 
     def _report(self) -> None:
-        """Tell SHOW SNODES; only when something has changed or the last report is about to run out."""
+        """Tell SHOW SNODES; only when something has changed or the last report is about to run
+        out.
+        """
         now = self._clock.monotonic()
         if self._report_at > now:
             return
@@ -151,12 +188,17 @@ class Keeper:
             for subject in self._vault.subjects():
                 self._count(subject)
         about = {
-            "endpoint": self._endpoint, "target": masked(self._settings.checkpoint_backup_dir), "note": "; ".join(self._notes.values()),
-            "backups": sum(count for count, _ in self._held.values()), "newest": max((t for _, t in self._held.values()), default=None),
-        }  # fmt: skip
+            "endpoint": self._endpoint,
+            "target": masked(self._settings.checkpoint_backup_dir),
+            "note": "; ".join(self._notes.values()),
+            "backups": sum(count for count, _ in self._held.values()),
+            "newest": max((t for _, t in self._held.values()), default=None),
+        }
         self._report_at = now + _REPORT_SECONDS / 3
         try:
-            self._redis.set(names.snode_report(self._settings.node), json.dumps(about), ex=_REPORT_SECONDS)
+            self._redis.set(
+                names.snode_report(self._settings.node), json.dumps(about), ex=_REPORT_SECONDS
+            )
         except redis.RedisError as down:
             _log.info("cannot report to Redis", reason=str(down))
 

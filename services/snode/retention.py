@@ -1,4 +1,6 @@
-"""Which backups stay: the newest few, and the newest of every hour and of every day for a while. Pure."""
+"""Which backups stay: the newest few, and the newest of every hour and of every day for a while.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _DAY_MS = 24 * _HOUR_MS
 def superfluous(backups: Sequence[Backup], *, newest: int, hours: int, days: int) -> list[Backup]:
     """The backups to remove of one subject.
 
-    Hours and days are counted back from the newest backup, not from a clock: a snode that was away for a week removes nothing for it.
+    Hours and days are counted back from the newest backup, not from a clock: a snode that was away
+    for a week removes nothing for it.
     """
     ordered = sorted(backups, key=lambda b: (b.time, b.number), reverse=True)
     kept = {b.name for b in ordered[:newest]}

@@ -1,4 +1,6 @@
-"""Settings of the snode; see `penstock.settings` for the shared ones, among them where backups go."""
+"""Settings of the snode; see `penstock.settings` for the shared ones, among them where backups
+go.
+"""
 
 from __future__ import annotations
 

@@ -30,17 +30,32 @@ log = get(__name__)
 
 
 def run(settings: StoreSettings) -> int:
-    """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts anew)."""
+    """Serve until told to stop; returns the exit status (1: the intake died, the supervisor starts
+    anew).
+    """
     configure("store", settings.log_level)
-    audit.open_trail(settings.audit_log, "store", settings.audit_log_bytes, settings.audit_log_files)
+    audit.open_trail(
+        settings.audit_log, "store", settings.audit_log_bytes, settings.audit_log_files
+    )
     bus.secure(settings.kafka_options)
     health = Health(
-        "store", settings.health_port, host=settings.host, metrics_key=settings.metrics_secret, wait_for=("catalog", "topics", "flight")
+        "store",
+        settings.health_port,
+        host=settings.host,
+        metrics_key=settings.metrics_secret,
+        wait_for=("catalog", "topics", "flight"),
     )
     rows = Counter("penstock_store_rows", "Rows taken from the log", registry=health.registry)
-    lag = Gauge("penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry)
+    lag = Gauge(
+        "penstock_store_lag_seconds", "Age of the newest record taken", registry=health.registry
+    )
     tail = Gauge("penstock_store_tail_rows", "Rows not in segments yet", registry=health.registry)
-    took = Histogram("penstock_store_query_seconds", "Time that a query took", buckets=SECONDS, registry=health.registry)
+    took = Histogram(
+        "penstock_store_query_seconds",
+        "Time that a query took",
+        buckets=SECONDS,
+        registry=health.registry,
+    )
     stop = threading.Event()
 
     def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
@@ -56,7 +71,9 @@ def run(settings: StoreSettings) -> int:
     client = redis_link.connect(settings)
     presence = Presence(settings)
     presence.start()
-    with CatalogReader(settings.kafka_bootstrap, client_id="store-catalog", registry=health.registry) as catalog:
+    with CatalogReader(
+        settings.kafka_bootstrap, client_id="store-catalog", registry=health.registry
+    ) as catalog:
         health.ready("catalog")
         shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)
         tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
@@ -74,11 +91,23 @@ def run(settings: StoreSettings) -> int:
         )
         queries = Queries(shelf, Resolver(catalog, client, far), limits)
         server = StoreServer(
-            f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}", queries, shelf,
-            login=Login(lambda: catalog.catalog, settings.user, settings.root_password, SystemClock(), settings.signing_key),
-            access=access, reached=catalog.wait_for, own_writes_seconds=settings.own_writes_seconds,
-            max_queries=settings.max_queries_per_user, timed=took.time, **tls.flight_server(settings),
-        )  # fmt: skip
+            f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}",
+            queries,
+            shelf,
+            login=Login(
+                lambda: catalog.catalog,
+                settings.user,
+                settings.root_password,
+                SystemClock(),
+                settings.signing_key,
+            ),
+            access=access,
+            reached=catalog.wait_for,
+            own_writes_seconds=settings.own_writes_seconds,
+            max_queries=settings.max_queries_per_user,
+            timed=took.time,
+            **tls.flight_server(settings),
+        )
         threading.Thread(target=vital.run(server.serve), name="flight", daemon=True).start()
         health.ready("flight")
         while not stop.wait(0.2):

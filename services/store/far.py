@@ -1,6 +1,7 @@
 """External streams in a SELECT: rows that are fetched from other deployments, as few as will do.
 
-What is computed where the rows are is `penstock.link.pushdown`'s matter. Refused: `_tp_append_time`, which only a live row has.
+What is computed where the rows are is `penstock.link.pushdown`'s matter. Refused:
+`_tp_append_time`, which only a live row has.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Far:
 
     def __init__(self, catalog: CatalogReader, data_dir: Path, outbound: Outbound) -> None:
         """*outbound*: which hosts may be asked."""
-        self._reader, self._data_dir, self._outbound = catalog, data_dir, outbound
+        self._reader = catalog
+        self._data_dir = data_dir
+        self._outbound = outbound
         self._links = Links()
         self._threads = ThreadPoolExecutor(8, "far")
 
@@ -36,20 +39,35 @@ class Far:
         return pushdown.find(self._reader.catalog, database, name)
 
     def whole(self, tree: exp.Query, database: str, timezone: str) -> pa.Table | None:
-        """The answer of the one deployment that all tables of the query are of; None where there is no such one."""
+        """The answer of the one deployment that all tables of the query are of; None where there is
+        no such one.
+        """
         sent = pushdown.whole(tree, database, self.find)
         if sent is None:
             return None
         first, text = sent
-        (replicas,) = external.addresses(first, self._data_dir, self._outbound.reach(first.maker, link=True))
+        (replicas,) = external.addresses(
+            first, self._data_dir, self._outbound.reach(first.maker, link=True)
+        )
         return self._links.query(replicas, text, first.remote_database, timezone)
 
-    def rows(self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str) -> pa.Table:
-        """`tbname` and the columns of the rows of every shard that meet the conditions; times without a zone, as DuckDB has them."""
+    def rows(
+        self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str
+    ) -> pa.Table:
+        """`tbname` and the columns of the rows of every shard that meet the conditions; times
+        without a zone, as DuckDB has them.
+        """
         sql = pushdown.rows(entry, columns, conditions)
-        shards = external.addresses(entry, self._data_dir, self._outbound.reach(entry.maker, link=True))
-        parts = self._threads.map(lambda replicas: self._links.query(replicas, sql, entry.remote_database, timezone), shards)
-        kinds = _PLACES | {c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)}
+        shards = external.addresses(
+            entry, self._data_dir, self._outbound.reach(entry.maker, link=True)
+        )
+        parts = self._threads.map(
+            lambda replicas: self._links.query(replicas, sql, entry.remote_database, timezone),
+            shards,
+        )
+        kinds = _PLACES | {
+            c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)
+        }
         wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in columns)]
         return pa.concat_tables([part.cast(pa.schema(wanted)) for part in parts])
 
@@ -61,7 +79,17 @@ def as_table(entry: External) -> Table:
     """An external stream as a table of nowhere: its names and types."""
     version = TableVersion(0, entry.columns, entry.tags)
     kind = "stable" if entry.tags else "plain"
-    return Table(entry.id, entry.database, entry.name, kind, "", 0, entry.precision, (version,), entry.key_column)  # type: ignore[arg-type]
+    return Table(
+        entry.id,
+        entry.database,
+        entry.name,
+        kind,  # type: ignore[arg-type]
+        "",
+        0,
+        entry.precision,
+        (version,),
+        entry.key_column,
+    )
 
 
 def _naive(kind: pa.DataType) -> pa.DataType:

@@ -1,12 +1,13 @@
 """Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
 
-Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after": {"topic:partition": offset}, "positions": false}; or
-the bare text of a SELECT. `revision` is that of the catalog which the caller knows. With `positions` the schema's metadata says, under
-`penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict` in the message, so that the gateway
-gives its caller the same code, line and column.
-`get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket.
-Every call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query. Gateways come as root,
-having asked for their caller's rights themselves.
+Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after":
+{"topic:partition": offset}, "positions": false}; or the bare text of a SELECT. `revision` is that
+of the catalog which the caller knows. With `positions` the schema's metadata says, under
+`penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict`
+in the message, so that the gateway gives its caller the same code, line and column.
+`get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket. Every
+call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query.
+Gateways come as root, having asked for their caller's rights themselves.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class _Caller(flight.ServerMiddleware):  # type: ignore[misc]
 
 
 class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
-    """Lets clients shake hands that do so before they ask; who they are is known from the header, there as everywhere."""
+    """Lets clients shake hands that do so before they ask; who they are is known from the header,
+    there as everywhere.
+    """
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
         """Nothing is exchanged."""
@@ -73,7 +76,8 @@ class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
 class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Takes the credentials of each call, and answers handshakes.
 
-    A handshake does not tell its peer's address. Wrong ones are counted together, apart from those of calls.
+    A handshake does not tell its peer's address. Wrong ones are counted together, apart from those
+    of calls.
     """
 
     def __init__(self, login: Login) -> None:
@@ -99,26 +103,53 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
-    """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been read."""
+    """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been
+    read.
+    """
 
     def __init__(
-        self, location: str, queries: Queries, shelf: Shelf, *, login: Login, access: Access, reached: Callable[[int, float], object],
-        own_writes_seconds: float, max_queries: int = 0, timed: Callable[[], AbstractContextManager[object]] = nullcontext, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        location: str,
+        queries: Queries,
+        shelf: Shelf,
+        *,
+        login: Login,
+        access: Access,
+        reached: Callable[[int, float], object],
+        own_writes_seconds: float,
+        max_queries: int = 0,
+        timed: Callable[[], AbstractContextManager[object]] = nullcontext,
+        **options: Any,
+    ) -> None:
         """
         Args:
-            reached: waits until the catalog is of a revision, for so many seconds at most (`CatalogReader.wait_for`).
+            reached: waits until the catalog is of a revision, for so many seconds at most
+                (`CatalogReader.wait_for`).
             max_queries: of one user at a time; 0: as many as come.
             timed: what measures how long a query takes.
         """
-        super().__init__(location, auth_handler=_Handshake(), middleware={"credentials": _Credentials(login)}, **options)
-        self._login, self._reached, self._access, self._timed = login, reached, access, timed
+        super().__init__(
+            location,
+            auth_handler=_Handshake(),
+            middleware={"credentials": _Credentials(login)},
+            **options,
+        )
+        self._login = login
+        self._reached = reached
+        self._access = access
+        self._timed = timed
         self._open = Open(max_queries)
         self._lock = threading.Lock()
-        self._queries, self._shelf, self._patience = queries, shelf, own_writes_seconds
+        self._queries = queries
+        self._shelf = shelf
+        self._patience = own_writes_seconds
 
-    def get_flight_info(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
-        """Where the rows of a query are: here, behind a ticket. The query runs when they are fetched, and says its schema then."""
+    def get_flight_info(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> flight.FlightInfo:
+        """Where the rows of a query are: here, behind a ticket. The query runs when they are
+        fetched, and says its schema then.
+        """
         self._user(context)
         if descriptor.descriptor_type != flight.DescriptorType.CMD:
             raise Unimplemented("descriptors are commands")
@@ -128,34 +159,55 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         except NotImplementedError as error:
             raise Unimplemented(str(error)) from None
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})) from None
-        return flight.FlightInfo(None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1)
+            raise flight.FlightServerError(
+                json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})
+            ) from None
+        return flight.FlightInfo(
+            None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1
+        )
 
-    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+    def do_get(
+        self, context: flight.ServerCallContext, ticket: flight.Ticket
+    ) -> flight.RecordBatchStream:
         user = self._user(context)
         try:
             request = _request(ticket.ticket)
             self._await(int(request.get("revision") or 0), request.get("after") or {})
-            database, timezone = request.get("database") or "", request.get("timezone") or "UTC"
+            database = request.get("database") or ""
+            timezone = request.get("timezone") or "UTC"
             permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
             with self._running(user), self._timed():
-                table = self._queries.run(request["sql"], database, timezone, positions=bool(request.get("positions")), permit=permit)
+                table = self._queries.run(
+                    request["sql"],
+                    database,
+                    timezone,
+                    positions=bool(request.get("positions")),
+                    permit=permit,
+                )
             return flight.RecordBatchStream(table)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
                 audit.refused(user, _address(context), error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
-            raise flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})) from None
+            raise flight.FlightServerError(
+                json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})
+            ) from None
         except flight.FlightError:
             raise
         except Exception as error:
             log.exception("query failed")
-            raise flight.FlightServerError(json.dumps({"code": "E_INTERNAL", "message": f"query failed: {type(error).__name__}"})) from None
+            raise flight.FlightServerError(
+                json.dumps(
+                    {"code": "E_INTERNAL", "message": f"query failed: {type(error).__name__}"}
+                )
+            ) from None
 
     @contextmanager
     def _running(self, user: str) -> Iterator[None]:
-        """Count one more query of *user*; gateways have limits of their own. Raises OverloadError."""
+        """Count one more query of *user*; gateways have limits of their own. Raises
+        OverloadError.
+        """
         if user == self._access.root:
             yield
             return
@@ -174,7 +226,9 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             self._access.require(user, "READ", table, f"{database}.{name}")
 
     def _await(self, revision: int, after: Mapping[str, int]) -> None:
-        """Read your own writes: wait until every definition the caller knows is here, and every record it names is in the tail."""
+        """Read your own writes: wait until every definition the caller knows is here, and every
+        record it names is in the tail.
+        """
         hint = "try again; `penstock status` shows the lag"
         try:
             self._reached(revision, self._patience)
@@ -189,11 +243,15 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                     hint=hint,
                 )
 
-    def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
+    def do_action(
+        self, context: flight.ServerCallContext, action: flight.Action
+    ) -> list[flight.Result]:
         user = self._user(context)
         if action.type != "positions":
             # drivers of Flight SQL go on without what is not implemented
-            raise Unimplemented(json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"}))
+            raise Unimplemented(
+                json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"})
+            )
         try:
             self._access.require(user, "READ", None)
         except AuthError as error:
@@ -208,23 +266,36 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:
         raise self._not_here(context, "list_flights")
 
-    def get_schema(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> Any:
-        # pyarrow sends tracebacks of its own errors here, too; there is nothing to be known about who asks
-        raise Unimplemented(json.dumps({"code": "E_REQUEST", "message": "no get_schema: do_get tells it"}))
+    def get_schema(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> Any:
+        # pyarrow sends tracebacks of its own errors here, too; there is nothing to be known about
+        # who asks
+        raise Unimplemented(
+            json.dumps({"code": "E_REQUEST", "message": "no get_schema: do_get tells it"})
+        )
 
-    def do_put(self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any) -> None:
+    def do_put(
+        self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
+    ) -> None:
         raise self._not_here(context, "do_put")
 
-    def do_exchange(self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any) -> None:
+    def do_exchange(
+        self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
+    ) -> None:
         raise self._not_here(context, "do_exchange")
 
     def _not_here(self, context: flight.ServerCallContext, call: str) -> Unimplemented:
         self._user(context)
-        return Unimplemented(json.dumps({"code": "E_REQUEST", "message": f"no {call}: rows come over do_get"}))
+        return Unimplemented(
+            json.dumps({"code": "E_REQUEST", "message": f"no {call}: rows come over do_get"})
+        )
 
     def _user(self, context: flight.ServerCallContext) -> str:
         """Return who makes a call; every call asks before anything else. Raises FlightError."""
-        return _admitted(self._login, context.get_middleware("credentials").given, _address(context))
+        return _admitted(
+            self._login, context.get_middleware("credentials").given, _address(context)
+        )
 
 
 def _admitted(login: Login, given: str, where: str) -> str:
@@ -237,7 +308,9 @@ def _admitted(login: Login, given: str, where: str) -> str:
 
 
 def _address(context: flight.ServerCallContext) -> str:
-    """Return the peer's address: `ipv4:10.0.0.1:5000` or `ipv6:[::1]:5000` without kind and port."""
+    """Return the peer's address: `ipv4:10.0.0.1:5000` or `ipv6:[::1]:5000` without kind and
+    port.
+    """
     peer = unquote(context.peer())
     return peer.partition(":")[2].rpartition(":")[0].strip("[]") or peer
 

@@ -1,7 +1,9 @@
-"""From tail to segments: sort, judge freshness, write, commit the position, and later merge small files and remove them.
+"""From tail to segments: sort, judge freshness, write, commit the position, and later merge small
+files and remove them.
 
-Crash safety: segments are written first, the position last. What a crash leaves beyond the position is not counted by readers
-and is overwritten by the same flush tried again (same first offset) or removed at the next start.
+Crash safety: segments are written first, the position last. What a crash leaves beyond the position
+is not counted by readers and is overwritten by the same flush tried again (same first offset) or
+removed at the next start.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ log = structlog.get_logger(__name__)
 
 #: segments of one directory are merged once so many of the same size class lie side by side
 MERGE_WIDTH = 8
-#: seconds that files stay beside the merged one which has taken their place: a reader that has listed them, or has only heard of
-#: the position before, still needs them
+#: seconds that files stay beside the merged one which has taken their place: a reader that has
+#: listed them, or has only heard of the position before, still needs them
 LINGER = 600.0
 
 
@@ -38,15 +40,20 @@ class Layout:
     keys: tuple[str, ...]
     precision: str
     timestamps: tuple[str, ...]
-    #: names in segments of columns that bear another one now, or once did (`penstock.catalog.stored`)
+    #: names in segments of columns that bear another one now, or once did
+    #: (`penstock.catalog.stored`)
     stored: StoredNames = field(default_factory=dict, hash=False)
 
 
 @dataclass
 class Newest:
-    """Largest time per child table of one (table, partition): tells whether rows can replace earlier ones."""
+    """Largest time per child table of one (table, partition): tells whether rows can replace
+    earlier ones.
+    """
 
-    frame: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_max": pl.Int64}))
+    frame: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_max": pl.Int64})
+    )
 
     @classmethod
     def of(cls, found: Sequence[Segment], time_column: str) -> Newest:
@@ -56,13 +63,19 @@ class Newest:
         return cls(rows.group_by("tbname").agg(_max=pl.col(time_column).cast(pl.Int64).max()))
 
     def fresh(self, rows: pl.DataFrame, layout: Layout) -> bool:
-        """Whether no row of *rows* (times in ticks) has the key of another one or of an earlier one."""
+        """Whether no row of *rows* (times in ticks) has the key of another one or of an earlier
+        one.
+        """
         if not rows["_op"].eq(0).all():
             return False
         if rows.select(pl.struct(layout.keys).is_duplicated().any()).item():
             return False
         least = rows.group_by("tbname").agg(_min=pl.col(layout.time_column).min())
-        return bool(least.join(self.frame, on="tbname").select((pl.col("_min") > pl.col("_max")).all()).item())
+        return bool(
+            least.join(self.frame, on="tbname")
+            .select((pl.col("_min") > pl.col("_max")).all())
+            .item()
+        )
 
     def add(self, rows: pl.DataFrame, time_column: str) -> None:
         new = rows.group_by("tbname").agg(_max=pl.col(time_column).max())
@@ -70,9 +83,17 @@ class Newest:
 
 
 def flush(
-    root: str, topic: str, partition: int, owner: int, frozen: Frozen, layouts: dict[int, Layout], newest: dict[int, Newest]
+    root: str,
+    topic: str,
+    partition: int,
+    owner: int,
+    frozen: Frozen,
+    layouts: dict[int, Layout],
+    newest: dict[int, Newest],
 ) -> Position:
-    """Write the frozen rows of every table as one segment each and commit. Tables unknown by now (dropped) are left out."""
+    """Write the frozen rows of every table as one segment each and commit. Tables unknown by now
+    (dropped) are left out.
+    """
     for table_id, frames in frozen.frames.items():
         layout = layouts.get(table_id)
         if layout is None:
@@ -82,14 +103,37 @@ def flush(
         where = segments.directory(root, table_id, partition, topic)
         seen = newest.get(table_id)
         if seen is None:
-            seen = newest[table_id] = Newest.of(segments.segments(where, frozen.first), layout.time_column)
+            seen = newest[table_id] = Newest.of(
+                segments.segments(where, frozen.first), layout.time_column
+            )
         fresh = seen.fresh(rows, layout)
-        low, high = (int(x) for x in times.to_frame().select(pl.all().min().alias("low"), pl.all().max().alias("high")).row(0))
+        low, high = (
+            int(x)
+            for x in times.to_frame()
+            .select(pl.all().min().alias("low"), pl.all().max().alias("high"))
+            .row(0)
+        )
         segments.write(
-            where, to_wire(rows, layout).to_arrow(), layout.time_column, frozen.first, frozen.next - 1, fresh=fresh, low=low, high=high
+            where,
+            to_wire(rows, layout).to_arrow(),
+            layout.time_column,
+            frozen.first,
+            frozen.next - 1,
+            fresh=fresh,
+            low=low,
+            high=high,
         )
         seen.add(rows, layout.time_column)
-    position = Position(topic, partition, owner, frozen.next, frozen.producers, frozen.deletes, frozen.tags, frozen.over)
+    position = Position(
+        topic,
+        partition,
+        owner,
+        frozen.next,
+        frozen.producers,
+        frozen.deletes,
+        frozen.tags,
+        frozen.over,
+    )
     position.save(root)
     return position
 
@@ -97,19 +141,37 @@ def flush(
 def to_wire(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     """Ticks → timestamps of the database's precision; what is no time of it is NULL."""
     limits = TIME_LIMITS[layout.precision]
-    rows = rows.with_columns(in_range(rows.get_column(c), limits) for c in layout.timestamps if c in rows.columns)
-    return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
+    rows = rows.with_columns(
+        in_range(rows.get_column(c), limits) for c in layout.timestamps if c in rows.columns
+    )
+    return rows.with_columns(
+        pl.col(c).cast(pl.Datetime(layout.precision))  # type: ignore[arg-type]
+        for c in layout.timestamps
+        if c in rows.columns
+    )
 
 
 def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
-    return rows.with_columns(pl.col(c).cast(pl.Datetime(layout.precision)).cast(pl.Int64) for c in layout.timestamps if c in rows.columns)  # type: ignore[arg-type]
+    return rows.with_columns(
+        pl.col(c).cast(pl.Datetime(layout.precision)).cast(pl.Int64)  # type: ignore[arg-type]
+        for c in layout.timestamps
+        if c in rows.columns
+    )
 
 
-def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int = 4_000_000, topic: str = "") -> int:
-    """Merge runs of small neighbouring segments into one. All versions stay, so history reads are not affected.
+def merge(
+    root: str,
+    layout: Layout,
+    partition: int,
+    below: int,
+    max_rows: int = 4_000_000,
+    topic: str = "",
+) -> int:
+    """Merge runs of small neighbouring segments into one. All versions stay, so history reads are
+    not affected.
 
-    Returns how many files were replaced. The merged file covers its parts' offsets, so a reader that lists both counts only it; they
-    go with `remove_merged`.
+    Returns how many files were replaced. The merged file covers its parts' offsets, so a reader
+    that lists both counts only it; they go with `remove_merged`.
     """
     where = segments.directory(root, layout.table_id, partition, topic)
     found = segments.segments(where, below)
@@ -119,15 +181,25 @@ def merge(root: str, layout: Layout, partition: int, below: int, max_rows: int =
         if rows is None:
             continue
         rows = rows.sort([*layout.keys, "_offset", "_row"])
-        low, high = min(s.low for s in run), max(s.high for s in run)
+        low = min(s.low for s in run)
+        high = max(s.high for s in run)
         segments.write(
-            where, rows.to_arrow(), layout.time_column, run[0].first, run[-1].last, fresh=all(s.fresh for s in run), low=low, high=high
+            where,
+            rows.to_arrow(),
+            layout.time_column,
+            run[0].first,
+            run[-1].last,
+            fresh=all(s.fresh for s in run),
+            low=low,
+            high=high,
         )
         replaced += len(run)
     return replaced
 
 
-def remove_merged(root: str, table_id: int, partition: int, topic: str = "", linger: float = LINGER) -> int:
+def remove_merged(
+    root: str, table_id: int, partition: int, topic: str = "", linger: float = LINGER
+) -> int:
     """Remove files that a merged one took the place of *linger* seconds ago. Returns how many."""
     removed = 0
     for part, whole in segments.merged(segments.directory(root, table_id, partition, topic)):
@@ -169,7 +241,9 @@ def expire(root: str, table_id: int, partition: int, before: int, topic: str = "
 
 
 def remove_leftovers(root: str, table_id: int, partition: int, below: int, topic: str = "") -> None:
-    """At start: files of a flush that was never committed, beyond the position's next offset *below*."""
+    """At start: files of a flush that was never committed, beyond the position's next offset
+    *below*.
+    """
     folder = Path(segments.directory(root, table_id, partition, topic))
     for path in folder.glob("*.parquet") if folder.is_dir() else ():
         if int(path.stem.split("-")[1]) >= below:
@@ -179,4 +253,15 @@ def remove_leftovers(root: str, table_id: int, partition: int, below: int, topic
         path.unlink(missing_ok=True)
 
 
-__all__ = ["META", "Layout", "Newest", "expire", "flush", "merge", "remove_leftovers", "remove_merged", "to_ticks", "to_wire"]
+__all__ = [
+    "META",
+    "Layout",
+    "Newest",
+    "expire",
+    "flush",
+    "merge",
+    "remove_leftovers",
+    "remove_merged",
+    "to_ticks",
+    "to_wire",
+]

@@ -1,7 +1,9 @@
-"""From the log to the tails: one thread that reads every ingestion topic, decodes, and cuts tails into segments in time.
+"""From the log to the tails: one thread that reads every ingestion topic, decodes, and cuts tails
+into segments in time.
 
-Reads from where the segments end, so a restart repeats nothing that is durable and loses nothing that is not. A record that cannot be
-used is a dead letter and the next one goes on. Flushing works beside the reading (one at a time), so a slow disk delays nobody's rows.
+Reads from where the segments end, so a restart repeats nothing that is durable and loses nothing
+that is not. A record that cannot be used is a dead letter and the next one goes on. Flushing works
+beside the reading (one at a time), so a slow disk delays nobody's rows.
 """
 
 from __future__ import annotations
@@ -47,9 +49,12 @@ log = get(__name__)
 #: how often latest rows go to Redis
 LATEST_SECONDS = 0.5
 _READER = "store"
-#: after a read of fewer records than this it rests for that many times what they took, so that others gather: taken one by one, a
-#: thousand records a second cost a core; unless a query waits for a record
-_FEW, _REST, _LONGEST_REST = 1000, 15, 0.2
+#: after a read of fewer records than this it rests for that many times what they took, so that
+#: others gather: taken one by one, a thousand records a second cost a core; unless a query waits
+#: for a record
+_FEW = 1000
+_REST = 15
+_LONGEST_REST = 0.2
 
 
 Ids = npt.NDArray[np.int64]
@@ -65,10 +70,19 @@ class Intake(threading.Thread):
     """Runs until `stop`; `failed` holds what ended it early."""
 
     def __init__(
-        self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, on_read: Callable[[int, float], None]
+        self,
+        settings: StoreSettings,
+        catalog: CatalogReader,
+        shelf: Shelf,
+        client: redis.Redis,
+        on_read: Callable[[int, float], None],
     ) -> None:
         super().__init__(name="intake", daemon=True)
-        self._settings, self._catalog, self._shelf, self._redis, self._on_read = settings, catalog, shelf, client, on_read
+        self._settings = settings
+        self._catalog = catalog
+        self._shelf = shelf
+        self._redis = client
+        self._on_read = on_read
         self._latest = Latest(client)
         self._codecs: dict[int, TableCodec] = {}
         self._halt = threading.Event()
@@ -99,8 +113,11 @@ class Intake(threading.Thread):
 
     def run(self) -> None:
         try:
-            # while it rests it fetches nothing: else the broker would answer for every single record
-            with Reader(self._settings.kafka_bootstrap, {}, client_id="store", queue_records=1) as reader:
+            # while it rests it fetches nothing: else the broker would answer for every single
+            # record
+            with Reader(
+                self._settings.kafka_bootstrap, {}, client_id="store", queue_records=1
+            ) as reader:
                 while not self._halt.is_set():
                     self._follow(reader)
                     batches = reader.read(20_000, 0.05)
@@ -109,13 +126,15 @@ class Intake(threading.Thread):
                         self._take(batch)
                     self._housekeep()
                     if 0 < sum(map(len, batches)) < _FEW:
-                        self._shelf.awaited.wait(min((time.monotonic() - begun) * _REST, _LONGEST_REST))
+                        self._shelf.awaited.wait(
+                            min((time.monotonic() - begun) * _REST, _LONGEST_REST)
+                        )
                 self._flush_all()
         except BaseException as error:  # noqa: B036  the room must see it and end
             log.exception("intake ended")
             self.failed = error
 
-    # -- following topics ---------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- following topics
 
     def _follow(self, reader: Reader) -> None:
         """Begin with partitions that are new in the catalog, leave those that are gone."""
@@ -123,7 +142,11 @@ class Intake(threading.Thread):
         revision = catalog.revision
         if revision == self._followed:
             return
-        wanted = {(t, p): catalog.topic_owner(t) for t, n in (catalog.former_topics() | catalog.topics()).items() for p in range(n)}
+        wanted = {
+            (t, p): catalog.topic_owner(t)
+            for t, n in (catalog.former_topics() | catalog.topics()).items()
+            for p in range(n)
+        }
         there = self._admin.topics()
         if all(p < there.get(t, 0) for t, p in wanted):
             self._followed = revision
@@ -149,10 +172,16 @@ class Intake(threading.Thread):
             flush.remove_leftovers(self._shelf.root, table.id, partition, tail.next, topic)
         start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
         if start > tail.next:
-            log.error("records were deleted before they were stored", topic=topic, partition=partition, first_missing=tail.next, next=start)
+            log.error(
+                "records were deleted before they were stored",
+                topic=topic,
+                partition=partition,
+                first_missing=tail.next,
+                next=start,
+            )
         reader.add({(topic, partition): start})
 
-    # -- taking records -----------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- taking records
 
     def _take(self, batch: Batch) -> None:
         """Append one partition's records to its tail, whole and in order."""
@@ -169,7 +198,9 @@ class Intake(threading.Thread):
                 self._latest.note(table, rows)
             if high < len(ids):
                 self._controls(batch, tail, (high,), deletes, after)
-        joined = {table: pl.concat(parts, how="diagonal_relaxed") for table, parts in frames.items()}
+        joined = {
+            table: pl.concat(parts, how="diagonal_relaxed") for table, parts in frames.items()
+        }
         tail.append(batch.next_offset, joined, deletes, time.monotonic())
         at_once = not self._owed
         self._owed.extend(after)
@@ -177,8 +208,12 @@ class Intake(threading.Thread):
             self._pay()
         self._on_read(sum(f.height for f in joined.values()), float(batch.timestamps[-1]))
 
-    def _stretch(self, batch: Batch, tail: Tail, ids: Ids, low: int, high: int) -> Iterator[tuple[Table, pl.DataFrame]]:
-        """The rows of each table in the records low..high, none of which is a control; in log order."""
+    def _stretch(
+        self, batch: Batch, tail: Tail, ids: Ids, low: int, high: int
+    ) -> Iterator[tuple[Table, pl.DataFrame]]:
+        """The rows of each table in the records low..high, none of which is a control; in log
+        order.
+        """
         found: dict[int, tuple[Table, list[pl.DataFrame]]] = {}
         for schema_id in dict.fromkeys(ids[low:high].tolist()):
             places = np.flatnonzero(ids[low:high] == schema_id) + low
@@ -192,10 +227,21 @@ class Intake(threading.Thread):
                     self._bury(batch, i, "E_UNKNOWN_SCHEMA", f"no table has schema id {schema_id}")
         for table, parts in found.values():
             # of two versions of a table each was decoded apart
-            yield table, parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed").sort("_offset", "_row")
+            yield (
+                table,
+                (
+                    parts[0]
+                    if len(parts) == 1
+                    else pl.concat(parts, how="diagonal_relaxed").sort("_offset", "_row")
+                ),
+            )
 
     def _rows(self, batch: Batch, tail: Tail, codec: TableCodec, places: Ids) -> pl.DataFrame:
-        decoded = codec.decode(batch.values if len(places) == len(batch) else [batch.values[i] for i in places.tolist()])
+        decoded = codec.decode(
+            batch.values
+            if len(places) == len(batch)
+            else [batch.values[i] for i in places.tolist()]
+        )
         for index, reason in decoded.bad:
             self._bury(batch, int(places[index]), "E_MALFORMED", reason)
         rows = decoded.rows
@@ -212,11 +258,13 @@ class Intake(threading.Thread):
         if renamed := written(codec.table.stored_names):
             rows = rows.rename(renamed)
         return rows.drop("_record", "_write").with_columns(
-            _offset=pl.Series(batch.offsets[places][record]), _row=pl.Series(place.astype(np.uint32))
+            _offset=pl.Series(batch.offsets[places][record]),
+            _row=pl.Series(place.astype(np.uint32)),
         )
 
     def _near(self, table: Table, rows: pl.DataFrame, came: Ids, decoded: Decoded) -> pl.DataFrame:
-        """Rows that are not further ahead of their arrival than MAX_AHEAD; the scan makes dead letters of the others.
+        """Rows that are not further ahead of their arrival than MAX_AHEAD; the scan makes dead
+        letters of the others.
 
         Results of streams have the times of their windows.
         """
@@ -234,17 +282,30 @@ class Intake(threading.Thread):
         return rows.filter(pl.Series(~far | mine))
 
     def _repeats(self, tail: Tail, decoded: Decoded) -> list[int]:
-        """Records of producers (streams) that were had already: a restarted operator may publish them again."""
-        return [r for r, producer, offset, ordinal in decoded.stamps if tail.seen(producer, offset, ordinal)]
+        """Records of producers (streams) that were had already: a restarted operator may publish
+        them again.
+        """
+        return [
+            r
+            for r, producer, offset, ordinal in decoded.stamps
+            if tail.seen(producer, offset, ordinal)
+        ]
 
     def _late(self, batch: Batch, tail: Tail, places: Ids, decoded: Decoded) -> list[int]:
-        """Records that came when the partition was closed: streams may still bring their results until it has ended, nobody else."""
+        """Records that came when the partition was closed: streams may still bring their results
+        until it has ended, nobody else.
+        """
         results = set() if tail.ended else {r for r, *_ in decoded.stamps}
         late = [r for r in range(len(places)) if r not in results]
         home = self._catalog.catalog.database_of_topic(batch.topic)
         now = "" if home is None else home.topic if home.move is None else home.next_topic
         for r in late:
-            self._bury(batch, int(places[r]), "E_MOVED", f"the partitions of the database have changed: publish to {now}")
+            self._bury(
+                batch,
+                int(places[r]),
+                "E_MOVED",
+                f"the partitions of the database have changed: publish to {now}",
+            )
         return late
 
     def _codec(self, schema_id: int) -> TableCodec | None:
@@ -257,7 +318,12 @@ class Intake(threading.Thread):
         return codec
 
     def _controls(
-        self, batch: Batch, tail: Tail, indexes: Iterable[int], deletes: list[RangeDelete], after: list[Callable[[], None]]
+        self,
+        batch: Batch,
+        tail: Tail,
+        indexes: Iterable[int],
+        deletes: list[RangeDelete],
+        after: list[Callable[[], None]],
     ) -> None:
         for i in indexes:
             offset = int(batch.offsets[i])
@@ -275,10 +341,14 @@ class Intake(threading.Thread):
                 after.append(lambda c=control, o=first: self._say_ended(c.id, batch, o))  # type: ignore[misc]
             if tail.ended and control.kind != "barrier":
                 continue
-            if control.producer is not None and tail.seen(control.producer, control.offset, control.ordinal):
+            if control.producer is not None and tail.seen(
+                control.producer, control.offset, control.ordinal
+            ):
                 continue
             if control.kind == "delete" and control.table is not None:
-                deletes.append(RangeDelete(control.table, offset, control.tables, control.low, control.high))
+                deletes.append(
+                    RangeDelete(control.table, offset, control.tables, control.low, control.high)
+                )
                 after.append(lambda c=control: self._refresh_latest(c))  # type: ignore[misc]
                 if control.id:
                     after.append(lambda c=control, o=offset: self._echo(c.id, batch, o))  # type: ignore[misc]
@@ -295,7 +365,9 @@ class Intake(threading.Thread):
                 self._owed[0]()
                 self._owed.popleft()
         except redis.RedisError as error:
-            log.warning("latest rows and barriers wait for redis", error=str(error), owed=len(self._owed))
+            log.warning(
+                "latest rows and barriers wait for redis", error=str(error), owed=len(self._owed)
+            )
 
     def _say_left(self, revision: int) -> None:
         self._redis.set(names.store_followed(), revision)
@@ -318,29 +390,49 @@ class Intake(threading.Thread):
         self._latest.replace(table, children, left, dropped=control.body == DROPPED)
 
     def _children(self, table: Table) -> list[str]:
-        keys = {k for k, _ in redis_link.hash_items(self._redis, names.last_row(table.database, table.name))}
+        keys = {
+            k
+            for k, _ in redis_link.hash_items(
+                self._redis, names.last_row(table.database, table.name)
+            )
+        }
         return [k if isinstance(k, str) else k.decode() for k in keys]
 
     def live(self, table: Table, children: tuple[str, ...] | None) -> pl.DataFrame:
         """The live rows of a table, in ticks; for corrections, not for queries."""
-        layout, parts = layout_of(table), []
+        layout = layout_of(table)
+        parts = []
         for partition, view in self._shelf.views(table.topic).items():
-            found = segments.segments(segments.directory(self._shelf.root, table.id, partition, table.topic), view.position.next)
+            found = segments.segments(
+                segments.directory(self._shelf.root, table.id, partition, table.topic),
+                view.position.next,
+            )
             stored = segments.read(found, time_column=table.time_column, tables=children)
             some = [flush.to_ticks(stored, layout)] if stored is not None else []
-            some += [f if children is None else f.filter(pl.col("tbname").is_in(list(children))) for f in view.frames.get(table.id, ())]
+            some += [
+                f if children is None else f.filter(pl.col("tbname").is_in(list(children)))
+                for f in view.frames.get(table.id, ())
+            ]
             if some:
                 deletes = [d for d in view.deletes if d.table_id == table.id]
-                parts.append(segments.live(pl.concat(some, how="diagonal_relaxed"), layout.keys, deletes))
+                parts.append(
+                    segments.live(pl.concat(some, how="diagonal_relaxed"), layout.keys, deletes)
+                )
         schema = {"tbname": pl.String, table.time_column: pl.Int64, "_op": pl.Int8}
         return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=schema)
 
     def _bury(self, batch: Batch, index: int, code: str, reason: str) -> None:
         letter = DeadLetter.of(batch, index, _READER, code, reason)
-        log.warning("dead letter", topic=letter.topic, partition=letter.partition, offset=letter.offset, reason=reason)
+        log.warning(
+            "dead letter",
+            topic=letter.topic,
+            partition=letter.partition,
+            offset=letter.offset,
+            reason=reason,
+        )
         self._dead.send(names.DEAD_LETTER, encode(letter))
 
-    # -- flushing -----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- flushing
 
     def _housekeep(self) -> None:
         now = time.monotonic()
@@ -354,7 +446,9 @@ class Intake(threading.Thread):
                 self._latest.write()
             except redis.RedisError as error:
                 log.warning("latest rows wait for redis", error=str(error))
-        if now - self._swept_at >= self._settings.sweep_seconds and (self._sweeping is None or self._sweeping.done()):
+        if now - self._swept_at >= self._settings.sweep_seconds and (
+            self._sweeping is None or self._sweeping.done()
+        ):
             self._swept_at = now
             self._sweeping = self._flusher.submit(self._retention.sweep)
         self._moving.step(self._cut)
@@ -373,18 +467,31 @@ class Intake(threading.Thread):
     def _begin_flush(self, key: tuple[str, int], tail: Tail) -> None:
         frozen = tail.freeze()
         if frozen is not None:
-            self._flushing[key] = _Flushing(tail, self._flusher.submit(self._flush, key, frozen, tail.owner, self._shelf.newest[key]))
+            self._flushing[key] = _Flushing(
+                tail,
+                self._flusher.submit(self._flush, key, frozen, tail.owner, self._shelf.newest[key]),
+            )
 
-    def _flush(self, key: tuple[str, int], frozen: Frozen, owner: int, newest: dict[int, Newest]) -> Position:
+    def _flush(
+        self, key: tuple[str, int], frozen: Frozen, owner: int, newest: dict[int, Newest]
+    ) -> Position:
         topic, partition = key
         tables = {t.id: t for t in self._catalog.catalog.tables_of_topic(topic)}
         layouts = {i: layout_of(t) for i, t in tables.items()}
         position = flush.flush(
-            self._shelf.root, topic, partition, self._shelf.open(topic, partition).owner, frozen, layouts, self._shelf.newest[key]
+            self._shelf.root,
+            topic,
+            partition,
+            self._shelf.open(topic, partition).owner,
+            frozen,
+            layouts,
+            self._shelf.newest[key],
         )
         for table_id in frozen.frames:
             if table_id in layouts:
-                flush.merge(self._shelf.root, layouts[table_id], partition, position.next, topic=topic)
+                flush.merge(
+                    self._shelf.root, layouts[table_id], partition, position.next, topic=topic
+                )
         return position
 
     def _end_flush(self, key: tuple[str, int], flushing: _Flushing) -> None:

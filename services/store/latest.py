@@ -1,7 +1,9 @@
-"""Live state in Redis that comes from rows: the latest row of each child table, and child tables first seen in rows.
+"""Live state in Redis that comes from rows: the latest row of each child table, and child tables
+first seen in rows.
 
-Both can be rebuilt from segments and log, so losing Redis costs a rebuild, never data. Work is per changed child table and per
-interval, not per row: many rows of one child table between two writes cost one line.
+Both can be rebuilt from segments and log, so losing Redis costs a rebuild, never data. Work is per
+changed child table and per interval, not per row: many rows of one child table between two writes
+cost one line.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from penstock import names, redis_link
 from penstock.catalog.model import Table
 
 _CHUNK = 5_000
-#: so many rows of a table are gathered, and twice as many as it has children, before each child's latest is looked for among them
+#: so many rows of a table are gathered, and twice as many as it has children, before each child's
+#: latest is looked for among them
 _GATHERED = 10_000
 
 
 @dataclass
 class _Known:
     #: child table → time of its latest row
-    last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_last": pl.Int64}))
+    last: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(schema={"tbname": pl.String, "_last": pl.Int64})
+    )
     children: set[str] = field(default_factory=set)
     loaded: bool = False
 
@@ -47,7 +52,9 @@ class _Pending:
     def newest(self) -> pl.DataFrame:
         """The latest row of each child."""
         rows = pl.concat(self.frames, how="diagonal_relaxed")
-        return rows.group_by("tbname", maintain_order=False).agg(pl.all().sort_by(self.table.time_column, maintain_order=True).last())
+        return rows.group_by("tbname", maintain_order=False).agg(
+            pl.all().sort_by(self.table.time_column, maintain_order=True).last()
+        )
 
 
 class Latest:
@@ -59,15 +66,20 @@ class Latest:
         self._pending: dict[int, _Pending] = {}
 
     def note(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows in log order (input layout, under stored names). Of many only each child's latest are kept until the next `write`."""
+        """Rows in log order (input layout, under stored names). Of many only each child's latest
+        are kept until the next `write`.
+        """
         if (rows.get_column("_op") == 1).any():
             rows = rows.filter(pl.col("_op") != 1)
         if rows.is_empty():
             return
         self._pending.setdefault(table.id, _Pending(table)).add(rows)
 
-    def replace(self, table: Table, children: list[str], rows: pl.DataFrame, *, dropped: bool = False) -> None:
-        """After a delete: `rows` are the latest rows that are left of *children*; those without one lose theirs.
+    def replace(
+        self, table: Table, children: list[str], rows: pl.DataFrame, *, dropped: bool = False
+    ) -> None:
+        """After a delete: `rows` are the latest rows that are left of *children*; those without one
+        lose theirs.
 
         Args:
             dropped: the child tables themselves have gone. Later rows make them known again.
@@ -91,21 +103,28 @@ class Latest:
             redis.RedisError: try again later.
         """
         for table_id, pending in list(self._pending.items()):
-            table, rows = pending.table, pending.newest()
+            table = pending.table
+            rows = pending.newest()
             known = self._load(table)
             time = table.time_column
-            newer = rows.join(known.last, on="tbname", how="left").filter(pl.col("_last").is_null() | (pl.col(time) >= pl.col("_last")))
+            newer = rows.join(known.last, on="tbname", how="left").filter(
+                pl.col("_last").is_null() | (pl.col(time) >= pl.col("_last"))
+            )
             self._write_rows(table, newer)
             self._write_children(table, known, rows)
             taken = newer.select("tbname", _last=pl.col(time))
-            known.last = pl.concat([known.last, taken]).group_by("tbname").agg(pl.col("_last").max())
+            known.last = (
+                pl.concat([known.last, taken]).group_by("tbname").agg(pl.col("_last").max())
+            )
             del self._pending[table_id]
 
     def _write_rows(self, table: Table, rows: pl.DataFrame) -> None:
         if rows.is_empty():
             return
         values = [n for held in table.stored_names.values() for n in held if n in rows.columns]
-        texts = rows.select(pl.struct(_jsonable(rows, values)).struct.json_encode().alias("j"))["j"].to_list()
+        texts = rows.select(pl.struct(_jsonable(rows, values)).struct.json_encode().alias("j"))[
+            "j"
+        ].to_list()
         key = names.last_row(table.database, table.name)
         pairs = list(zip(rows["tbname"].to_list(), texts, strict=True))
         for start in range(0, len(pairs), _CHUNK):
@@ -118,7 +137,13 @@ class Latest:
         if new.is_empty():
             return
         tags = [n for c in table.tags for n in table.stored_names[c.name] if n in new.columns]
-        texts = new.select(pl.struct(_jsonable(new, tags)).struct.json_encode().alias("j"))["j"].to_list() if tags else ["{}"] * new.height
+        texts = (
+            new.select(pl.struct(_jsonable(new, tags)).struct.json_encode().alias("j"))[
+                "j"
+            ].to_list()
+            if tags
+            else ["{}"] * new.height
+        )
         children = new["tbname"].to_list()
         for some in redis_link.chunks(list(zip(children, texts, strict=True))):
             pipe = self._redis.pipeline(transaction=False)
@@ -132,11 +157,22 @@ class Latest:
         known = self._known.setdefault(table.id, _Known())
         if not known.loaded:
             if table.kind == "stable":
-                known.children = {_text(k) for k, _ in redis_link.hash_items(self._redis, names.children(table.id))}
-            stored = dict(redis_link.hash_items(self._redis, names.last_row(table.database, table.name)))
+                known.children = {
+                    _text(k)
+                    for k, _ in redis_link.hash_items(self._redis, names.children(table.id))
+                }
+            stored = dict(
+                redis_link.hash_items(self._redis, names.last_row(table.database, table.name))
+            )
             if stored:
-                texts = pl.DataFrame({"tbname": [_text(k) for k in stored], "j": [_text(v) for v in stored.values()]})
-                times = texts["j"].str.json_decode(pl.Struct({table.time_column: pl.Int64})).struct.field(table.time_column)
+                texts = pl.DataFrame(
+                    {"tbname": [_text(k) for k in stored], "j": [_text(v) for v in stored.values()]}
+                )
+                times = (
+                    texts["j"]
+                    .str.json_decode(pl.Struct({table.time_column: pl.Int64}))
+                    .struct.field(table.time_column)
+                )
                 known.last = texts.select("tbname").with_columns(_last=times)
             known.loaded = True
         return known

@@ -1,6 +1,8 @@
-"""The store's part in giving a database more partitions: what it does when, as the catalog says how far the move has come.
+"""The store's part in giving a database more partitions: what it does when, as the catalog says how
+far the move has come.
 
-Called now and then from the thread that reads the log; the work itself is done where flushes are done, so neither meets the other.
+Called now and then from the thread that reads the log; the work itself is done where flushes are
+done, so neither meets the other.
 """
 
 from __future__ import annotations
@@ -25,8 +27,13 @@ log = get(__name__)
 class Moving:
     """One per store."""
 
-    def __init__(self, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, worker: ThreadPoolExecutor) -> None:
-        self._catalog, self._shelf, self._redis, self._worker = catalog, shelf, client, worker
+    def __init__(
+        self, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, worker: ThreadPoolExecutor
+    ) -> None:
+        self._catalog = catalog
+        self._shelf = shelf
+        self._redis = client
+        self._worker = worker
         self._stages: dict[tuple[int, str], Future[None]] = {}
 
     def step(self, flush: Callable[[str, int], None]) -> None:
@@ -43,8 +50,16 @@ class Moving:
                 self._say(database, stage)
                 continue
             if known is not None:
-                log.error("segments could not be split, trying again", database=database.name, error=str(known.exception()))
-            late = [p for p, end in enumerate(database.move.ended) if self._shelf.open(database.topic, p).position.next <= end]
+                log.error(
+                    "segments could not be split, trying again",
+                    database=database.name,
+                    error=str(known.exception()),
+                )
+            late = [
+                p
+                for p, end in enumerate(database.move.ended)
+                if self._shelf.open(database.topic, p).position.next <= end
+            ]
             if late:
                 for partition in late:
                     flush(database.topic, partition)
@@ -55,14 +70,24 @@ class Moving:
         assert database.move is not None
         begun = time.monotonic()
         tables = self._catalog.catalog.tables_of_topic(database.topic)
-        positions = {p: self._shelf.open(database.topic, p).position for p in range(database.partitions)}
+        positions = {
+            p: self._shelf.open(database.topic, p).position for p in range(database.partitions)
+        }
         rows = splitting.split(self._shelf.root, database, tables, positions)
         if database.move.ended:
             splitting.commit(self._shelf.root, database, generations.begins(database), positions)
-        log.info("segments were split", database=database.name, topic=database.next_topic, rows=rows, seconds=time.monotonic() - begun)
+        log.info(
+            "segments were split",
+            database=database.name,
+            topic=database.next_topic,
+            rows=rows,
+            seconds=time.monotonic() - begun,
+        )
 
     def _say(self, database: Database, stage: str) -> None:
         try:
             moves.say(self._redis, moves.key(database), "store", stage)
         except redis.RedisError as down:
-            log.warning("cannot say that segments were split", database=database.name, reason=str(down))
+            log.warning(
+                "cannot say that segments were split", database=database.name, reason=str(down)
+            )

@@ -1,7 +1,8 @@
 """One table as DuckDB sees it: segments and tail together, every row once, in its newest version.
 
-Most tables only grow: all their segments are fresh and the relation is a plain union, so filters reach the Parquet files. Where rows
-may replace earlier ones, only the keys found in files that are not fresh (and in the tail) are resolved; all other rows stay a plain scan.
+Most tables only grow: all their segments are fresh and the relation is a plain union, so filters
+reach the Parquet files. Where rows may replace earlier ones, only the keys found in files that are
+not fresh (and in the tail) are resolved; all other rows stay a plain scan.
 """
 
 from __future__ import annotations
@@ -43,9 +44,19 @@ def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> 
     """Freeze a table's image over all its partitions."""
     made = []
     for partition, view in views.items():
-        found = segments.segments(segments.directory(root, table_id, partition, topic), view.position.next)
+        found = segments.segments(
+            segments.directory(root, table_id, partition, topic), view.position.next
+        )
         deletes = tuple(d for d in view.deletes if d.table_id == table_id)
-        made.append(Part(partition, tuple(found), view.frames.get(table_id, ()), deletes, view.tags.get(table_id, {})))
+        made.append(
+            Part(
+                partition,
+                tuple(found),
+                view.frames.get(table_id, ()),
+                deletes,
+                view.tags.get(table_id, {}),
+            )
+        )
     return made
 
 
@@ -59,7 +70,9 @@ def literal(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _has_far_times(path: Path, precision: str) -> bool:
-    """Tell from a segment's statistics whether it holds values that are no times of its precision."""
+    """Tell from a segment's statistics whether it holds values that are no times of its
+    precision.
+    """
     low, high = TIME_LIMITS[precision]
     about = pq.read_metadata(path)
     schema = about.schema.to_arrow_schema()
@@ -67,7 +80,11 @@ def _has_far_times(path: Path, precision: str) -> bool:
     for group in range(about.num_row_groups):
         for place in places:
             found = about.row_group(group).column(place).statistics
-            if found is not None and found.has_min_max and (found.min_raw < low or found.max_raw > high):
+            if (
+                found is not None
+                and found.has_min_max
+                and (found.min_raw < low or found.max_raw > high)
+            ):
                 return True
     return False
 
@@ -77,22 +94,37 @@ PLACES = {"_tp_sn": ("_offset", "BIGINT"), "_tp_shard": ("_part", "INTEGER")}
 
 
 class Relation:
-    """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL of its live rows."""
+    """Registers a table's parts with one DuckDB connection under a private prefix and gives the SQL
+    of its live rows.
+    """
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, prefix: str, layout: Layout, columns: Sequence[tuple[str, str]], image: Sequence[Part],
-        *, places: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files lacking one show NULL. `places`:
-        which of PLACES, where in the log they stand, rows have as well.
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        layout: Layout,
+        columns: Sequence[tuple[str, str]],
+        image: Sequence[Part],
+        *,
+        places: Collection[str] = (),
+    ) -> None:
+        """`columns`: (name, DuckDB type) of the present definition, tbname excluded; older files
+        lacking one show NULL. `places`: which of PLACES, where in the log they stand, rows have as
+        well.
         """
         self._places = [name for name in PLACES if name in places]
-        self._con, self._prefix, self._layout, self._columns, self._image = con, prefix, layout, columns, image
+        self._con = con
+        self._prefix = prefix
+        self._layout = layout
+        self._columns = columns
+        self._image = image
         #: column → its names in the parts
         self._stored = {name: layout.stored.get(name, (name,)) for name, _ in columns}
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
-        """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows to child tables."""
+        """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows
+        to child tables.
+        """
         return self._with_tags(self._rows(tables))
 
     def _with_tags(self, rows: str) -> str:
@@ -101,15 +133,23 @@ class Relation:
         if not changed:
             return rows
         changed = {child: present(self._stored, tags) for child, tags in changed.items()}
-        named = sorted({tag for tags in changed.values() for tag in tags} & {n for n, _ in self._columns})
-        lines = [{"tbname": c, **{t: tags.get(t) for t in named}, **{f"{t}?": t in tags for t in named}} for c, tags in changed.items()]
+        named = sorted(
+            {tag for tags in changed.values() for tag in tags} & {n for n, _ in self._columns}
+        )
+        lines = [
+            {"tbname": c, **{t: tags.get(t) for t in named}, **{f"{t}?": t in tags for t in named}}
+            for c, tags in changed.items()
+        ]
         name = f"{self._prefix}_tags"
         self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
         shown = ", ".join(
-            f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE r.{quote(n)} END AS {quote(n)}"
-            if n in named
-            else f"r.{quote(n)}"
+            (
+                f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE"
+                f" r.{quote(n)} END AS {quote(n)}"
+                if n in named
+                else f"r.{quote(n)}"
+            )
             for n, _ in self._columns
         )
         shown += "".join(f", r.{name}" for name in self._places)
@@ -130,7 +170,10 @@ class Relation:
                 files = [s for s in files if s not in far]
                 if files:
                     listing = ", ".join(literal(str(s.path)) for s in files)
-                    source = f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}], union_by_name=true)"
+                    source = (
+                        f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}],"
+                        " union_by_name=true)"
+                    )
                     sources.append(source)
                     if not fresh:
                         dirty.append(source)
@@ -143,21 +186,41 @@ class Relation:
                     dirty.append(f"SELECT * FROM {name}")
         everything = " UNION ALL BY NAME ".join(sources)
         places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
-        names = ", ".join(["tbname", *(f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns), *places])
-        only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})" if tables is not None else ""
+        names = ", ".join(
+            [
+                "tbname",
+                *(f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns),
+                *places,
+            ]
+        )
+        only = (
+            f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})"
+            if tables is not None
+            else ""
+        )
         everything = f"SELECT * FROM ({everything}){only}"
         deletes = [(p.partition, d) for p in self._image for d in p.deletes]
         if deletes:
-            everything = f"SELECT * FROM ({everything}) WHERE NOT ({' OR '.join(self._hit(p, d) for p, d in deletes)})"
+            everything = (
+                f"SELECT * FROM ({everything}) WHERE NOT"
+                f" ({' OR '.join(self._hit(p, d) for p, d in deletes)})"
+            )
         if not dirty:
             return f"SELECT {names} FROM ({everything})"
         key = ", ".join(quote(k) for k in self._layout.keys)
-        clean, versions = "", everything
+        clean = ""
+        versions = everything
         if len(dirty) < len(sources) - 1:
             touched = " UNION ".join(f"SELECT {key} FROM ({d})" for d in dirty)
             same = " AND ".join(f"a.{quote(k)} = d.{quote(k)}" for k in self._layout.keys)
-            clean = f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched}) d WHERE {same}) UNION ALL "
-            versions = f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE {same})"
+            clean = (
+                f"SELECT {names} FROM ({everything}) a WHERE NOT EXISTS (SELECT 1 FROM ({touched})"
+                f" d WHERE {same}) UNION ALL "
+            )
+            versions = (
+                f"SELECT * FROM ({everything}) a WHERE EXISTS (SELECT 1 FROM ({touched}) d WHERE"
+                f" {same})"
+            )
         if self._merges(sources):
             versions = self._merged(versions, key)
         place = f"row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC)"
@@ -170,7 +233,9 @@ class Relation:
         return held if len(self._stored[column]) == 1 else f"coalesce({held})"
 
     def _mended(self, segment: Segment, partition: int, number: int) -> str:
-        """A segment of an earlier version with values that are no times: DuckDB cannot read it, here they are NULL."""
+        """A segment of an earlier version with values that are no times: DuckDB cannot read it,
+        here they are NULL.
+        """
         rows = segments.read([segment], time_column=self._layout.time_column)
         assert rows is not None
         name = f"{self._prefix}_far{number}"
@@ -178,39 +243,73 @@ class Relation:
         return f"SELECT *, {partition} AS _part FROM {name}"
 
     def _merges(self, sources: Sequence[str]) -> bool:
-        """Whether any version leaves columns as they were: the statistics of the files mostly say it."""
-        looks = " UNION ALL ".join(f"(SELECT 1 FROM ({source}) WHERE _op = 2 LIMIT 1)" for source in sources)
+        """Whether any version leaves columns as they were: the statistics of the files mostly say
+        it.
+        """
+        looks = " UNION ALL ".join(
+            f"(SELECT 1 FROM ({source}) WHERE _op = 2 LIMIT 1)" for source in sources
+        )
         return self._con.execute(f"SELECT count(*) > 0 FROM ({looks})").fetchall() == [(True,)]
 
     def _template(self) -> str:
-        """No rows, all columns: gives the union its names and types, and an empty table its shape."""
-        typed = ", ".join(f"CAST(NULL AS {t}) AS {quote(held)}" for n, t in self._columns for held in self._stored[n])
-        types = {"tbname": "VARCHAR", "_op": "TINYINT", "_offset": "BIGINT", "_row": "UINTEGER", "_part": "INTEGER"}
+        """No rows, all columns: gives the union its names and types, and an empty table its
+        shape.
+        """
+        typed = ", ".join(
+            f"CAST(NULL AS {t}) AS {quote(held)}"
+            for n, t in self._columns
+            for held in self._stored[n]
+        )
+        types = {
+            "tbname": "VARCHAR",
+            "_op": "TINYINT",
+            "_offset": "BIGINT",
+            "_row": "UINTEGER",
+            "_part": "INTEGER",
+        }
         fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
 
     def _may_replace(self, rows: pl.DataFrame, part: Part) -> bool:
-        """Whether the tail holds anything but new keys. Rows above every segment's time can only collide among themselves."""
+        """Whether the tail holds anything but new keys. Rows above every segment's time can only
+        collide among themselves.
+        """
         newest = max((s.high for s in part.found), default=None)
         least = rows[self._layout.time_column].min()
-        if not rows["_op"].eq(0).all() or (newest is not None and least is not None and least <= newest):  # type: ignore[operator]
+        if not rows["_op"].eq(0).all() or (
+            newest is not None and least is not None and least <= newest  # type: ignore[operator]
+        ):
             return True
         return bool(rows.select(pl.struct(self._layout.keys).is_duplicated().any()).item())
 
     def _hit(self, partition: int, delete: RangeDelete) -> str:
         unit = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}[self._layout.precision]
-        low_high = f"{unit}({quote(self._layout.time_column)}) BETWEEN {delete.low} AND {delete.high}"
-        tables = "" if delete.tables is None else f" AND tbname IN ({', '.join(literal(t) for t in delete.tables)})"
+        low_high = (
+            f"{unit}({quote(self._layout.time_column)}) BETWEEN {delete.low} AND {delete.high}"
+        )
+        tables = (
+            ""
+            if delete.tables is None
+            else f" AND tbname IN ({', '.join(literal(t) for t in delete.tables)})"
+        )
         return f"(_part = {partition} AND _offset < {delete.offset} AND {low_high}{tables})"
 
     def _merged(self, versions: str, key: str) -> str:
         """Fill a merge version's NULLs from the versions since the last whole one."""
-        whole = f"sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset, _row)"
+        whole = (
+            f"sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset,"
+            " _row)"
+        )
         life = f"SELECT *, {whole} AS _life FROM ({versions})"
         fixed = {k.lower() for k in self._layout.keys}
-        values = [held for n, _ in self._columns if n.lower() not in fixed for held in self._stored[n]]
+        values = [
+            held for n, _ in self._columns if n.lower() not in fixed for held in self._stored[n]
+        ]
         if not values:
             return versions
         over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"
-        filled = ", ".join(f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}" for n in values)
+        filled = ", ".join(
+            f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}"
+            for n in values
+        )
         return f"SELECT * REPLACE ({filled}) FROM ({life})"

@@ -1,4 +1,6 @@
-"""Names of a query to tables: the catalog first, then child tables that were only ever seen in rows."""
+"""Names of a query to tables: the catalog first, then child tables that were only ever seen in
+rows.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Resolved:
 
 class Resolver:
     def __init__(self, catalog: CatalogReader, client: redis.Redis, far: Far | None = None) -> None:
-        self._reader, self._redis, self.far = catalog, client, far
+        self._reader = catalog
+        self._redis = client
+        self.far = far
 
     def find(self, database: str, name: str) -> Resolved | None:
         catalog = self._reader.catalog
@@ -58,7 +62,12 @@ class Resolver:
 
     def view(self) -> CatalogSchema:
         """The catalog as the planner asks it; a virtual table's rows are there as any other's."""
-        return CatalogSchema(self._reader.catalog, self._seen_in_rows, virtual_as_real=True, find_other=self._external)
+        return CatalogSchema(
+            self._reader.catalog,
+            self._seen_in_rows,
+            virtual_as_real=True,
+            find_other=self._external,
+        )
 
     def members(self, found: Resolved) -> tuple[Member, ...]:
         """Where the columns of a virtual table come from at this moment."""
@@ -76,7 +85,9 @@ class Resolver:
         if self._reader.catalog.database(database) is None:
             return None
         stables = [t for t in self._reader.catalog.tables(database) if t.kind == "stable"]
-        return next((t.id for t in stables if self._redis.hexists(names.children(t.id), name)), None)
+        return next(
+            (t.id for t in stables if self._redis.hexists(names.children(t.id), name)), None
+        )
 
     def suggestion(self, database: str, name: str) -> str:
         """Hint for a name that does not exist."""
@@ -86,4 +97,8 @@ class Resolver:
         if catalog.database(database) is None:
             return f'there is no database "{database}"'
         near = difflib.get_close_matches(name, [t.name for t in catalog.tables(database)], 1)
-        return f'did you mean "{near[0]}"?' if near else "SHOW STABLES and SHOW TABLES list what there is"
+        return (
+            f'did you mean "{near[0]}"?'
+            if near
+            else "SHOW STABLES and SHOW TABLES list what there is"
+        )

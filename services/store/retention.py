@@ -1,7 +1,8 @@
-"""What may go: rows older than KEEP, log records that are long in segments, files of tables that were dropped.
+"""What may go: rows older than KEEP, log records that are long in segments, files of tables that
+were dropped.
 
-Runs on the flushing thread, so it never meets a flush. Removing too late costs disk; nothing is removed that a committed position
-does not cover.
+Runs on the flushing thread, so it never meets a flush. Removing too late costs disk; nothing is
+removed that a committed position does not cover.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _LINGER_SECONDS = 3600.0
 
 
 def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
-    """Rows with a time below this (ticks) are over their KEEP: the table's own, else its database's; None: for ever.
+    """Rows with a time below this (ticks) are over their KEEP: the table's own, else its
+    database's; None: for ever.
 
     Args:
         now: epoch seconds.
@@ -42,8 +44,13 @@ def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
 
 
 class Retention:
-    def __init__(self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, admin: Admin) -> None:
-        self._settings, self._reader, self._shelf, self._admin = settings, catalog, shelf, admin
+    def __init__(
+        self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, admin: Admin
+    ) -> None:
+        self._settings = settings
+        self._reader = catalog
+        self._shelf = shelf
+        self._admin = admin
 
     def sweep(self) -> None:
         """One round over everything; what fails is logged and tried in the next."""
@@ -62,9 +69,16 @@ class Retention:
                 flush.remove_merged(self._shelf.root, table.id, p, table.topic)
             before = expiry(catalog, table, time.time())
             if before is not None:
-                gone = sum(flush.expire(self._shelf.root, table.id, p, before, table.topic) for p in range(table.partitions))
+                gone = sum(
+                    flush.expire(self._shelf.root, table.id, p, before, table.topic)
+                    for p in range(table.partitions)
+                )
                 if gone:
-                    log.info("segments over their KEEP removed", table=f"{table.database}.{table.name}", segments=gone)
+                    log.info(
+                        "segments over their KEEP removed",
+                        table=f"{table.database}.{table.name}",
+                        segments=gone,
+                    )
 
     def _shorten_logs(self) -> None:
         """Delete records that have been in segments for `log_days`."""
@@ -74,7 +88,10 @@ class Retention:
             ends = [
                 s.last + 1
                 for table in self._reader.catalog.tables_of_topic(topic)
-                for s in segments.segments(segments.directory(self._shelf.root, table.id, partition, topic), tail.view().position.next)
+                for s in segments.segments(
+                    segments.directory(self._shelf.root, table.id, partition, topic),
+                    tail.view().position.next,
+                )
                 if s.path.stat().st_mtime < oldest
             ]
             if ends:
@@ -90,7 +107,8 @@ class Retention:
 
     def _remove_dropped(self) -> None:
         """Directories of tables, and positions of topics, that the catalog no longer knows."""
-        catalog, root = self._reader.catalog, Path(self._shelf.root)
+        catalog = self._reader.catalog
+        root = Path(self._shelf.root)
         for folder in root.glob(f"{_TABLE}*"):
             number = int(folder.name.removeprefix(_TABLE))
             if number < catalog.next_id and catalog.table_by_id(number) is None:
@@ -99,13 +117,19 @@ class Retention:
             self._remove_generations(root / f"{_TABLE}{table.id}", names.generation(table.topic))
         for position in (root / "positions").glob("*.json"):
             topic, _, owner = position.stem.rpartition(".")
-            if int(owner) < catalog.next_id and catalog.topic_owner(topic.rpartition("-")[0]) != int(owner):
+            if int(owner) < catalog.next_id and catalog.topic_owner(
+                topic.rpartition("-")[0]
+            ) != int(owner):
                 position.unlink(missing_ok=True)
 
     @staticmethod
     def _remove_generations(folder: Path, present: int) -> None:
-        """Segments of earlier generations of a topic, once no query can be reading them any more."""
+        """Segments of earlier generations of a topic, once no query can be reading them any
+        more.
+        """
         for child in folder.iterdir() if present > 1 and folder.is_dir() else ():
-            number = int(child.name.partition("=")[2]) if child.name.startswith("generation=") else 1
+            number = (
+                int(child.name.partition("=")[2]) if child.name.startswith("generation=") else 1
+            )
             if number < present and child.stat().st_mtime < time.time() - _LINGER_SECONDS:
                 shutil.rmtree(child)

@@ -25,7 +25,8 @@ class StoreSettings(Settings):
     sweep_seconds: float = Field(default=60.0, gt=0)
     #: how long a query waits for the caller's own writes
     own_writes_seconds: float = Field(default=10.0, gt=0)
-    #: SELECTs that one user may run at once over Flight; 0: as many as come. Gateways, which come as root, have limits of their own
+    #: SELECTs that one user may run at once over Flight; 0: as many as come. Gateways, which come
+    #: as root, have limits of their own
     max_queries_per_user: int = Field(default=16, ge=0)
     query_memory: str = "512MB"
     #: most that a query may write to disk while it sorts or joins

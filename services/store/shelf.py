@@ -1,4 +1,6 @@
-"""All partitions of all ingestion topics as the store holds them: their tails, and the layouts of the tables in them."""
+"""All partitions of all ingestion topics as the store holds them: their tails, and the layouts of
+the tables in them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from services.store.tail import Tail, View
 def layout_of(table: Table) -> Layout:
     keys = ("tbname", table.time_column) + ((table.key_column,) if table.key_column else ())
     names = table.stored_names
-    times = tuple(n for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP" for n in names[c.name])
+    times = tuple(
+        n
+        for c in (*table.columns, *table.tags)
+        if c.type.kind == "TIMESTAMP"
+        for n in names[c.name]
+    )
     return Layout(table.id, table.time_column, keys, table.precision, times, names)
 
 
@@ -23,7 +30,8 @@ class Shelf:
 
     def __init__(self, root: str, owner_of: Callable[[str], int]) -> None:
         """*owner_of*: `Catalog.topic_owner`."""
-        self.root, self._owner_of = root, owner_of
+        self.root = root
+        self._owner_of = owner_of
         self._lock = threading.Lock()
         self._tails: dict[tuple[str, int], Tail] = {}
         #: per topic-partition: newest time of each child table, by table
@@ -37,7 +45,9 @@ class Shelf:
         with self._lock:
             key = (topic, partition)
             if key not in self._tails:
-                self._tails[key] = Tail(Position.load(self.root, topic, partition, self._owner_of(topic)))
+                self._tails[key] = Tail(
+                    Position.load(self.root, topic, partition, self._owner_of(topic))
+                )
                 self.newest[key] = {}
             return self._tails[key]
 
@@ -69,4 +79,6 @@ class Shelf:
 
     def views(self, topic: str) -> dict[int, View]:
         """One moment of each partition of *topic*."""
-        return {partition: tail.view() for (t, partition), tail in self.tails().items() if t == topic}
+        return {
+            partition: tail.view() for (t, partition), tail in self.tails().items() if t == topic
+        }

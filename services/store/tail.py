@@ -1,7 +1,8 @@
 """The rows of one topic-partition that are not in segments yet, and what is needed to cut them off.
 
-Pure memory: no Kafka, no files. Frames are immutable, so a reader takes a `View` under the lock and works on without it.
-A flush has two halves: `freeze` sets the present tail aside (still visible), `thaw` drops it once its segments are committed.
+Pure memory: no Kafka, no files. Frames are immutable, so a reader takes a `View` under the lock and
+works on without it. A flush has two halves: `freeze` sets the present tail aside (still visible),
+`thaw` drops it once its segments are committed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Tags = dict[int, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class View:
-    """One moment of a partition: segments below `position.next` plus `frames`, in log order, make the whole of a table."""
+    """One moment of a partition: segments below `position.next` plus `frames`, in log order, make
+    the whole of a table.
+    """
 
     position: Position
     next: int
@@ -49,7 +52,9 @@ class _Rows:
 
 
 class Tail:
-    """Thread-safe. `next` is the next offset to be read; everything below is in segments, frozen or in the tail."""
+    """Thread-safe. `next` is the next offset to be read; everything below is in segments, frozen or
+    in the tail.
+    """
 
     def __init__(self, position: Position) -> None:
         self._lock = threading.Condition()
@@ -87,7 +92,9 @@ class Tail:
         return self._since
 
     def seen(self, producer: str, offset: int, ordinal: int) -> bool:
-        """Whether a record of this producer was had already; notes it when not (readers drop repeats, architecture 6)."""
+        """Whether a record of this producer was had already; notes it when not (readers drop
+        repeats, architecture 6).
+        """
         last = self._producers.get(producer)
         if last is not None and (offset, ordinal) <= last:
             return True
@@ -99,7 +106,9 @@ class Tail:
         self.over = self.over or "close"
 
     def end(self, offset: int) -> int:
-        """The partition ends with the record at *offset*, unless it has ended already; where it did."""
+        """The partition ends with the record at *offset*, unless it has ended already; where it
+        did.
+        """
         if not self.ended:
             self.over = f"end {offset}"
         return int(self.over.partition(" ")[2])
@@ -109,7 +118,13 @@ class Tail:
         """Whether nothing counts any more."""
         return self.over.startswith("end")
 
-    def append(self, next_offset: int, frames: dict[int, pl.DataFrame], deletes: list[RangeDelete], now: float) -> None:
+    def append(
+        self,
+        next_offset: int,
+        frames: dict[int, pl.DataFrame],
+        deletes: list[RangeDelete],
+        now: float,
+    ) -> None:
         """Take over everything decoded below *next_offset*; wakes those who wait for it."""
         with self._lock:
             for table, frame in frames.items():
@@ -146,7 +161,13 @@ class Tail:
                 return None
             frames = {t: tuple(f) for t, f in self._current.frames.items()}
             self._frozen = Frozen(
-                self._position.next, self._next, frames, dict(self._producers), tuple(self._deletes), self._tags, self.over
+                self._position.next,
+                self._next,
+                frames,
+                dict(self._producers),
+                tuple(self._deletes),
+                self._tags,
+                self.over,
             )
             self._current = _Rows()
             self._since = 0.0
@@ -167,10 +188,13 @@ class Tail:
             for table, frames in self._current.frames.items():
                 merged.frames.setdefault(table, []).extend(frames)
             merged.rows = sum(f.height for fs in merged.frames.values() for f in fs)
-            self._current, self._frozen = merged, None
+            self._current = merged
+            self._frozen = None
 
     def compact(self, table: int) -> pl.DataFrame | None:
-        """Join the small frames of one table into one (queries of a busy tail would else union thousands)."""
+        """Join the small frames of one table into one (queries of a busy tail would else union
+        thousands).
+        """
         with self._lock:
             frames = self._current.frames.get(table)
             if not frames:

@@ -1,7 +1,8 @@
 """A query of the penstock dialect as DuckDB understands it.
 
-Pure tree rewriting: names are bound to relations by the caller, clauses that only Penstock has are gone or refused, and functions
-get DuckDB's names. What DuckDB computes differently is written out (population variance, time literals in the session's zone).
+Pure tree rewriting: names are bound to relations by the caller, clauses that only Penstock has are
+gone or refused, and functions get DuckDB's names. What DuckDB computes differently is written out
+(population variance, time literals in the session's zone).
 """
 
 from __future__ import annotations
@@ -20,9 +21,17 @@ from penstock.sql.plan import Duration
 from penstock.udf import UserFunction
 
 _UNIT = {
-    "b": "NANOSECOND", "u": "MICROSECOND", "a": "MILLISECOND", "s": "SECOND", "m": "MINUTE",
-    "h": "HOUR", "d": "DAY", "w": "WEEK", "n": "MONTH", "y": "YEAR",
-}  # fmt: skip
+    "b": "NANOSECOND",
+    "u": "MICROSECOND",
+    "a": "MILLISECOND",
+    "s": "SECOND",
+    "m": "MINUTE",
+    "h": "HOUR",
+    "d": "DAY",
+    "w": "WEEK",
+    "n": "MONTH",
+    "y": "YEAR",
+}
 #: other names of the time column that queries use
 TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
 
@@ -55,21 +64,33 @@ class Context:
     def of(self, column: exp.Column) -> Bound | None:
         if column.table:
             return self.tables.get(column.table.lower())
-        having = [b for b in self.tables.values() if column.name.lower() in {c.lower() for c in b.columns}]
-        return having[0] if len(having) == 1 else next(iter(self.tables.values())) if len(self.tables) == 1 else None
+        having = [
+            b for b in self.tables.values() if column.name.lower() in {c.lower() for c in b.columns}
+        ]
+        return (
+            having[0]
+            if len(having) == 1
+            else next(iter(self.tables.values()))
+            if len(self.tables) == 1
+            else None
+        )
 
     def is_time(self, node: exp.Expr) -> Bound | None:
         """The table whose TIMESTAMP column *node* is."""
         if not isinstance(node, exp.Column):
             return None
         bound = self.of(node)
-        if bound is not None and (node.name.lower() in bound.timestamps or node.name.lower() in TIME_ALIASES):
+        if bound is not None and (
+            node.name.lower() in bound.timestamps or node.name.lower() in TIME_ALIASES
+        ):
             return bound
         return None
 
 
 def query(tree: exp.Query, context: Context) -> str:
-    """DuckDB's text for a query whose tables are bound and whose window clauses have been evaluated away."""
+    """DuckDB's text for a query whose tables are bound and whose window clauses have been evaluated
+    away.
+    """
     rewritten = tree.transform(_select, context).transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
@@ -82,7 +103,9 @@ def own_name(function: UserFunction) -> str:
 
 
 def _select(node: exp.Expr, context: Context) -> exp.Expr:
-    """PARTITION BY without a window groups; `SELECT *` leaves tbname out; `last(*)` is one last() a column."""
+    """PARTITION BY without a window groups; `SELECT *` leaves tbname out; `last(*)` is one last() a
+    column.
+    """
     if not isinstance(node, exp.Select):
         return node
     partition = node.args.get("partition_by")
@@ -95,16 +118,25 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
             node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
     if aggregated and not node.args.get("group"):
         _companions(node, context)
-    elif not aggregated and node.parent is None and (bound := _only_table(node, context)) is not None:
+    elif (
+        not aggregated and node.parent is None and (bound := _only_table(node, context)) is not None
+    ):
         # rows come in time order unless asked otherwise, as time-series users expect
-        node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]))
+        node.set(
+            "order",
+            exp.Order(expressions=[exp.Ordered(this=exp.column(bound.time_column, quoted=True))]),
+        )
     return node
 
 
 def _only_table(node: exp.Select, context: Context) -> Bound | None:
     """The table of a select that is straight from one and has no order of its own."""
     source = node.args.get("from_")
-    if source is None or not isinstance(source.this, exp.Table) or any(node.args.get(k) for k in ("joins", "order", "group", "distinct")):
+    if (
+        source is None
+        or not isinstance(source.this, exp.Table)
+        or any(node.args.get(k) for k in ("joins", "order", "group", "distinct"))
+    ):
         return None
     return next((b for b in context.tables.values() if b.name == source.this.name), None)
 
@@ -113,7 +145,11 @@ def _named(item: exp.Expr) -> exp.Expr:
     """A column without a name of its own is called as it was written: `count(*)`."""
     if isinstance(item, exp.Alias | exp.Column | exp.Star) or not item.meta.get("sql"):
         return item
-    if any(isinstance(a, exp.Star) for a in _arguments(item)) and _function_name(item) in ("first", "last", "last_row"):
+    if any(isinstance(a, exp.Star) for a in _arguments(item)) and _function_name(item) in (
+        "first",
+        "last",
+        "last_row",
+    ):
         return item
     return exp.alias_(item, str(item.meta["sql"]), quoted=True)
 
@@ -125,29 +161,62 @@ def _several(item: exp.Expr) -> list[exp.Expr]:
         return [item]
     name = str(call.this)
     single = (exp.Anonymous(this=name, expressions=[a.copy()]) for a in call.expressions)
-    return [exp.alias_(one, f"{name}({a.sql(dialect='penstock')})", quoted=True) for one, a in zip(single, call.expressions, strict=True)]
+    return [
+        exp.alias_(one, f"{name}({a.sql(dialect='penstock')})", quoted=True)
+        for one, a in zip(single, call.expressions, strict=True)
+    ]
 
 
 def _expand(item: exp.Expr, context: Context, select: exp.Select) -> list[exp.Expr]:
     name = _function_name(item)
     if isinstance(item, exp.Star):
         clause = select.args.get("from_")
-        sources = [*([clause.this] if clause is not None else []), *(j.this for j in select.args.get("joins") or [])]
+        sources = [
+            *([clause.this] if clause is not None else []),
+            *(j.this for j in select.args.get("joins") or []),
+        ]
         if any(isinstance(source, exp.Table) for source in sources):
             item.set("except_", [exp.to_identifier("tbname")])
         return [item]
-    if name in ("last", "last_row", "first") and any(isinstance(a, exp.Star) for a in _arguments(item)):
+    if name in ("last", "last_row", "first") and any(
+        isinstance(a, exp.Star) for a in _arguments(item)
+    ):
         bound = next(iter(context.tables.values()), None)
         if bound is None:
             raise SqlSemanticError(f"{name}(*) needs a table", code="E_QUERY", hint="add FROM")
-        return [exp.alias_(exp.Anonymous(this=name, expressions=[exp.column(c, quoted=True)]), c, quoted=True) for c in bound.columns]
+        return [
+            exp.alias_(
+                exp.Anonymous(this=name, expressions=[exp.column(c, quoted=True)]), c, quoted=True
+            )
+            for c in bound.columns
+        ]
     return [item]
 
 
 _AGGREGATES = {
-    "count", "sum", "avg", "min", "max", "first", "last", "last_row", "spread", "stddev", "std", "stddev_pop", "stddev_samp", "var_pop",
-    "var_samp", "variance", "variance_pop", "apercentile", "percentile", "hyperloglog", "mode", "group_concat",
-}  # fmt: skip
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "first",
+    "last",
+    "last_row",
+    "spread",
+    "stddev",
+    "std",
+    "stddev_pop",
+    "stddev_samp",
+    "var_pop",
+    "var_samp",
+    "variance",
+    "variance_pop",
+    "apercentile",
+    "percentile",
+    "hyperloglog",
+    "mode",
+    "group_concat",
+}
 
 
 def _function_name(node: exp.Expr) -> str:
@@ -161,23 +230,34 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
         return list(node.expressions)
     found: list[exp.Expr] = []
     for value in node.args.values():
-        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
+        found += (
+            value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
+        )
     return found
 
 
 def _aggregates(node: exp.Expr) -> bool:
     return any(
-        (isinstance(n, exp.AggFunc) or _function_name(n) in _AGGREGATES) and n.find_ancestor(exp.Subquery, exp.Window) is None
+        (isinstance(n, exp.AggFunc) or _function_name(n) in _AGGREGATES)
+        and n.find_ancestor(exp.Subquery, exp.Window) is None
         for n in node.walk()
     )
 
 
 def _companions(node: exp.Select, context: Context) -> None:
-    """Plain columns beside exactly one of min, max, first, last take the values of the row it chose (stream-semantics 8)."""
-    chosen = [n for e in node.expressions for n in e.walk() if _function_name(n) in ("min", "max", "first", "last", "last_row")]
+    """Plain columns beside exactly one of min, max, first, last take the values of the row it chose
+    (stream-semantics 8).
+    """
+    chosen = [
+        n
+        for e in node.expressions
+        for n in e.walk()
+        if _function_name(n) in ("min", "max", "first", "last", "last_row")
+    ]
     if len(chosen) != 1:
         return
-    picker, argument = _function_name(chosen[0]), _arguments(chosen[0])[0]
+    picker = _function_name(chosen[0])
+    argument = _arguments(chosen[0])[0]
     bound = next(iter(context.tables.values()), None)
     if bound is None:
         return
@@ -209,10 +289,14 @@ def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
     elif isinstance(node, exp.Between):
         _time_sides(node, ("this", "low", "high"), context)
     elif isinstance(node, exp.In) and (bound := context.is_time(node.this)) is not None:
-        node.set("expressions", [_time_literal(e, bound, context.timezone) for e in node.expressions])
+        node.set(
+            "expressions", [_time_literal(e, bound, context.timezone) for e in node.expressions]
+        )
     elif isinstance(node, exp.Add | exp.Sub | exp.Mul) and not _is_time_arithmetic(node, context):
         if not _is_real(node.this, context):
-            node.set("this", exp.cast(node.this, "DOUBLE"))  # arithmetic gives DOUBLE, as in streams
+            node.set(
+                "this", exp.cast(node.this, "DOUBLE")
+            )  # arithmetic gives DOUBLE, as in streams
     name = _function_name(node)
     if name in context.functions and isinstance(node, exp.Anonymous):
         node.set("this", own_name(context.functions[name]))
@@ -237,25 +321,47 @@ def _is_time_arithmetic(node: exp.Expr, context: Context) -> bool:
 
 
 def _mark_times(root: exp.Expr, context: Context) -> None:
-    """Note at every node below *root* whether times or durations are in it: from the leaves up, each looked at once."""
+    """Note at every node below *root* whether times or durations are in it: from the leaves up,
+    each looked at once.
+    """
     for node in reversed(list(root.walk(bfs=True))):
-        timely = isinstance(node, nodes.DurationLiteral | exp.Interval) or _function_name(node) in _TIME_FUNCTIONS
-        timely = timely or context.is_time(node) is not None or any(c.meta.get(_TIMELY) for c in node.iter_expressions())
+        timely = (
+            isinstance(node, nodes.DurationLiteral | exp.Interval)
+            or _function_name(node) in _TIME_FUNCTIONS
+        )
+        timely = (
+            timely
+            or context.is_time(node) is not None
+            or any(c.meta.get(_TIMELY) for c in node.iter_expressions())
+        )
         node.meta[_TIMELY] = timely
 
 
 def interval(duration: Duration) -> exp.Expr:
     if duration.unit == "b":
-        raise SqlSemanticError("nanoseconds can't be added in a query", hint="use u or longer, or add to the column's number")
-    return exp.Interval(this=exp.Literal.string(str(duration.value)), unit=exp.var(_UNIT[duration.unit]))
+        raise SqlSemanticError(
+            "nanoseconds can't be added in a query",
+            hint="use u or longer, or add to the column's number",
+        )
+    return exp.Interval(
+        this=exp.Literal.string(str(duration.value)), unit=exp.var(_UNIT[duration.unit])
+    )
 
 
 def _cast_type(text: str) -> str:
     head = text.upper().split("(")[0].strip()
     return {
-        "TINYINT UNSIGNED": "UTINYINT", "SMALLINT UNSIGNED": "USMALLINT", "INT UNSIGNED": "UINTEGER", "BIGINT UNSIGNED": "UBIGINT",
-        "NCHAR": "VARCHAR", "BINARY": "VARCHAR", "VARBINARY": "BLOB", "JSON": "VARCHAR", "INT": "INTEGER", "BOOL": "BOOLEAN",
-    }.get(head, text)  # fmt: skip
+        "TINYINT UNSIGNED": "UTINYINT",
+        "SMALLINT UNSIGNED": "USMALLINT",
+        "INT UNSIGNED": "UINTEGER",
+        "BIGINT UNSIGNED": "UBIGINT",
+        "NCHAR": "VARCHAR",
+        "BINARY": "VARCHAR",
+        "VARBINARY": "BLOB",
+        "JSON": "VARCHAR",
+        "INT": "INTEGER",
+        "BOOL": "BOOLEAN",
+    }.get(head, text)
 
 
 def _time_sides(node: exp.Expr, sides: tuple[str, ...], context: Context) -> None:
@@ -266,7 +372,9 @@ def _time_sides(node: exp.Expr, sides: tuple[str, ...], context: Context) -> Non
 
 
 def _time_literal(node: exp.Expr, bound: Bound, timezone: str) -> exp.Expr:
-    """A number is ticks of the database, a text is a time in the session's zone unless it names its own."""
+    """A number is ticks of the database, a text is a time in the session's zone unless it names its
+    own.
+    """
     negative = isinstance(node, exp.Neg)
     literal = node.this if negative else node
     if not isinstance(literal, exp.Literal):
@@ -277,17 +385,25 @@ def _time_literal(node: exp.Expr, bound: Bound, timezone: str) -> exp.Expr:
     try:
         moment = datetime.fromisoformat(literal.this.strip())
     except ValueError:
-        raise SqlSemanticError(f"'{literal.this}' is no time", hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks") from None
+        raise SqlSemanticError(
+            f"'{literal.this}' is no time",
+            hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks",
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=ZoneInfo(timezone))
     text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
     return exp.cast(
-        exp.Literal.string(text), exp.DataType.build("TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb")
+        exp.Literal.string(text),
+        exp.DataType.build(
+            "TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"
+        ),
     )
 
 
 def _moment(ticks: int, precision: str) -> exp.Expr:
-    function = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[precision]
+    function = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[
+        precision
+    ]
     return exp.Anonymous(this=function, expressions=[exp.Literal.number(ticks)])
 
 
@@ -303,7 +419,9 @@ def _call(name: str) -> Callable[[_Args, Context], exp.Expr]:
 
 
 def _by_time(function: str) -> Callable[[_Args, Context], exp.Expr]:
-    """First and last in time order: `arg_min(x, ts)`; a NULL x does not count (last_row: it does)."""
+    """First and last in time order: `arg_min(x, ts)`; a NULL x does not count (last_row: it
+    does).
+    """
 
     def make(args: _Args, context: Context) -> exp.Expr:
         column = args[0]
@@ -312,19 +430,27 @@ def _by_time(function: str) -> Callable[[_Args, Context], exp.Expr]:
         if bound is None:
             raise SqlSemanticError("first and last need a table with a time column")
         table = column.table if isinstance(column, exp.Column) else None
-        return exp.Anonymous(this=function, expressions=[column, exp.column(bound.time_column, table=table or None, quoted=True)])
+        return exp.Anonymous(
+            this=function,
+            expressions=[column, exp.column(bound.time_column, table=table or None, quoted=True)],
+        )
 
     return make
 
 
 def _spread(args: _Args, _: Context) -> exp.Expr:
     return exp.Sub(
-        this=exp.Anonymous(this="max", expressions=[args[0]]), expression=exp.Anonymous(this="min", expressions=[args[0].copy()])
+        this=exp.Anonymous(this="max", expressions=[args[0]]),
+        expression=exp.Anonymous(this="min", expressions=[args[0].copy()]),
     )
 
 
 def _apercentile(args: _Args, _: Context) -> exp.Expr:
-    if not isinstance(args[1], exp.Literal) or args[1].is_string or not 0 <= float(args[1].this) <= 100:
+    if (
+        not isinstance(args[1], exp.Literal)
+        or args[1].is_string
+        or not 0 <= float(args[1].this) <= 100
+    ):
         raise SqlSemanticError("a percentile is a number from 0 to 100", code="E_FUNCTION_ARGUMENT")
     share = exp.Literal.number(float(args[1].this) / 100)
     return exp.Anonymous(this="approx_quantile", expressions=[exp.cast(args[0], "DOUBLE"), share])
@@ -337,17 +463,30 @@ def _truncate(args: _Args, _: Context) -> exp.Expr:
 
 def _difference(args: _Args, _: Context) -> exp.Expr:
     """timediff(a, b[, unit]): whole units between two times, 1 ms where none is given."""
-    micros = [exp.Anonymous(this="epoch_us", expressions=[exp.cast(a, "TIMESTAMP")]) for a in args[:2]]
-    unit = exp.Anonymous(this="epoch_us", expressions=[args[2]]) if len(args) > 2 else exp.Literal.number(1000)
-    return exp.IntDiv(this=exp.Paren(this=exp.Sub(this=micros[0], expression=micros[1])), expression=unit)
+    micros = [
+        exp.Anonymous(this="epoch_us", expressions=[exp.cast(a, "TIMESTAMP")]) for a in args[:2]
+    ]
+    unit = (
+        exp.Anonymous(this="epoch_us", expressions=[args[2]])
+        if len(args) > 2
+        else exp.Literal.number(1000)
+    )
+    return exp.IntDiv(
+        this=exp.Paren(this=exp.Sub(this=micros[0], expression=micros[1])), expression=unit
+    )
 
 
 def _iso(args: _Args, context: Context) -> exp.Expr:
-    return exp.Anonymous(this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%dT%H:%M:%S.%g+0000")])
+    return exp.Anonymous(
+        this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%dT%H:%M:%S.%g+0000")]
+    )
 
 
 def _now(_: _Args, __: Context) -> exp.Expr:
-    return exp.cast(exp.AtTimeZone(this=exp.Anonymous(this="now"), zone=exp.Literal.string("UTC")), exp.DataType.build("TIMESTAMP"))
+    return exp.cast(
+        exp.AtTimeZone(this=exp.Anonymous(this="now"), zone=exp.Literal.string("UTC")),
+        exp.DataType.build("TIMESTAMP"),
+    )
 
 
 def _earliest(_: _Args, __: Context) -> exp.Expr:
@@ -378,9 +517,16 @@ def _extreme(name: str) -> Callable[[_Args, Context], exp.Expr]:
     def make(args: _Args, _: Context) -> exp.Expr:
         # every value is written twice, so what is nested doubles with each level
         if sum(1 for a in args for _ in a.walk()) > _LARGEST:
-            raise SqlSemanticError(f"{name}() is nested too deeply", code="E_FUNCTION_ARGUMENT", hint=f"{name}() takes many values at once")
+            raise SqlSemanticError(
+                f"{name}() is nested too deeply",
+                code="E_FUNCTION_ARGUMENT",
+                hint=f"{name}() takes many values at once",
+            )
         missing = exp.or_(*(exp.Is(this=a.copy(), expression=exp.Null()) for a in args))
-        return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=exp.Anonymous(this=name, expressions=args))
+        return exp.Case(
+            ifs=[exp.If(this=missing, true=exp.Null())],
+            default=exp.Anonymous(this=name, expressions=args),
+        )
 
     return make
 
@@ -401,11 +547,19 @@ def _day(name: str, shift: int) -> Callable[[_Args, Context], exp.Expr]:
 
 
 def _substr(args: _Args, _: Context) -> exp.Expr:
-    """Positions count from 1 or from the end; at 0 there is nothing, and a length below 1 takes nothing."""
+    """Positions count from 1 or from the end; at 0 there is nothing, and a length below 1 takes
+    nothing.
+    """
     if len(args) > 2:
-        args = [*args[:2], exp.Anonymous(this="greatest", expressions=[args[2], exp.Literal.number(0)])]
+        args = [
+            *args[:2],
+            exp.Anonymous(this="greatest", expressions=[args[2], exp.Literal.number(0)]),
+        ]
     nowhere = exp.EQ(this=args[1].copy(), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=nowhere, true=exp.Literal.string(""))], default=exp.Anonymous(this="substring", expressions=args))
+    return exp.Case(
+        ifs=[exp.If(this=nowhere, true=exp.Literal.string(""))],
+        default=exp.Anonymous(this="substring", expressions=args),
+    )
 
 
 _TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
@@ -434,7 +588,9 @@ _FUNCTIONS: dict[str, Callable[[_Args, Context], exp.Expr]] = {
     "least": _extreme("least"),
     "nvl2": _nvl2,
     "position": lambda args, _: exp.Anonymous(this="strpos", expressions=args[::-1]),
-    "date": lambda args, _: exp.Anonymous(this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%d")]),
+    "date": lambda args, _: exp.Anonymous(
+        this="strftime", expressions=[args[0], exp.Literal.string("%Y-%m-%d")]
+    ),
     "dayofweek": _day("dayofweek", 1),
     "weekday": _day("isodow", -1),
     "weekofyear": _day("weekofyear", 0),

@@ -1,7 +1,7 @@
 """Virtual tables in a query: the rows of their origins, joined by time.
 
-Owns the SQL of it: origins of one table with the same columns are read in one go, whoever they belong to. Refuses to know what is
-live; `Relation` does that for each origin.
+Owns the SQL of it: origins of one table with the same columns are read in one go, whoever they
+belong to. Refuses to know what is live; `Relation` does that for each origin.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ Rows = Callable[[int, Sequence[str], int], str | None]
 
 
 def sql(
-    con: duckdb.DuckDBPyConnection, prefix: str, columns: Sequence[tuple[str, str]], tags: Sequence[Column], members: Sequence[Member],
+    con: duckdb.DuckDBPyConnection,
+    prefix: str,
+    columns: Sequence[tuple[str, str]],
+    tags: Sequence[Column],
+    members: Sequence[Member],
     rows: Rows,
-) -> str:  # fmt: skip
-    """A SELECT of `tbname`, the columns (name, DuckDB type; the first is the time) and the tags of all *members*."""
-    time, width = columns[0][0], len(columns) - len(tags)
+) -> str:
+    """A SELECT of `tbname`, the columns (name, DuckDB type; the first is the time) and the tags of
+    all *members*.
+    """
+    time = columns[0][0]
+    width = len(columns) - len(tags)
     values = columns[1:width]
     parts = [_empty(columns[:width])]
     for number, (origins, owners) in enumerate(_groups(members)):
@@ -32,21 +39,40 @@ def sql(
         if found is None:
             continue
         name = f"{prefix}_map{number}"
-        con.register(name, pl.DataFrame(owners, schema=["_origin", "_member"], orient="row").to_arrow())
+        con.register(
+            name, pl.DataFrame(owners, schema=["_origin", "_member"], orient="row").to_arrow()
+        )
         taken = {o.column: o.source for o in origins}
-        listed = ", ".join(f"r.{quote(taken[c])} AS {quote(c)}" if c in taken else f"NULL AS {quote(c)}" for c, _ in values)
+        listed = ", ".join(
+            f"r.{quote(taken[c])} AS {quote(c)}" if c in taken else f"NULL AS {quote(c)}"
+            for c, _ in values
+        )
         listed = f", {listed}" if listed else ""
         parts.append(
-            f"SELECT m._member AS tbname, r._penstock_ts AS {quote(time)}{listed} FROM ({found}) r JOIN {name} m ON r.tbname = m._origin"
+            f"SELECT m._member AS tbname, r._penstock_ts AS {quote(time)}{listed} FROM ({found}) r"
+            f" JOIN {name} m ON r.tbname = m._origin"
         )
     kinds = dict(columns)
-    joined = ", ".join(f"CAST(any_value({quote(c)}) AS {kinds[c]}) AS {quote(c)}" for c, _ in values)
+    joined = ", ".join(
+        f"CAST(any_value({quote(c)}) AS {kinds[c]}) AS {quote(c)}" for c, _ in values
+    )
     joined = f", {joined}" if joined else ""
-    both = f"SELECT tbname, {quote(time)}{joined} FROM ({' UNION ALL '.join(parts)}) GROUP BY tbname, {quote(time)}"
+    both = (
+        f"SELECT tbname, {quote(time)}{joined} FROM ({' UNION ALL '.join(parts)}) GROUP BY tbname,"
+        f" {quote(time)}"
+    )
     if not tags:
         return both
-    lines = {"_member": [m.name for m in members], **{t.name: [m.tags[i] for m in members] for i, t in enumerate(tags)}}
-    con.register(f"{prefix}_tags", pl.DataFrame(lines, schema={"_member": pl.String, **{t.name: t.type.polars() for t in tags}}).to_arrow())
+    lines = {
+        "_member": [m.name for m in members],
+        **{t.name: [m.tags[i] for m in members] for i, t in enumerate(tags)},
+    }
+    con.register(
+        f"{prefix}_tags",
+        pl.DataFrame(
+            lines, schema={"_member": pl.String, **{t.name: t.type.polars() for t in tags}}
+        ).to_arrow(),
+    )
     shown = ", ".join(f"{_time_of(t, kinds[t.name])} AS {quote(t.name)}" for t in tags)
     return f"SELECT v.*, {shown} FROM ({both}) v JOIN {prefix}_tags t ON v.tbname = t._member"
 
@@ -56,12 +82,19 @@ def _time_of(tag: Column, kind: str) -> str:
     column = f"t.{quote(tag.name)}"
     if tag.type.kind != "TIMESTAMP":
         return f"CAST({column} AS {kind})"
-    return {"TIMESTAMP_MS": "make_timestamp_ms", "TIMESTAMP": "make_timestamp", "TIMESTAMP_NS": "make_timestamp_ns"}[kind] + f"({column})"
+    return {
+        "TIMESTAMP_MS": "make_timestamp_ms",
+        "TIMESTAMP": "make_timestamp",
+        "TIMESTAMP_NS": "make_timestamp_ns",
+    }[kind] + f"({column})"
 
 
 def _empty(columns: Sequence[tuple[str, str]]) -> str:
     """No rows, but names and types."""
-    return f"SELECT CAST(NULL AS VARCHAR) AS tbname, {', '.join(f'CAST(NULL AS {t}) AS {quote(c)}' for c, t in columns)} WHERE false"
+    return (
+        "SELECT CAST(NULL AS VARCHAR) AS tbname,"
+        f" {', '.join(f'CAST(NULL AS {t}) AS {quote(c)}' for c, t in columns)} WHERE false"
+    )
 
 
 def _groups(members: Sequence[Member]) -> list[tuple[list[Origin], list[tuple[str, str]]]]:

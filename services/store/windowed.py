@@ -1,4 +1,6 @@
-"""Window clauses in a query: planned like a stream and computed by the stream kernels over the rows that are there."""
+"""Window clauses in a query: planned like a stream and computed by the stream kernels over the rows
+that are there.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class Windows:
-    """Result of a window select: `frame` has the output columns (times as timestamps), `shown` those that were asked for."""
+    """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
+    those that were asked for.
+    """
 
     frame: pl.DataFrame
     shown: list[str]
@@ -48,19 +52,27 @@ class _Rows:
     """History of a query's kernel: the rows as they are now."""
 
     def __init__(self, frame: pl.DataFrame, time_column: str) -> None:
-        self._frame, self._time = frame, time_column
+        self._frame = frame
+        self._time = time_column
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         rows = self._frame.filter(pl.col(self._time).is_between(low, high))
         return rows if tables is None else rows.filter(pl.col("tbname").is_in(list(tables)))
 
-    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+    def fetch_versions(
+        self, low: int, high: int, tables: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """The same as `fetch`: of a row as it is now there is one version."""
         return self.fetch(low, high, tables)
 
 
 def evaluate(
-    queries: Tables, con: duckdb.DuckDBPyConnection, statement: Query, select: exp.Select, database: str, timezone: str
+    queries: Tables,
+    con: duckdb.DuckDBPyConnection,
+    statement: Query,
+    select: exp.Select,
+    database: str,
+    timezone: str,
 ) -> Windows:
     """Compute one window select over a table.
 
@@ -82,7 +94,9 @@ def evaluate(
     return _shape(plan, emission.rows, select)
 
 
-def _plan(queries: Tables, statement: Query, select: exp.Select, database: str, timezone: str) -> StreamPlan:
+def _plan(
+    queries: Tables, statement: Query, select: exp.Select, database: str, timezone: str
+) -> StreamPlan:
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
     for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
@@ -90,18 +104,36 @@ def _plan(queries: Tables, statement: Query, select: exp.Select, database: str, 
     # a result table can't have a column `tbname`, a query's result can
     inner.set(
         "expressions",
-        [exp.alias_(e, _TBNAME) if isinstance(e, exp.Column) and e.name.lower() == "tbname" else e for e in inner.expressions],
+        [
+            exp.alias_(e, _TBNAME)
+            if isinstance(e, exp.Column) and e.name.lower() == "tbname"
+            else e
+            for e in inner.expressions
+        ],
     )
     # a count window wants a watermark in a stream; in a query nothing is late, so any will do
     watermark = Duration(1, "a") if isinstance(inner.args["window"], CountWindow) else None
     stream = CreateStream(
-        source=statement.source, start=statement.start, end=statement.end, stream=Name("query", database), target=Name(_RESULT, database),
-        query=inner, options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
-    )  # fmt: skip
-    return plan_stream(stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database).plan
+        source=statement.source,
+        start=statement.start,
+        end=statement.end,
+        stream=Name("query", database),
+        target=Name(_RESULT, database),
+        query=inner,
+        options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
+    )
+    return plan_stream(
+        stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database
+    ).plan
 
 
-def _fetch(queries: Tables, con: duckdb.DuckDBPyConnection, select: exp.Select, found: Resolved, timezone: str) -> pl.DataFrame:
+def _fetch(
+    queries: Tables,
+    con: duckdb.DuckDBPyConnection,
+    select: exp.Select,
+    found: Resolved,
+    timezone: str,
+) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
     table = found.table
     relation = queries.relation(con, "_penstock_window_source", found)
@@ -120,13 +152,31 @@ def _fetch(queries: Tables, con: duckdb.DuckDBPyConnection, select: exp.Select, 
     return rows.with_columns(
         *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),
         *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
-        _step=pl.lit(0, pl.UInt32), _offset=pl.lit(0, pl.Int64), _now=pl.lit(0, pl.Int64), _op=pl.lit(0, pl.Int8),
-    ).sort(table.time_column, "tbname")  # fmt: skip
+        _step=pl.lit(0, pl.UInt32),
+        _offset=pl.lit(0, pl.Int64),
+        _now=pl.lit(0, pl.Int64),
+        _op=pl.lit(0, pl.Int8),
+    ).sort(table.time_column, "tbname")
 
 
 def _pushable(where: exp.Where) -> bool:
-    """Only comparisons of columns with literals: the kernel applies WHERE in any case, this only reads less."""
-    allowed = (exp.Where, exp.And, exp.Column, exp.Identifier, exp.Literal, exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Neg)
+    """Only comparisons of columns with literals: the kernel applies WHERE in any case, this only
+    reads less.
+    """
+    allowed = (
+        exp.Where,
+        exp.And,
+        exp.Column,
+        exp.Identifier,
+        exp.Literal,
+        exp.EQ,
+        exp.GT,
+        exp.GTE,
+        exp.LT,
+        exp.LTE,
+        exp.Between,
+        exp.Neg,
+    )
     return all(isinstance(n, allowed) for n in where.walk())
 
 
@@ -134,10 +184,22 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
     target = plan.target
     schema = {c.name: c.type.polars() for c in target.columns}
     frame = rows.select(list(schema)) if rows is not None else pl.DataFrame(schema=schema)
-    frame = frame.with_columns(pl.col(c.name).cast(pl.Datetime(target.precision)) for c in target.columns if c.type.kind == "TIMESTAMP")
+    frame = frame.with_columns(
+        pl.col(c.name).cast(pl.Datetime(target.precision))
+        for c in target.columns
+        if c.type.kind == "TIMESTAMP"
+    )
     added = len(target.columns) - len(select.expressions)
     if added not in (0, 1):
-        raise SqlSemanticError("`*` has no meaning in a window query", code="E_UNSUPPORTED_QUERY", hint="name the columns or aggregates")
+        raise SqlSemanticError(
+            "`*` has no meaning in a window query",
+            code="E_UNSUPPORTED_QUERY",
+            hint="name the columns or aggregates",
+        )
     names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
     frame = frame.sort(target.columns[0].name).rename(names)
-    return Windows(frame, [names[c.name] for c in target.columns[added:]], {names[c.name]: str(c.type) for c in target.columns})
+    return Windows(
+        frame,
+        [names[c.name] for c in target.columns[added:]],
+        {names[c.name]: str(c.type) for c in target.columns},
+    )

@@ -64,7 +64,11 @@ class Writer(threading.Thread):
             self._wake.clear()
             busy = True
             while busy and not self._halt:
-                sessions = [s for standing in self._election.standings.values() for s in list(standing.sessions.values())]
+                sessions = [
+                    s
+                    for standing in self._election.standings.values()
+                    for s in list(standing.sessions.values())
+                ]
                 busy = any([self._work(s) for s in sessions])
 
     @staticmethod
@@ -77,9 +81,13 @@ class Writer(threading.Thread):
 
 
 def run(settings: TablesSettings) -> int:
-    """Serve until told to stop; returns the exit status (1: the log thread died, the supervisor starts anew)."""
+    """Serve until told to stop; returns the exit status (1: the log thread died, the supervisor
+    starts anew).
+    """
     configure("tables", settings.log_level)
-    audit.open_trail(settings.audit_log, "tables", settings.audit_log_bytes, settings.audit_log_files)
+    audit.open_trail(
+        settings.audit_log, "tables", settings.audit_log_bytes, settings.audit_log_files
+    )
     sys.setswitchinterval(_SWITCH_SECONDS)
     return uvloop.run(_serve(settings))
 
@@ -92,7 +100,9 @@ async def _serve(settings: TablesSettings) -> int:
     secure(settings.kafka_options)
     clock = SystemClock()
     groups = settings.raft_groups.of(settings.alias)
-    client = redis_link.connect(settings, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS)
+    client = redis_link.connect(
+        settings, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS
+    )
     registry = Registry(client, settings.alive_seconds)
     admin = Admin(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-admin")
     with (
@@ -104,9 +114,16 @@ async def _serve(settings: TablesSettings) -> int:
             wait_for=("catalog", "copies", "socket"),
         ) as health,
         CatalogReader(
-            settings.kafka_bootstrap, client_id=f"tables-{settings.alias}-catalog", children=False, registry=health.registry
+            settings.kafka_bootstrap,
+            client_id=f"tables-{settings.alias}-catalog",
+            children=False,
+            registry=health.registry,
         ) as catalog,
-        Publisher(settings.kafka_bootstrap, client_id=f"tables-{settings.alias}", timeout=settings.ack_timeout) as bus,
+        Publisher(
+            settings.kafka_bootstrap,
+            client_id=f"tables-{settings.alias}",
+            timeout=settings.ack_timeout,
+        ) as bus,
     ):
         health.ready("catalog")
         health.watch("event loop", Pulse(loop).late)
@@ -115,8 +132,14 @@ async def _serve(settings: TablesSettings) -> int:
         # what wants TLS is librdkafka's
         plain = not settings.kafka_security.endswith("SSL")
         name = f"tables-{settings.alias}-direct"
-        direct = Direct(admin, clock, name, settings.ack_timeout, settings.kafka_options) if plain else None
-        election = Election(settings, groups, client, registry, bus, clock, loop, keeper.of_group, direct)
+        direct = (
+            Direct(admin, clock, name, settings.ack_timeout, settings.kafka_options)
+            if plain
+            else None
+        )
+        election = Election(
+            settings, groups, client, registry, bus, clock, loop, keeper.of_group, direct
+        )
         trusted = tls.client(settings.tls_ca)
         server = Server(settings, catalog, keeper, election, registry, clock, trusted)
         writer = Writer(election)
@@ -124,14 +147,21 @@ async def _serve(settings: TablesSettings) -> int:
         election.on_change = lambda: _soon(loop, server.wake)
         _metrics(health, keeper, server, election)
         keeper.start()
-        runner = web.AppRunner(prepare(server.application()), access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        runner = web.AppRunner(
+            prepare(server.application()),
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=1.0,
+        )
         await runner.setup()
         await GuardedSite(runner, settings, tls.server(settings)).start()
         health.ready("socket")
         writer.start()
         election.start()
         basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        peers = vital.task(Peers(election, settings.alias, f"Basic {basic}", trusted).run(), "peers")
+        peers = vital.task(
+            Peers(election, settings.alias, f"Basic {basic}", trusted).run(), "peers"
+        )
         inlets = vital.task(Inlets(settings, catalog, keeper, election, admin).run(), "inlets")
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)
@@ -163,21 +193,35 @@ async def _watch(stop: asyncio.Event, keeper: Keeper, health: Health) -> int:
 
 
 def _metrics(health: Health, keeper: Keeper, server: Server, election: Election) -> None:
-    lease = Gauge("penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry)
+    lease = Gauge(
+        "penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry
+    )
     for standing in election.standings.values():
         lease.labels(f"group {standing.group.id}").set_function(partial(_leads, standing))
-    rows = Gauge("penstock_tables_rows", "Rows that the tables ever had, by this node's copies", registry=health.registry)
+    rows = Gauge(
+        "penstock_tables_rows",
+        "Rows that the tables ever had, by this node's copies",
+        registry=health.registry,
+    )
     rows.set_function(lambda: sum(r.copy.next for r in keeper.all()))
     memory = Gauge("penstock_tables_memory_rows", "Rows in memory", registry=health.registry)
     memory.set_function(lambda: sum(r.copy.next - r.copy.memory_first for r in keeper.all()))
-    subscribers = Gauge("penstock_tables_subscribers", "Subscriptions connected here", registry=health.registry)
+    subscribers = Gauge(
+        "penstock_tables_subscribers", "Subscriptions connected here", registry=health.registry
+    )
     subscribers.set_function(lambda: len(server.subscriptions.connected))
-    fenced = Gauge("penstock_tables_fenced_records", "Records of former leaders that were dropped", registry=health.registry)
+    fenced = Gauge(
+        "penstock_tables_fenced_records",
+        "Records of former leaders that were dropped",
+        registry=health.registry,
+    )
     fenced.set_function(lambda: sum(r.fenced for r in keeper.all()))
     took = Histogram(
-        "penstock_tables_ack_seconds", "From a write's arrival at the leader until its producer is told that it counts", buckets=SECONDS,
+        "penstock_tables_ack_seconds",
+        "From a write's arrival at the leader until its producer is told that it counts",
+        buckets=SECONDS,
         registry=health.registry,
-    )  # fmt: skip
+    )
     server.intake.on_confirmed = took.observe
 
 

@@ -13,12 +13,15 @@ import pyarrow as pa
 from penstock.errors import StateError
 
 _NAME = re.compile(r"(\d{16})-(\d{16})-(\d{1,16})-(\d{1,16})\.arrow\Z")
-_PLAIN, _SMALL = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="lz4")
+_PLAIN = pa.ipc.IpcWriteOptions()
+_SMALL = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows first … next-1; `oldest` and `newest` are when they were appended to the log (epoch ms)."""
+    """Rows first … next-1; `oldest` and `newest` are when they were appended to the log (epoch
+    ms).
+    """
 
     first: int
     batch: pa.RecordBatch
@@ -35,11 +38,19 @@ class Chunk:
 
     def since(self, row: int) -> Chunk:
         """The rows from *row* on."""
-        return self if row <= self.first else Chunk(row, self.batch.slice(row - self.first), self.oldest, self.newest)
+        return (
+            self
+            if row <= self.first
+            else Chunk(row, self.batch.slice(row - self.first), self.oldest, self.newest)
+        )
 
     def upto(self, row: int) -> Chunk:
         """The rows before *row*."""
-        return self if row >= self.next else Chunk(self.first, self.batch.slice(0, row - self.first), self.oldest, self.newest)
+        return (
+            self
+            if row >= self.next
+            else Chunk(self.first, self.batch.slice(0, row - self.first), self.oldest, self.newest)
+        )
 
     def own(self) -> Chunk:
         """The same rows in memory of their own, when they are a part of something larger."""
@@ -52,7 +63,9 @@ def join(chunks: Sequence[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
     batch = pa.concat_batches([c.batch for c in chunks])
-    return Chunk(chunks[0].first, batch, min(c.oldest for c in chunks), max(c.newest for c in chunks))
+    return Chunk(
+        chunks[0].first, batch, min(c.oldest for c in chunks), max(c.newest for c in chunks)
+    )
 
 
 def encode(batch: pa.RecordBatch) -> bytes:
@@ -88,8 +101,15 @@ class Segment:
             with pa.memory_map(str(self.path)) as source:
                 table = pa.ipc.open_file(source).read_all().combine_chunks()
         except (pa.ArrowInvalid, pa.ArrowSerializationError) as damaged:
-            raise StateError("a segment of a stream table is damaged", detail=f"{self.path.name}: {damaged}"[:300]) from damaged
-        batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
+            raise StateError(
+                "a segment of a stream table is damaged",
+                detail=f"{self.path.name}: {damaged}"[:300],
+            ) from damaged
+        batch = (
+            table.to_batches()[0]
+            if table.num_rows
+            else pa.RecordBatch.from_pylist([], schema=table.schema)
+        )
         if batch.num_rows != self.rows:
             raise StateError("a segment of a stream table is not whole", detail=self.path.name)
         return Chunk(self.first, batch, self.oldest, self.newest)
@@ -99,8 +119,12 @@ def write(directory: Path, chunk: Chunk, compress: bool = True) -> Segment:
     """Put a chunk into a file of its own."""
     options = _SMALL if compress else _PLAIN
     name = f"{chunk.first:016d}-{chunk.next:016d}-{chunk.oldest}-{chunk.newest}.arrow"
-    path, fresh = directory / name, directory / f"{name}.new"
-    with pa.OSFile(str(fresh), "wb") as sink, pa.ipc.new_file(sink, chunk.batch.schema, options=options) as writer:
+    path = directory / name
+    fresh = directory / f"{name}.new"
+    with (
+        pa.OSFile(str(fresh), "wb") as sink,
+        pa.ipc.new_file(sink, chunk.batch.schema, options=options) as writer,
+    ):
         writer.write_batch(chunk.batch)
     os.replace(fresh, path)
     return Segment(chunk.first, chunk.next, chunk.oldest, chunk.newest, path)

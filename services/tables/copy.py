@@ -1,8 +1,11 @@
-"""A node's copy of one stream table: the newest rows in memory, the older ones in files, and what has to be known about them.
+"""A node's copy of one stream table: the newest rows in memory, the older ones in files, and what
+has to be known about them.
 
-Rows come in log order only and are never changed. The newest `cache_limit` rows are in memory; all rows within the retention time are in
-segments or wait for one. Everything here can be read again from the log, so nothing is synced to disk; the position is written after the
-rows that it covers. Owns the keys of a keyed table. Refused: reading a row that retention took (`E_OFFSET_GONE`, naming the earliest).
+Rows come in log order only and are never changed. The newest `cache_limit` rows are in memory; all
+rows within the retention time are in segments or wait for one. Everything here can be read again
+from the log, so nothing is synced to disk; the position is written after the rows that it covers.
+Owns the keys of a keyed table. Refused: reading a row that retention took (`E_OFFSET_GONE`, naming
+the earliest).
 """
 
 from __future__ import annotations
@@ -31,9 +34,11 @@ from services.tables.stamp import Fence, Part, Producers
 
 log = get(__name__)
 #: chunks of single writes are joined so that there are never many small ones
-_JOIN, _JOINED_ROWS = 48, 16_384
+_JOIN = 48
+_JOINED_ROWS = 16_384
 #: small files are merged when this many lie behind each other, into one of at most that many rows …
-_MERGE, _MERGED_ROWS = 8, 500_000
+_MERGE = 8
+_MERGED_ROWS = 500_000
 #: … that spans at most this part of the retention time, because files are deleted whole
 _MERGED_PART = 20
 #: segments that readers have open
@@ -63,12 +68,25 @@ class Shape:
         """As the catalog says."""
         made = table.replicated
         assert made is not None
-        ticks, purge = TICKS_PER_SECOND[table.precision], made.purge
+        ticks = TICKS_PER_SECOND[table.precision]
+        purge = made.purge
         return cls(
-            table.id, made.cache_limit, int(made.retention_minutes * _MINUTE_MS), made.key_columns,
-            made.cache_limit if made.pre_cache is None else made.pre_cache, flush_rows, max_producers, made.key_rule, made.time_columns,
-            (purge.column, purge.every_ms * ticks // 1000, purge.keep_ms * ticks // 1000) if purge is not None else None, made.compress,
-        )  # fmt: skip
+            table.id,
+            made.cache_limit,
+            int(made.retention_minutes * _MINUTE_MS),
+            made.key_columns,
+            made.cache_limit if made.pre_cache is None else made.pre_cache,
+            flush_rows,
+            max_producers,
+            made.key_rule,
+            made.time_columns,
+            (
+                (purge.column, purge.every_ms * ticks // 1000, purge.keep_ms * ticks // 1000)
+                if purge is not None
+                else None
+            ),
+            made.compress,
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,11 @@ class Copy:
         """Take over accepted rows."""
         with self._lock:
             if chunk.first != self.next:
-                log.warning("rows are missing in the log, older ones are given up", next=self.next, first=chunk.first)
+                log.warning(
+                    "rows are missing in the log, older ones are given up",
+                    next=self.next,
+                    first=chunk.first,
+                )
                 self._give_up()
                 self.next = chunk.first
             self.keys.note(chunk.batch, chunk.first)
@@ -121,7 +143,9 @@ class Copy:
             self._forget(self.next - self.shape.cache_limit)
 
     def skip(self, row: int) -> None:
-        """The log says that the next row is *row*: what lies before it is not in the log any more."""
+        """The log says that the next row is *row*: what lies before it is not in the log any
+        more.
+        """
         with self._lock:
             self._give_up()
             self.next = row
@@ -139,11 +163,14 @@ class Copy:
         chunks[-_JOIN:] = [join(chunks[-_JOIN:])]
 
     def _purge(self, chunk: Chunk) -> None:
-        """Old rows leave memory each time that memory spans too long a time with one more row of *chunk*, however rows came together."""
+        """Old rows leave memory each time that memory spans too long a time with one more row of
+        *chunk*, however rows came together.
+        """
         if self.shape.purge is None:
             return
         column, every, keep = self.shape.purge
-        times, at = _ticks(chunk, column), 0
+        times = _ticks(chunk, column)
+        at = 0
         while len(due := np.flatnonzero(times[at:] - _ticks(self._memory[0], column)[0] >= every)):
             at += int(due[0])
             self._forget(self._first_since(column, int(times[at]) - keep))
@@ -167,12 +194,17 @@ class Copy:
             head = self._memory[0]
             rest = head.since(first)
             # what is kept of a large chunk must not keep all of it
-            self._memory[0] = rest.own() if rest.batch.nbytes * 2 < rest.batch.get_total_buffer_size() else rest
+            self._memory[0] = (
+                rest.own() if rest.batch.nbytes * 2 < rest.batch.get_total_buffer_size() else rest
+            )
 
     def _give_up(self) -> None:
         for segment in self._segments:
             segment.path.unlink(missing_ok=True)
-        self._memory, self._unsaved, self._saving, self._segments = [], [], None, []
+        self._memory = []
+        self._unsaved = []
+        self._saving = None
+        self._segments = []
         self.keys.clear()
 
     # ---------------------------------------------------------------- reading
@@ -205,7 +237,11 @@ class Copy:
                 if row < self.earliest:
                     raise gone(row, self.earliest)
                 found = _holding(self._memory, row) or _holding(self._unsaved, row)
-                if found is None and self._saving is not None and self._saving.first <= row < self._saving.next:
+                if (
+                    found is None
+                    and self._saving is not None
+                    and self._saving.first <= row < self._saving.next
+                ):
                     found = self._saving
                 segment = None if found is not None else self._segment(row)
             if found is not None:
@@ -236,11 +272,20 @@ class Copy:
             on_disk = sum(s.rows for s in self._segments)
             memory = self.next - self.memory_first
             return {
-                "totalSize": self.next, "sizeInMemory": memory, "memoryOffset": self.next - memory, "sizeOnDisk": on_disk,
-                "diskOffset": self.earliest, "retentionMinutes": self.shape.retention_ms / 60_000, "cacheLimit": self.shape.cache_limit,
-                "lastLogSeqNum": self.offset - 1, "persistenceDir": str(self._directory), "tableId": self.shape.table_id,
-                "bytesInMemory": sum(c.batch.nbytes for c in self._memory), "files": len(self._segments), "keys": len(self.keys),
-            }  # fmt: skip
+                "totalSize": self.next,
+                "sizeInMemory": memory,
+                "memoryOffset": self.next - memory,
+                "sizeOnDisk": on_disk,
+                "diskOffset": self.earliest,
+                "retentionMinutes": self.shape.retention_ms / 60_000,
+                "cacheLimit": self.shape.cache_limit,
+                "lastLogSeqNum": self.offset - 1,
+                "persistenceDir": str(self._directory),
+                "tableId": self.shape.table_id,
+                "bytesInMemory": sum(c.batch.nbytes for c in self._memory),
+                "files": len(self._segments),
+                "keys": len(self.keys),
+            }
 
     # ---------------------------------------------------------------- to disk
 
@@ -256,19 +301,24 @@ class Copy:
             return sum(c.rows for c in self._unsaved)
 
     def begin_flush(self) -> Flush | None:
-        """Set aside what waits, with the position it reaches; None when there is nothing. One thread at a time, and not while records
-        are being applied.
+        """Set aside what waits, with the position it reaches; None when there is nothing. One
+        thread at a time, and not while records are being applied.
         """
         with self._lock:
             if not self._dirty:
                 return None
             self._saving = join(self._unsaved) if self._unsaved else None
-            self._unsaved, self._dirty = [], False
+            self._unsaved = []
+            self._dirty = False
             return Flush(self._saving, self._position())
 
     def finish_flush(self, flush: Flush) -> None:
         """Write the file, then the position."""
-        made = files.write(self._directory, flush.chunk, self.shape.compress) if flush.chunk is not None else None
+        made = (
+            files.write(self._directory, flush.chunk, self.shape.compress)
+            if flush.chunk is not None
+            else None
+        )
         with self._lock:
             if made is not None and self._saving is flush.chunk:
                 self._segments.append(made)
@@ -283,15 +333,20 @@ class Copy:
         with self._lock:
             if self._saving is not None:
                 self._unsaved.insert(0, self._saving)
-            self._saving, self._dirty = None, True
+            self._saving = None
+            self._dirty = True
 
     def _merge(self) -> None:
         """Make one file of the small ones at the end."""
         with self._lock:
             tail: list[Segment] = []
             for segment in reversed(self._segments):
-                rows, span = sum(s.rows for s in tail), (tail[0].newest - segment.oldest) if tail else 0
-                if rows + segment.rows > _MERGED_ROWS or span * _MERGED_PART > self.shape.retention_ms:
+                rows = sum(s.rows for s in tail)
+                span = (tail[0].newest - segment.oldest) if tail else 0
+                if (
+                    rows + segment.rows > _MERGED_ROWS
+                    or span * _MERGED_PART > self.shape.retention_ms
+                ):
                     break
                 tail.append(segment)
             tail.reverse()
@@ -333,7 +388,13 @@ class Copy:
     def _position(self) -> dict[str, Any]:
         parts = [[p.producer, p.sequence, p.done, p.total] for p in self.producers.all()]
         fence = [self.fence.epoch, self.fence.number, self.fence.leader]
-        return {"table": self.shape.table_id, "offset": self.offset, "next": self.next, "fence": fence, "producers": parts}
+        return {
+            "table": self.shape.table_id,
+            "offset": self.offset,
+            "next": self.next,
+            "fence": fence,
+            "producers": parts,
+        }
 
     def _write_position(self, position: dict[str, Any]) -> None:
         path = self._directory / "position.json"
@@ -342,7 +403,9 @@ class Copy:
         os.replace(fresh, path)
 
     def _load(self) -> None:
-        """Begin where the files end; files of another table of this name, or damaged ones, only mean reading more of the log."""
+        """Begin where the files end; files of another table of this name, or damaged ones, only
+        mean reading more of the log.
+        """
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
             position = json.loads((self._directory / "position.json").read_text(encoding="utf-8"))
@@ -350,10 +413,15 @@ class Copy:
                 raise ValueError("files of another table")
             fence = Fence(*position["fence"])
             producers = [Part(*p) for p in position["producers"]]
-            offset, next_ = int(position["offset"]), int(position["next"])
+            offset = int(position["offset"])
+            next_ = int(position["next"])
         except (OSError, ValueError, KeyError, TypeError) as absent:
             if not isinstance(absent, FileNotFoundError):
-                log.warning("the copy on disk cannot be used and is made anew", reason=str(absent), directory=str(self._directory))
+                log.warning(
+                    "the copy on disk cannot be used and is made anew",
+                    reason=str(absent),
+                    directory=str(self._directory),
+                )
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory.mkdir(parents=True)
             return
@@ -368,7 +436,10 @@ class Copy:
                 break
         if found and found[-1].next != next_:
             found = []
-        self._segments, self.offset, self.next, self.fence = found, offset, next_, fence
+        self._segments = found
+        self.offset = offset
+        self.next = next_
+        self.fence = fence
         self.producers = Producers(self.shape.max_producers, producers)
         self._fill_memory()
         if self.shape.key_columns:
@@ -386,16 +457,23 @@ class Copy:
 
 def _ticks(chunk: Chunk, column: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """A time column; rows without a time count as the oldest."""
-    found: np.ndarray[Any, np.dtype[np.int64]] = chunk.batch.column(column).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    found: np.ndarray[Any, np.dtype[np.int64]] = (
+        chunk.batch.column(column).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    )
     return found
 
 
 def gone(row: int, earliest: int) -> BusError:
     """The error of a reader whose row is not there any more."""
     return BusError(
-        f"row {row} is no longer kept", code="E_OFFSET_GONE", detail=f"the earliest row is {earliest}",
-        hint="subscribe with offset -3 (the earliest there is), or make the table with a longer retentionMinutes",
-    )  # fmt: skip
+        f"row {row} is no longer kept",
+        code="E_OFFSET_GONE",
+        detail=f"the earliest row is {earliest}",
+        hint=(
+            "subscribe with offset -3 (the earliest there is), or make the table with a longer"
+            " retentionMinutes"
+        ),
+    )
 
 
 def _holding(chunks: list[Chunk], row: int) -> Chunk | None:

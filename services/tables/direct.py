@@ -1,10 +1,12 @@
-"""The short way of one record to Kafka: over a connection of this node's event loop to the broker that leads the table's log.
+"""The short way of one record to Kafka: over a connection of this node's event loop to the broker
+that leads the table's log.
 
-librdkafka hands a record from thread to thread, and each of them has to be woken: on an idle machine that costs more than all the rest of a
-small write. Here the loop that has read the write sends the record, and reads the answer. One record at a time per table; nothing is ever
-sent twice. What is refused in so many words is not in the log, so librdkafka may have it; when the connection breaks, nobody knows.
-It logs in as librdkafka does, by PLAIN or SCRAM. Refused: brokers that want TLS, large records, and anything while librdkafka has
-records of the table under way (order).
+librdkafka hands a record from thread to thread, and each of them has to be woken: on an idle
+machine that costs more than all the rest of a small write. Here the loop that has read the write
+sends the record, and reads the answer. One record at a time per table; nothing is ever sent twice.
+What is refused in so many words is not in the log, so librdkafka may have it; when the connection
+breaks, nobody knows. It logs in as librdkafka does, by PLAIN or SCRAM. Refused: brokers that want
+TLS, large records, and anything while librdkafka has records of the table under way (order).
 """
 
 from __future__ import annotations
@@ -46,14 +48,16 @@ class _Link(asyncio.Protocol):
             size, correlation = struct.unpack_from(">ii", self._buffer)
             if len(self._buffer) < 4 + size:
                 return
-            answer, self._buffer = self._buffer[8 : 4 + size], self._buffer[4 + size :]
+            answer = self._buffer[8 : 4 + size]
+            self._buffer = self._buffer[4 + size :]
             found = self.waiting.pop(correlation, None)
             if found is not None:
                 found(answer)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        waiting, self.waiting = self.waiting, {}
+        waiting = self.waiting
+        self.waiting = {}
         for found in waiting.values():
             found(None)
 
@@ -61,14 +65,19 @@ class _Link(asyncio.Protocol):
 class Direct:
     """Event loop only."""
 
-    def __init__(self, admin: Admin, clock: Clock, client: str, timeout: float, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, admin: Admin, clock: Clock, client: str, timeout: float, options: Mapping[str, str]
+    ) -> None:
         """
         Args:
             options: how brokers are spoken to (`Settings.kafka_options`).
             client: name among Kafka's clients.
             timeout: seconds until a record without an answer counts as unknown.
         """
-        self._admin, self._clock, self._client, self._timeout = admin, clock, client.encode(), timeout
+        self._admin = admin
+        self._clock = clock
+        self._client = client.encode()
+        self._timeout = timeout
         self._options = options
         self._links: dict[str, _Link] = {}
         #: topic → where its leader is; topics that are not there go the long way
@@ -98,17 +107,25 @@ class Direct:
         return False
 
     def send(self, topic: str, value: bytes, key: bytes, answer: Answer) -> None:
-        """Send a record; *answer* gets where it is, the error when nobody knows, or None when it certainly is not there."""
+        """Send a record; *answer* gets where it is, the error when nobody knows, or None when it
+        certainly is not there.
+        """
         link = self._links[self._brokers[topic]]
         assert link.transport is not None
-        loop, number, broker = asyncio.get_running_loop(), next(self._numbers), self._brokers[topic]
+        loop = asyncio.get_running_loop()
+        number = next(self._numbers)
+        broker = self._brokers[topic]
         now = milliseconds(self._clock)
 
         def answered(data: bytes | None) -> None:
             late.cancel()
             if data is None:
                 self._brokers.pop(topic, None)
-                answer(BusError("the connection to Kafka broke", detail=broker, topic=topic, partition=0))
+                answer(
+                    BusError(
+                        "the connection to Kafka broke", detail=broker, topic=topic, partition=0
+                    )
+                )
                 return
             found = wire.written(data)
             if found.error == 0:
@@ -116,11 +133,22 @@ class Direct:
                 return
             self._brokers.pop(topic, None)
             refused = found.error in wire.REFUSALS
-            answer(None if refused else BusError("Kafka did not write a record", detail=f"error {found.error}", topic=topic, partition=0))
+            answer(
+                None
+                if refused
+                else BusError(
+                    "Kafka did not write a record",
+                    detail=f"error {found.error}",
+                    topic=topic,
+                    partition=0,
+                )
+            )
 
         link.waiting[number] = answered
         records = wire.batch(key, value, now)
-        link.transport.write(wire.produce(number, self._client, topic.encode(), records, int(self._timeout * 1000)))
+        link.transport.write(
+            wire.produce(number, self._client, topic.encode(), records, int(self._timeout * 1000))
+        )
         late = loop.call_later(self._timeout, link.transport.abort)
 
     async def _look(self, topic: str) -> None:
@@ -138,7 +166,9 @@ class Direct:
     async def _connect(self, broker: str) -> _Link:
         host, _, port = broker.rpartition(":")
         loop = asyncio.get_running_loop()
-        _, link = await asyncio.wait_for(loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS)
+        _, link = await asyncio.wait_for(
+            loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS
+        )
         try:
             if not wire.speaks(await self._asked(link, wire.ask_versions)):
                 raise BusError("the broker does not speak produce in this version", detail=broker)
@@ -151,9 +181,17 @@ class Direct:
         return link
 
     async def _log_in(self, link: _Link) -> None:
-        """Prove who this node is. Raises BusError when the broker does not believe it, or this node the broker."""
-        mechanism, user, password = (self._options[f"sasl.{name}"] for name in ("mechanism", "username", "password"))
-        if not wire.knows_mechanism(await self._asked(link, lambda number, client: wire.ask_mechanism(number, client, mechanism))):
+        """Prove who this node is. Raises BusError when the broker does not believe it, or this node
+        the broker.
+        """
+        mechanism, user, password = (
+            self._options[f"sasl.{name}"] for name in ("mechanism", "username", "password")
+        )
+        if not wire.knows_mechanism(
+            await self._asked(
+                link, lambda number, client: wire.ask_mechanism(number, client, mechanism)
+            )
+        ):
             raise BusError(f"the broker does not take logins by {mechanism}")
         if mechanism not in MECHANISMS:
             await self._said(link, f"\0{user}\0{password}".encode())
@@ -163,13 +201,17 @@ class Direct:
 
     async def _said(self, link: _Link, said: bytes) -> bytes:
         """What the broker answers to a part of a login. Raises BusError when it refuses."""
-        answer = wire.authenticated(await self._asked(link, lambda number, client: wire.authenticate(number, client, said)))
+        answer = wire.authenticated(
+            await self._asked(link, lambda number, client: wire.authenticate(number, client, said))
+        )
         if answer is None:
             raise BusError("the broker refuses the login")
         return answer
 
     async def _asked(self, link: _Link, request: Callable[[int, bytes], bytes]) -> bytes:
-        """The answer to a *request* that is made of its number and this client's name. Raises BusError, TimeoutError."""
+        """The answer to a *request* that is made of its number and this client's name. Raises
+        BusError, TimeoutError.
+        """
         found: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         link.waiting[number] = lambda data: None if found.done() else found.set_result(data)

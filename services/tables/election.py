@@ -1,8 +1,9 @@
 """Who leads which group, as this node sees it, and leading when it is this node's turn.
 
-One thread takes turns: says that the node lives, counts the members, renews what it holds, and takes a lease that nobody holds, or whose
-holder is known to be dead. Taking a lease too early does no harm to rows: the log decides. Below a majority nobody takes a lease and a
-leader refuses writes. Without Redis a leader stops when its lease ends.
+One thread takes turns: says that the node lives, counts the members, renews what it holds, and
+takes a lease that nobody holds, or whose holder is known to be dead. Taking a lease too early does
+no harm to rows: the log decides. Below a majority nobody takes a lease and a leader refuses writes.
+Without Redis a leader stops when its lease ends.
 """
 
 from __future__ import annotations
@@ -59,32 +60,52 @@ class Standing:
             return ""
         there = [m for m in self.group.members if m in self.alive]
         shown = ", ".join(there) or "none"
-        return f"no quorum: of group {self.group.id}'s {len(self.group.members)} members {shown} is there, {self.group.majority} are needed"
+        return (
+            f"no quorum: of group {self.group.id}'s {len(self.group.members)} members {shown} is"
+            f" there, {self.group.majority} are needed"
+        )
 
 
 class Election(threading.Thread):
     """Runs until `stop`."""
 
     def __init__(
-        self, settings: TablesSettings, groups: tuple[Group, ...], client: redis.Redis, registry: Registry, bus: Publisher, clock: Clock,
-        loop: asyncio.AbstractEventLoop, replicas: Callable[[int], list[Replica]], direct: Direct | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: TablesSettings,
+        groups: tuple[Group, ...],
+        client: redis.Redis,
+        registry: Registry,
+        bus: Publisher,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        replicas: Callable[[int], list[Replica]],
+        direct: Direct | None = None,
+    ) -> None:
         """
         Args:
             direct: for sessions.
             replicas: of a group, as they are now.
         """
         super().__init__(name="election", daemon=True)
-        self._settings, self._redis, self._registry, self._bus, self._clock = settings, client, registry, bus, clock
-        self._loop, self._replicas, self._direct = loop, replicas, direct
-        #: called when there are writes to send, and when somebody else leads a group, or nobody; set before the start
+        self._settings = settings
+        self._redis = client
+        self._registry = registry
+        self._bus = bus
+        self._clock = clock
+        self._loop = loop
+        self._replicas = replicas
+        self._direct = direct
+        #: called when there are writes to send, and when somebody else leads a group, or nobody;
+        #: set before the start
         self.wake_writer: Callable[[], None] = _nothing
         self.on_change: Callable[[], None] = _nothing
-        self._me, self._run = settings.alias, secrets.token_hex(4)
+        self._me = settings.alias
+        self._run = secrets.token_hex(4)
         self.standings = {g.id: Standing(g) for g in groups}
         self._nodes = tuple(dict.fromkeys(n for g in groups for n in g.nodes))
         self._address = f"{self._me} {settings.url}"
-        self._halt, self._turn = threading.Event(), threading.Event()
+        self._halt = threading.Event()
+        self._turn = threading.Event()
         #: (group, epoch) whose leader is known to be dead
         self._dead: set[tuple[int, int]] = set()
         #: node → its process that was there last, and those processes that are known to be dead
@@ -131,14 +152,31 @@ class Election(threading.Thread):
     def session(self, group: int, table_id: int) -> Session | None:
         """The session for a table, if this node leads."""
         standing = self.standings.get(group)
-        return standing.sessions.get(table_id) if standing is not None and standing.term is not None else None
+        return (
+            standing.sessions.get(table_id)
+            if standing is not None and standing.term is not None
+            else None
+        )
 
     # ---------------------------------------------------------------- a turn
 
     def _take_turn(self) -> None:
-        leads = {g: s.term.epoch for g, s in self.standings.items() if s.term is not None and s.term.opened}
+        leads = {
+            g: s.term.epoch
+            for g, s in self.standings.items()
+            if s.term is not None and s.term.opened
+        }
         tables = tuple(r.table.id for g in self.standings for r in self._replicas(g))
-        self._registry.beat(Presence(self._me, self._settings.url, self._run, tables, leads, self._settings.url_for_clients))
+        self._registry.beat(
+            Presence(
+                self._me,
+                self._settings.url,
+                self._run,
+                tables,
+                leads,
+                self._settings.url_for_clients,
+            )
+        )
         found = self._registry.alive(self._nodes)
         self._seen |= {node: presence.run for node, presence in found.items()}
         alive = {node for node, presence in found.items() if presence.run not in self._ended}
@@ -152,8 +190,12 @@ class Election(threading.Thread):
     def _without_redis(self, down: RemoteError) -> None:
         self.redis_down = down.detail or down.message
         for standing in self.standings.values():
-            if standing.term is not None and (standing.lease is None or not standing.lease.held or standing.ended):
-                self._step_down(standing, standing.ended or "the lease ended while Redis does not answer")
+            if standing.term is not None and (
+                standing.lease is None or not standing.lease.held or standing.ended
+            ):
+                self._step_down(
+                    standing, standing.ended or "the lease ended while Redis does not answer"
+                )
                 self._set_leader(standing, "", "", standing.epoch)
 
     def _lead_on(self, standing: Standing) -> None:
@@ -182,7 +224,11 @@ class Election(threading.Thread):
     def _follow(self, standing: Standing) -> None:
         group = standing.group
         lease = standing.lease or Lease(
-            self._redis, names.group_lease(group.id), ttl=self._settings.lease_seconds, address=self._address, clock=self._clock
+            self._redis,
+            names.group_lease(group.id),
+            ttl=self._settings.lease_seconds,
+            address=self._address,
+            clock=self._clock,
         )
         standing.lease = lease
         holder = lease.holder()
@@ -205,7 +251,12 @@ class Election(threading.Thread):
         standing.renewed = self._clock.monotonic()
         standing.term = Term(lease.epoch, f"{self._me}.{secrets.token_hex(4)}")
         standing.ended = ""
-        log.info("leading a group", group=group.id, epoch=lease.epoch, before=holder.address if holder else "")
+        log.info(
+            "leading a group",
+            group=group.id,
+            epoch=lease.epoch,
+            before=holder.address if holder else "",
+        )
         self._set_leader(standing, self._me, self._settings.url, lease.epoch)
         self._begin(standing, replicas)
         if not replicas:
@@ -217,10 +268,16 @@ class Election(threading.Thread):
         made = []
         for replica in replicas:
             session = Session(
-                replica, term, self._bus, self._clock, self._loop, max_bytes=self._settings.max_pending_bytes,
-                wake=self.wake_writer, on_over=lambda why: self._ask_to_end(standing, term, why),
+                replica,
+                term,
+                self._bus,
+                self._clock,
+                self._loop,
+                max_bytes=self._settings.max_pending_bytes,
+                wake=self.wake_writer,
+                on_over=lambda why: self._ask_to_end(standing, term, why),
                 direct=self._direct,
-            )  # fmt: skip
+            )
             session.refuses = standing.missing()
             term.expect(replica.table.id)
             standing.sessions[replica.table.id] = replica.session = session
@@ -239,9 +296,15 @@ class Election(threading.Thread):
     def _step_down(self, standing: Standing, why: str) -> None:
         if standing.term is None:
             return
-        log.info("leading a group no longer", group=standing.group.id, epoch=standing.term.epoch, reason=why)
+        log.info(
+            "leading a group no longer",
+            group=standing.group.id,
+            epoch=standing.term.epoch,
+            reason=why,
+        )
         standing.term = None
-        sessions, standing.sessions = standing.sessions, {}
+        sessions = standing.sessions
+        standing.sessions = {}
         for session in sessions.values():
             session.end(why)
             session.replica.session = None
@@ -249,14 +312,18 @@ class Election(threading.Thread):
             try:
                 standing.lease.release()
             except PenstockError as error:
-                log.warning("a lease could not be given back; it runs out by itself", error=str(error))
+                log.warning(
+                    "a lease could not be given back; it runs out by itself", error=str(error)
+                )
             standing.lease = None
         standing.ended = ""
 
     def _set_leader(self, standing: Standing, leader: str, url: str, epoch: int) -> None:
         if (standing.leader, standing.epoch) == (leader, epoch):
             return
-        standing.leader, standing.url, standing.epoch = leader, url, epoch
+        standing.leader = leader
+        standing.url = url
+        standing.epoch = epoch
         self.on_change()
 
 

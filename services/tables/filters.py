@@ -22,7 +22,8 @@ Filter = Callable[[pl.DataFrame], pl.Series]
 
 
 def make(table: Table, wanted: dict[str, Any] | None) -> Filter | None:
-    """The filter that a subscriber asks for: `{"sql": …}`, or `{"column": …}` with `values`, `range` or `hash`.
+    """The filter that a subscriber asks for: `{"sql": …}`, or `{"column": …}` with `values`,
+    `range` or `hash`.
 
     Raises:
         SchemaError: `E_FILTER`: it is none.
@@ -43,7 +44,9 @@ def make(table: Table, wanted: dict[str, Any] | None) -> Filter | None:
 
 
 def _column(table: Table, wanted: dict[str, Any]) -> Column:
-    name = wanted.get("column") or (table.replicated.filter_column if table.replicated is not None else None)
+    name = wanted.get("column") or (
+        table.replicated.filter_column if table.replicated is not None else None
+    )
     if not name:
         hint = "make the table with filter_column, or name the column in the filter"
         raise SchemaError(f"table {table.name} has no filter column", code="E_FILTER", hint=hint)
@@ -57,7 +60,9 @@ def _condition(table: Table, sql: str) -> Filter:
     columns: dict[str, ColumnType] = {c.name: c.type for c in table.columns}
     compiled = compile_expression(sql, columns, precision=table.precision)
     if compiled.type.kind != "BOOL":
-        raise SchemaError(f"a filter is a condition, not {compiled.type}", code="E_FILTER", detail=sql[:200])
+        raise SchemaError(
+            f"a filter is a condition, not {compiled.type}", code="E_FILTER", detail=sql[:200]
+        )
     return lambda frame: frame.select(compiled.expr.fill_null(False).alias("_pass")).to_series()
 
 
@@ -65,7 +70,9 @@ def _constants(column: Column, values: list[Any]) -> pl.Series:
     try:
         return pl.Series("constants", values, dtype=column.type.polars(), strict=True)
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as wrong:
-        raise SchemaError(f"a value of the filter is no {column.type}", code="E_FILTER", detail=str(wrong)[:200]) from None
+        raise SchemaError(
+            f"a value of the filter is no {column.type}", code="E_FILTER", detail=str(wrong)[:200]
+        ) from None
 
 
 def _values(column: Column, values: list[Any]) -> Filter:
@@ -77,13 +84,19 @@ def _range(column: Column, bounds: list[Any]) -> Filter:
     if len(bounds) != 2:
         raise SchemaError("a range has two ends: [from, to), to not included", code="E_FILTER")
     low, high = _constants(column, bounds).to_list()
-    return lambda frame: ((frame[column.name] >= low) & (frame[column.name] < high)).fill_null(False)
+    return lambda frame: ((frame[column.name] >= low) & (frame[column.name] < high)).fill_null(
+        False
+    )
 
 
 def _hash(column: Column, given: list[Any]) -> Filter:
-    """(buckets, index) or (buckets, from, to): murmur2 of the value's text, as Kafka partitions keys."""
+    """(buckets, index) or (buckets, from, to): murmur2 of the value's text, as Kafka partitions
+    keys.
+    """
     if len(given) not in (2, 3) or not all(isinstance(g, int) for g in given) or given[0] < 1:
-        raise SchemaError("a hash is (buckets, index) or (buckets, from, to), to not included", code="E_FILTER")
+        raise SchemaError(
+            "a hash is (buckets, index) or (buckets, from, to), to not included", code="E_FILTER"
+        )
     low, high = (given[1], given[1] + 1) if len(given) == 2 else (given[1], given[2])
 
     def passes(frame: pl.DataFrame) -> pl.Series:

@@ -29,12 +29,22 @@ class Forward:
         if self._client is not None:
             await self._client.close()
 
-    async def call(self, method: str, url: str, data: bytes, *, timeout: float = _SECONDS) -> tuple[int, Any]:
-        """Status and answer of another node, which does not pass it on. Raises RemoteError when it does not answer."""
+    async def call(
+        self, method: str, url: str, data: bytes, *, timeout: float = _SECONDS
+    ) -> tuple[int, Any]:
+        """Status and answer of another node, which does not pass it on. Raises RemoteError when it
+        does not answer.
+        """
         if self._client is None:
-            self._client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._context), headers=self._headers)
+            self._client = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._context), headers=self._headers
+            )
         try:
-            async with self._client.request(method, url, data=data, timeout=aiohttp.ClientTimeout(total=timeout)) as response:
+            async with self._client.request(
+                method, url, data=data, timeout=aiohttp.ClientTimeout(total=timeout)
+            ) as response:
                 return response.status, await response.json()
         except (aiohttp.ClientError, TimeoutError, ValueError) as failed:
-            raise RemoteError("another node does not answer", detail=f"{url}: {type(failed).__name__}") from failed
+            raise RemoteError(
+                "another node does not answer", detail=f"{url}: {type(failed).__name__}"
+            ) from failed

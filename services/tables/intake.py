@@ -1,7 +1,7 @@
 """Rows in: what producers write over WebSockets and single requests, and the answers.
 
-Writes go to the leader: a producer's WebSocket is told where that is, a single POST is passed on. WRITE on the table is asked for again
-with each write.
+Writes go to the leader: a producer's WebSocket is told where that is, a single POST is passed on.
+WRITE on the table is asked for again with each write.
 """
 
 from __future__ import annotations
@@ -29,16 +29,25 @@ Answer = dict[str, Any]
 
 
 class _Reply:
-    """Has the outcome of a producer's write sent to it at once: a future would wait for the loop's next turn to say it."""
+    """Has the outcome of a producer's write sent to it at once: a future would wait for the loop's
+    next turn to say it.
+    """
 
-    def __init__(self, tell: Callable[[Answer], None], where: Callable[[], Answer], took: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        tell: Callable[[Answer], None],
+        where: Callable[[], Answer],
+        took: Callable[[float], None],
+    ) -> None:
         """
         Args:
             tell: takes the answer.
             where: says who leads, for a write that failed.
             took: takes the seconds that a write has waited for its answer.
         """
-        self._tell, self._where, self._took = tell, where, took
+        self._tell = tell
+        self._where = where
+        self._took = took
         self._begun = time.monotonic()
         #: of the write, once it is known
         self.sequence = -1
@@ -61,7 +70,9 @@ class Intake:
     """Event loop only."""
 
     def __init__(self, settings: TablesSettings, tables: Lookup, others: Forward) -> None:
-        self._settings, self._tables, self._others = settings, tables, others
+        self._settings = settings
+        self._tables = tables
+        self._others = others
         self._limits = arrow_reader.for_body(settings.max_body)
         #: connections of producers
         self.producers = 0
@@ -70,16 +81,28 @@ class Intake:
 
     def routes(self) -> list[web.RouteDef]:
         rows = "/v1/tables/{db}/{table}"
-        return [web.get("/v1/append", self._append), web.post(f"{rows}/rows", self._write), web.get(f"{rows}/producer", self._producer)]
+        return [
+            web.get("/v1/append", self._append),
+            web.post(f"{rows}/rows", self._write),
+            web.get(f"{rows}/producer", self._producer),
+        ]
 
     async def _append(self, request: web.Request) -> web.WebSocketResponse:
-        """A producer's writes to one table, each with an answer; several answers may come in one message."""
+        """A producer's writes to one table, each with an answer; several answers may come in one
+        message.
+        """
         user = request[USER]
         replica = self._tables.named(user, "WRITE", request.query.get("table", ""))
-        socket = web.WebSocketResponse(max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0)
+        socket = web.WebSocketResponse(
+            max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0
+        )
         await socket.prepare(request)
         session = self._tables.session_of(replica)
-        hello = {"type": "hello", "node": self._tables.alias, "leads": session is not None and session.serving}
+        hello = {
+            "type": "hello",
+            "node": self._tables.alias,
+            "leads": session is not None and session.serving,
+        }
         await socket.send_str(json.dumps({**hello, "leader": self._tables.leader(replica)}))
         self.producers += 1
         answers: asyncio.Queue[Answer] = asyncio.Queue()
@@ -95,12 +118,16 @@ class Intake:
             self.producers -= 1
         return socket
 
-    async def _take(self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]) -> None:
+    async def _take(
+        self, user: str, replica: Replica, data: bytes, answers: asyncio.Queue[Answer]
+    ) -> None:
         reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica), self.on_confirmed)
         try:
             head = _head_of(data)
             reply.sequence = head.sequence
-            self._tables.access.require(user, "WRITE", replica.table)  # it may have been revoked since
+            self._tables.access.require(
+                user, "WRITE", replica.table
+            )  # it may have been revoked since
             session = self._tables.session(replica)
             session.submit(await self._write_of(head, data, reply))
         except PenstockError as error:
@@ -113,7 +140,15 @@ class Intake:
         else:
             table = await asyncio.to_thread(arrow_reader.read, data, self._limits)
         rows = table.replace_schema_metadata(None)
-        return Write(head.producer, head.sequence, head.settled, rows, max(len(data), rows.nbytes), done, head.after)
+        return Write(
+            head.producer,
+            head.sequence,
+            head.settled,
+            rows,
+            max(len(data), rows.nbytes),
+            done,
+            head.after,
+        )
 
     @staticmethod
     async def _answer(socket: web.WebSocketResponse, answers: asyncio.Queue[Answer]) -> None:
@@ -150,7 +185,9 @@ class Intake:
         known = replica.copy.producers.get(request.query.get("id", ""))
         return web.json_response({"sequence": known.sequence if known is not None else 0})
 
-    async def _forward(self, request: web.Request, replica: Replica, data: bytes, error: PenstockError) -> web.Response:
+    async def _forward(
+        self, request: web.Request, replica: Replica, data: bytes, error: PenstockError
+    ) -> web.Response:
         standing = self._tables.standing(replica)
         if not standing.leader or standing.leader == self._tables.alias:
             raise error
@@ -170,17 +207,25 @@ class _Head:
 
 
 def _head_of(data: bytes) -> _Head:
-    """Producer, sequence number and what is settled, without a look at the rows. Raises SchemaError."""
+    """Producer, sequence number and what is settled, without a look at the rows. Raises
+    SchemaError.
+    """
     meta = arrow_reader.metadata(data)
     try:
-        producer, sequence = meta["penstock.producer"], int(meta["penstock.seq"])
+        producer = meta["penstock.producer"]
+        sequence = int(meta["penstock.seq"])
         settled = int(meta.get("penstock.settled", sequence))
         after = int(meta["penstock.after"]) if "penstock.after" in meta else None
     except (KeyError, ValueError) as wrong:
         raise SchemaError("this is no write", code="E_BODY", detail=str(wrong)[:200]) from None
     if not 0 < len(producer) <= 128 or not 1 <= sequence < 1 << 63:
-        raise SchemaError("a write has a producer of at most 128 characters and a sequence number from 1 on", code="E_BODY")
+        raise SchemaError(
+            "a write has a producer of at most 128 characters and a sequence number from 1 on",
+            code="E_BODY",
+        )
     if producer.startswith(OFFSET_PREFIXES):
         hint = f"choose a name that does not begin with {' or '.join(OFFSET_PREFIXES)}"
-        raise SchemaError("this producer's name is one of a subscription's offset", code="E_BODY", hint=hint)
+        raise SchemaError(
+            "this producer's name is one of a subscription's offset", code="E_BODY", hint=hint
+        )
     return _Head(producer, sequence, settled, after)

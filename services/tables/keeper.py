@@ -1,4 +1,5 @@
-"""Keeps this node's copies: which tables the catalog says, each read from its log, written to disk and shortened in time.
+"""Keeps this node's copies: which tables the catalog says, each read from its log, written to disk
+and shortened in time.
 
 Two threads: one reads the logs of all tables, one writes files. Refused: anything about leading.
 """
@@ -29,9 +30,11 @@ _QUEUE_BYTES = 16 << 20
 #: the log is not read further while a table has this many times `flush_rows` waiting for a file
 _BEHIND = 4
 _RETRY_SECONDS = 0.3
-#: after a read of fewer bytes than this the log is left alone for so many seconds, that records gather: one by one each of them would cost
-#: a fetch and the whole of what is paid per call, on every node, and nobody waits for a copy
-_LITTLE, _REST = 64 << 10, 0.02
+#: after a read of fewer bytes than this the log is left alone for so many seconds, that records
+#: gather: one by one each of them would cost a fetch and the whole of what is paid per call, on
+#: every node, and nobody waits for a copy
+_LITTLE = 64 << 10
+_REST = 0.02
 #: the same where this node leads and knew all it has read
 _KNOWN_REST = 0.1
 
@@ -40,19 +43,30 @@ class Keeper:
     """One per node."""
 
     def __init__(
-        self, settings: TablesSettings, groups: tuple[Group, ...], catalog: CatalogReader, admin: Admin, clock: Clock,
+        self,
+        settings: TablesSettings,
+        groups: tuple[Group, ...],
+        catalog: CatalogReader,
+        admin: Admin,
+        clock: Clock,
         loop: asyncio.AbstractEventLoop,
-    ) -> None:  # fmt: skip
-        self._settings, self._groups, self._catalog, self._admin = settings, {g.id for g in groups}, catalog, admin
-        self._clock, self._loop = clock, loop
+    ) -> None:
+        self._settings = settings
+        self._groups = {g.id for g in groups}
+        self._catalog = catalog
+        self._admin = admin
+        self._clock = clock
+        self._loop = loop
         self._directory = settings.directory
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._claim = open(self._directory / "lock", "w", encoding="utf-8")  # noqa: SIM115  held as long as the node lives
+        # held as long as the node lives
+        self._claim = open(self._directory / "lock", "w", encoding="utf-8")  # noqa: SIM115
         try:
             fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(
-                f"{self._directory} holds the copies of another node that runs", hint="PENSTOCK_TABLES_PERSISTENCE_DIR: one for each node"
+                f"{self._directory} holds the copies of another node that runs",
+                hint="PENSTOCK_TABLES_PERSISTENCE_DIR: one for each node",
             ) from None
         self._replicas: dict[int, Replica] = {}
         self._followed = -1
@@ -64,7 +78,10 @@ class Keeper:
         #: a session waits for what is in the log
         self._awaited = threading.Event()
         self._saved = threading.Condition()
-        self._threads = [threading.Thread(target=t, name=n, daemon=True) for t, n in ((self._read, "log"), (self._save, "files"))]
+        self._threads = [
+            threading.Thread(target=t, name=n, daemon=True)
+            for t, n in ((self._read, "log"), (self._save, "files"))
+        ]
         #: all that was there at the start has been applied
         self.caught_up = threading.Event()
         self.failed: BaseException | None = None
@@ -89,7 +106,10 @@ class Keeper:
     def find(self, database: str, name: str) -> Replica | None:
         """The replica of a table by its name."""
         wanted = (database.lower(), name.lower())
-        return next((r for r in self.all() if (r.table.database.lower(), r.table.name.lower()) == wanted), None)
+        return next(
+            (r for r in self.all() if (r.table.database.lower(), r.table.name.lower()) == wanted),
+            None,
+        )
 
     # ---------------------------------------------------------------- the log
 
@@ -109,7 +129,8 @@ class Keeper:
     def _read_on(self) -> None:
         reading: dict[str, Replica] = {}
         self._positions.clear()
-        # with records waiting it fetches no more: else the broker would answer for every single one while this rests
+        # with records waiting it fetches no more: else the broker would answer for every single one
+        # while this rests
         with Reader(
             self._settings.kafka_bootstrap,
             {},
@@ -124,14 +145,20 @@ class Keeper:
                 known = [self._take(batch, reading) for batch in batches]
                 self._pass_over(reader, reading)
                 # not the end of now: under load that is always a little ahead
-                if not self.caught_up.is_set() and all(r.copy.offset >= self._ends[t] for t, r in reading.items()):
+                if not self.caught_up.is_set() and all(
+                    r.copy.offset >= self._ends[t] for t, r in reading.items()
+                ):
                     self.caught_up.set()
-                if batches and (all(known) or sum(len(v or b"") for b in batches for v in b.values) < _LITTLE):
+                if batches and (
+                    all(known) or sum(len(v or b"") for b in batches for v in b.values) < _LITTLE
+                ):
                     self._awaited.wait(_KNOWN_REST if all(known) else _REST)
                     self._awaited.clear()
 
     def _take(self, batch: Batch, reading: dict[str, Replica]) -> bool:
-        """Apply what was read; whether all of it was known: records of this node that it has taken as it sent them."""
+        """Apply what was read; whether all of it was known: records of this node that it has taken
+        as it sent them.
+        """
         replica = reading.get(batch.topic)
         if replica is None:
             return True
@@ -140,14 +167,18 @@ class Keeper:
             return True
         replica.apply(batch)
         with self._saved:
-            while replica.copy.waiting > _BEHIND * self._settings.flush_rows and not self._halt.is_set():
+            while (
+                replica.copy.waiting > _BEHIND * self._settings.flush_rows
+                and not self._halt.is_set()
+            ):
                 self._saved.wait(0.5)
         return False
 
     def _pass_over(self, reader: Reader, reading: dict[str, Replica]) -> None:
         """Do not fetch what this node has sent and taken itself."""
         for topic, replica in reading.items():
-            position, reached = self._positions.get(topic), replica.copy.offset
+            position = self._positions.get(topic)
+            reached = replica.copy.offset
             if position is not None and position < reached:
                 reader.seek(topic, 0, reached)
                 self._positions[topic] = reached
@@ -158,7 +189,11 @@ class Keeper:
         revision = catalog.revision
         if revision == self._followed:
             return
-        wanted = {t.id: t for t in catalog.tables() if t.replicated is not None and t.replicated.group in self._groups}
+        wanted = {
+            t.id: t
+            for t in catalog.tables()
+            if t.replicated is not None and t.replicated.group in self._groups
+        }
         for table_id in [i for i in self._replicas if i not in wanted]:
             replica = self._replicas.pop(table_id)
             replica.drop()
@@ -167,7 +202,9 @@ class Keeper:
                 reader.remove([(replica.table.topic, 0)])
             replica.copy.remove()
             log.info("table dropped", table=replica.name)
-        topics = self._admin.topics() if any(t.topic not in reading for t in wanted.values()) else {}
+        topics = (
+            self._admin.topics() if any(t.topic not in reading for t in wanted.values()) else {}
+        )
         complete = True
         for table in wanted.values():
             if table.topic in reading:
@@ -177,7 +214,9 @@ class Keeper:
                 continue
             replica = self._replicas.get(table.id) or self._open(table)
             self._replicas[table.id] = replica
-            start = max(replica.copy.offset, self._admin.start_offsets([(table.topic, 0)])[table.topic, 0])
+            start = max(
+                replica.copy.offset, self._admin.start_offsets([(table.topic, 0)])[table.topic, 0]
+            )
             end = self._admin.end_offsets([(table.topic, 0)])[table.topic, 0]
             self._ends[table.topic] = end if start < end else 0
             reader.add({(table.topic, 0): start})
@@ -190,16 +229,27 @@ class Keeper:
         assert table.replicated is not None
         home = self._catalog.catalog.database(table.database)
         ahead = home.max_ahead.ticks(table.precision) if home is not None else 0
-        copy = Copy(self._directory / str(table.id), Shape.of(table, self._settings.flush_rows, self._settings.max_producers))
+        copy = Copy(
+            self._directory / str(table.id),
+            Shape.of(table, self._settings.flush_rows, self._settings.max_producers),
+        )
         log.info(
-            "table opened", table=f"{table.database}.{table.name}", group=table.replicated.group, rows=copy.next, earliest=copy.earliest
+            "table opened",
+            table=f"{table.database}.{table.name}",
+            group=table.replicated.group,
+            rows=copy.next,
+            earliest=copy.earliest,
         )
         return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:
         """Files of tables that were dropped while this node was away."""
         for path in self._directory.iterdir():
-            if path.name.isdigit() and path.name not in known and int(path.name) < self._catalog.catalog.next_id:
+            if (
+                path.name.isdigit()
+                and path.name not in known
+                and int(path.name) < self._catalog.catalog.next_id
+            ):
                 shutil.rmtree(path, ignore_errors=True)
 
     # ---------------------------------------------------------------- files
@@ -232,7 +282,11 @@ class Keeper:
             if pending is not None:
                 replica.copy.finish_flush(pending)
         except OSError as full:
-            log.error("a copy cannot be written to disk; it is tried again", table=replica.name, error=str(full))
+            log.error(
+                "a copy cannot be written to disk; it is tried again",
+                table=replica.name,
+                error=str(full),
+            )
             replica.copy.undo_flush()
         with self._saved:
             self._saved.notify_all()

@@ -1,8 +1,9 @@
-"""Keys of a keyed stream table: which there are, and which rows of a write are taken because of them. Pure.
+"""Keys of a keyed stream table: which there are, and which rows of a write are taken because of
+them. Pure.
 
-Three rules. `first`: a row whose key is not there. `latest`: a row that is newer than the known one of its key, of each write only the
-newest; of equal times the first stays. `changelog`: every row, told new (N) from update (U). A key is a Python object, so here are the
-only loops over rows.
+Three rules. `first`: a row whose key is not there. `latest`: a row that is newer than the known one
+of its key, of each write only the newest; of equal times the first stays. `changelog`: every row,
+told new (N) from update (U). A key is a Python object, so here are the only loops over rows.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ class Listed:
 
 
 class Keys:
-    """Of the rows that a copy has. One thread notes and forgets, under the copy's lock; anybody may look."""
+    """Of the rows that a copy has. One thread notes and forgets, under the copy's lock; anybody may
+    look.
+    """
 
-    def __init__(self, columns: Sequence[str], rule: KeyRule = "first", times: Sequence[str] = ()) -> None:
-        self.columns, self.rule, self._times_in = tuple(columns), rule, tuple(times)
+    def __init__(
+        self, columns: Sequence[str], rule: KeyRule = "first", times: Sequence[str] = ()
+    ) -> None:
+        self.columns = tuple(columns)
+        self.rule = rule
+        self._times_in = tuple(times)
         #: key → the newest row with it, oldest first
         self.rows: dict[Any, int] = {}
         #: key → time of that row, for rule `latest`
@@ -80,7 +87,9 @@ class Keys:
 
 
 class Taker:
-    """A leader's decisions: to the keys of its copy come those of rows that it has sent and not read back yet."""
+    """A leader's decisions: to the keys of its copy come those of rows that it has sent and not
+    read back yet.
+    """
 
     def __init__(self, known: Keys) -> None:
         self._known = known
@@ -89,7 +98,8 @@ class Taker:
         self._sent: deque[tuple[int, Listed]] = deque()
 
     def take(self, listed: Listed, borders: Sequence[int]) -> tuple[list[int], list[str]]:
-        """Places of the rows that are taken, which count as there from now on, and whether each one's key is new (N) or not (U).
+        """Places of the rows that are taken, which count as there from now on, and whether each
+        one's key is new (N) or not (U).
 
         Args:
             borders: where each write's rows begin, and where the last one's end.
@@ -99,11 +109,16 @@ class Taker:
         latest = self._known.rule == "latest"
         for low, high in pairwise(borders):
             for i in _newest(listed, low, high) if latest else range(low, high):
-                key, time = listed.keys[i], listed.times[i]
+                key = listed.keys[i]
+                time = listed.times[i]
                 there = key in self._under_way or key in self._known
                 if self._known.rule == "first" and there:
                     continue
-                if latest and there and not time > self._under_way.get(key, self._known.times.get(key, _NEVER)):
+                if (
+                    latest
+                    and there
+                    and not time > self._under_way.get(key, self._known.times.get(key, _NEVER))
+                ):
                     continue
                 self._under_way[key] = time
                 taken.append(i)
@@ -134,7 +149,9 @@ def _newest(listed: Listed, low: int, high: int) -> list[int]:
 
 
 def _values(batch: pa.RecordBatch, columns: Sequence[str], instead: Any = None) -> list[Any]:
-    """For each row a value, or a tuple of several columns; times as ticks, and *instead* where there is no value."""
+    """For each row a value, or a tuple of several columns; times as ticks, and *instead* where
+    there is no value.
+    """
     lists = []
     for name in columns:
         array = batch.column(name)

@@ -1,4 +1,6 @@
-"""A node's tables as requests ask for them: found by name, for who has the right, and who leads each."""
+"""A node's tables as requests ask for them: found by name, for who has the right, and who leads
+each.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,15 @@ FORWARDED = "X-Penstock-Forwarded"
 class Lookup:
     """Event loop only."""
 
-    def __init__(self, alias: str, catalog: CatalogReader, keeper: Keeper, election: Election, access: Access) -> None:
+    def __init__(
+        self, alias: str, catalog: CatalogReader, keeper: Keeper, election: Election, access: Access
+    ) -> None:
         """`alias`: of this node."""
-        self.alias, self.catalog, self.access = alias, catalog, access
-        self._keeper, self._election = keeper, election
+        self.alias = alias
+        self.catalog = catalog
+        self.access = access
+        self._keeper = keeper
+        self._election = election
 
     def replica(self, database: str, table: str) -> Replica:
         found = self._keeper.find(database, table)
@@ -37,15 +44,19 @@ class Lookup:
         entry = self.catalog.catalog.table(database, table)
         if entry is not None and entry.replicated is not None:
             raise CatalogError(
-                f"node {self.alias} has no copy of {database}.{table}", code="E_NO_TABLE",
-                detail=f"its group is {entry.replicated.group}", hint="ask a node of that group",
-            )  # fmt: skip
+                f"node {self.alias} has no copy of {database}.{table}",
+                code="E_NO_TABLE",
+                detail=f"its group is {entry.replicated.group}",
+                hint="ask a node of that group",
+            )
         kind = "is no stream table of a group" if entry is not None else "does not exist"
         raise CatalogError(f"table {database}.{table} {kind}", code="E_NO_TABLE")
 
     def asked(self, request: web.Request, right: Right) -> Replica:
         """The table of the path, for somebody who needs *right*."""
-        return self._for(request[USER], right, request.match_info["db"], request.match_info["table"])
+        return self._for(
+            request[USER], right, request.match_info["db"], request.match_info["table"]
+        )
 
     def named(self, user: str, right: Right, name: str) -> Replica:
         database, dot, table = name.partition(".")
@@ -54,7 +65,9 @@ class Lookup:
         return self._for(user, right, database, table)
 
     def _for(self, user: str, right: Right, database: str, table: str) -> Replica:
-        """Who may not know of a table is not told whether it exists. Raises AuthError, CatalogError."""
+        """Who may not know of a table is not told whether it exists. Raises AuthError,
+        CatalogError.
+        """
         entry = self.catalog.catalog.table(database, table)
         if entry is None:
             self.access.require_named(user, right, database, table)
@@ -78,7 +91,11 @@ class Lookup:
         session = self.session_of(replica)
         if session is None:
             standing = self.standing(replica)
-            why = f"{standing.leader} leads" if standing.leader else standing.missing() or "nobody leads at the moment"
+            why = (
+                f"{standing.leader} leads"
+                if standing.leader
+                else standing.missing() or "nobody leads at the moment"
+            )
             raise not_leader(replica.name, why)
         return session
 

@@ -1,8 +1,9 @@
 """One subscriber on this node: from its row on, rows as they come, at its own pace.
 
-A message is 16 bytes (first row, next row) and an Arrow IPC stream of the rows in between that pass the filter. Subscribers that are up to
-date share the encoded bytes. A slow one is waited for by its own task alone; it reads from memory or files when it comes again. The
-subscriber goes to the leader when another node leads: it is told where, and then left.
+A message is 16 bytes (first row, next row) and an Arrow IPC stream of the rows in between that pass
+the filter. Subscribers that are up to date share the encoded bytes. A slow one is waited for by its
+own task alone; it reads from memory or files when it comes again. The subscriber goes to the leader
+when another node leads: it is told where, and then left.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ _ROWS = 20_000
 _SHARED = 64
 #: chunks put together into one message
 _JOIN = 256
-#: how often one of several programs that waits for its turn is looked at, and hears that the node is there
+#: how often one of several programs that waits for its turn is looked at, and hears that the node
+#: is there
 _STANDBY_SECONDS = 0.1
-NOW, PROCESSED, EARLIEST = -1, -2, -3
+NOW = -1
+PROCESSED = -2
+EARLIEST = -3
 
 
 class Shared:
@@ -74,7 +78,8 @@ class Subscriber:
     bytes: int = 0
     processed: int = -1
     cancelled: str = ""
-    #: the raftGroup it was made with: one of several programs, of which one gets rows; 0: it is alone
+    #: the raftGroup it was made with: one of several programs, of which one gets rows; 0: it is
+    #: alone
     group: int = 0
     #: whether rows go there; of several programs to one at a time
     executes: bool = True
@@ -109,35 +114,56 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
         offset = processed
     if offset < 0:
         raise SchemaError(
-            f"offset {offset} means nothing", code="E_BODY", hint="a row, 0 (the first), -1 (now), -2 (processed), -3 (earliest)"
+            f"offset {offset} means nothing",
+            code="E_BODY",
+            hint="a row, 0 (the first), -1 (now), -2 (processed), -3 (earliest)",
         )
     if offset > copy.next:
-        raise SchemaError(f"row {offset} is not there yet", code="E_BODY", detail=f"the next row is {copy.next}", hint="-1 begins there")
+        raise SchemaError(
+            f"row {offset} is not there yet",
+            code="E_BODY",
+            detail=f"the next row is {copy.next}",
+            hint="-1 begins there",
+        )
     if offset < copy.earliest:
         raise gone(offset, copy.earliest)
     return offset
 
 
 async def pump(
-    subscriber: Subscriber, shared: Shared, idle: float, moved: Callable[[], dict[str, Any] | None], allowed: Callable[[], None],
+    subscriber: Subscriber,
+    shared: Shared,
+    idle: float,
+    moved: Callable[[], dict[str, Any] | None],
+    allowed: Callable[[], None],
     begin: Callable[[], Awaitable[bool]],
-) -> None:  # fmt: skip
+) -> None:
     """Send rows until the subscriber leaves, is cancelled, or has to go elsewhere.
 
     Args:
         idle: seconds after which a subscriber without rows gets a sign of life.
         moved: where the leader is, when that is another node.
         allowed: raises AuthError when the subscriber may not read any more.
-        begin: of one of several programs that does not get rows: whether it does from now on. Raises PenstockError.
+        begin: of one of several programs that does not get rows: whether it does from now on.
+            Raises PenstockError.
     """
-    replica, socket = subscriber.replica, subscriber.socket
+    replica = subscriber.replica
+    socket = subscriber.socket
     while not socket.closed:
         arrived = replica.arrival()
         if subscriber.cancelled:
             await _say(socket, {"type": "unsubscribed", "by": subscriber.cancelled})
             return
         if replica.dropped:
-            await _say(socket, {"type": "error", **CatalogError(f"table {replica.name} was dropped", code="E_NO_TABLE").to_dict()})
+            await _say(
+                socket,
+                {
+                    "type": "error",
+                    **CatalogError(
+                        f"table {replica.name} was dropped", code="E_NO_TABLE"
+                    ).to_dict(),
+                },
+            )
             return
         elsewhere = moved()
         if elsewhere is not None:
@@ -146,9 +172,11 @@ async def pump(
         try:
             allowed()
             if not subscriber.executes and not await begin():
-                chunk, waits = None, _STANDBY_SECONDS
+                chunk = None
+                waits = _STANDBY_SECONDS
             else:
-                chunk, waits = await _read(replica, subscriber.row), idle
+                chunk = await _read(replica, subscriber.row)
+                waits = idle
         except PenstockError as error:
             earliest = {"earliest": replica.copy.earliest} if isinstance(error, BusError) else {}
             await _say(socket, {"type": "error", **error.to_dict(), **earliest})
@@ -164,10 +192,12 @@ async def pump(
                     await _say(socket, {"type": "standby"})
             continue
         if subscriber.filter is None:
-            data, count = shared.get(chunk), chunk.rows
+            data = shared.get(chunk)
+            count = chunk.rows
         else:
             passing = await asyncio.to_thread(_filtered, replica, subscriber.filter, chunk)
-            data, count = frame(chunk.first, chunk.next, passing), passing.num_rows
+            data = frame(chunk.first, chunk.next, passing)
+            count = passing.num_rows
         subscriber.row = chunk.next
         if count:
             await socket.send_bytes(data)
@@ -184,7 +214,8 @@ async def _read(replica: Replica, row: int) -> Chunk | None:
     found = copy.read(row, _ROWS)
     if found is None:
         return None
-    parts, rows = [found], found.rows
+    parts = [found]
+    rows = found.rows
     while rows < _ROWS and len(parts) < _JOIN:
         more = copy.read(parts[-1].next, _ROWS - rows)
         if more is None:
@@ -197,7 +228,9 @@ async def _read(replica: Replica, row: int) -> Chunk | None:
 def _filtered(replica: Replica, condition: Filter, chunk: Chunk) -> pa.RecordBatch:
     frame_ = pl.from_arrow(pa.Table.from_batches([chunk.batch]))
     assert isinstance(frame_, pl.DataFrame)
-    ticks = [pl.col(c.name).cast(pl.Int64) for c in replica.table.columns if c.type.kind == "TIMESTAMP"]
+    ticks = [
+        pl.col(c.name).cast(pl.Int64) for c in replica.table.columns if c.type.kind == "TIMESTAMP"
+    ]
     mask = condition(frame_.with_columns(ticks))
     return chunk.batch.filter(mask.to_arrow().cast(pa.bool_()))
 

@@ -1,6 +1,7 @@
 """A leader's records of one table: rows of producers, checked, numbered, stamped and encoded.
 
-Owns the numbers of the next record and of the next row, and which rows of a keyed table are taken. Knows nothing of who waits or of Kafka.
+Owns the numbers of the next record and of the next row, and which rows of a keyed table are taken.
+Knows nothing of who waits or of Kafka.
 """
 
 from __future__ import annotations
@@ -53,8 +54,12 @@ class Records:
     """Used by one thread at a time; `settled` from any."""
 
     def __init__(self, replica: Replica, term: Term, clock: Clock) -> None:
-        self._replica, self._epoch, self._leader, self._clock = replica, term.epoch, term.leader, clock
-        self._producer, self._codec = replica.producer, replica.rows.codec
+        self._replica = replica
+        self._epoch = term.epoch
+        self._leader = term.leader
+        self._clock = clock
+        self._producer = replica.producer
+        self._codec = replica.rows.codec
         self._taker = Taker(replica.copy.keys)
         self._taking = threading.Lock()
         #: of the last record
@@ -64,7 +69,12 @@ class Records:
 
     def opening(self) -> Sent:
         """The record that begins the epoch."""
-        value = self._codec.empty(producer=self._producer, from_offset=-1, offset=pack(self._epoch, 0), trace=str(Trace(self._leader)))
+        value = self._codec.empty(
+            producer=self._producer,
+            from_offset=-1,
+            offset=pack(self._epoch, 0),
+            trace=str(Trace(self._leader)),
+        )
         return Sent(0, value, [])
 
     def begin(self, row: int) -> None:
@@ -76,34 +86,47 @@ class Records:
         with self._taking:
             self._taker.settled(number)
 
-    # ---------------------------------------------------------------- a small write that comes alone
+    # --------------------------------------------------------------- a small write that comes alone
 
     def short(self, write: Write) -> Short | None:
         """Its record, made the short way; None: it has to be made the long one."""
         shape = self._replica.copy.shape
-        few = None if shape.key_columns or write.skip else self._replica.rows.few(write.data, self._row, self._clock.now())
+        few = (
+            None
+            if shape.key_columns or write.skip
+            else self._replica.rows.few(write.data, self._row, self._clock.now())
+        )
         if few is None:
             return None
-        cut, number = whole(write, write.rows), self._number + 1
+        cut = whole(write, write.rows)
+        number = self._number + 1
         trace = str(Trace(self._leader, tuple(cut.parts)))
         stamp = pack(self._epoch, number)
-        value = self._codec.encode_few(few.columns, producer=self._producer, from_offset=self._row, offset=stamp, trace=trace)
+        value = self._codec.encode_few(
+            few.columns, producer=self._producer, from_offset=self._row, offset=stamp, trace=trace
+        )
         return None if value is None else Short(value, number, cut, few)
 
     def count(self, short: Short) -> Sent:
         """Count it as sent."""
-        parts, rows = tuple(short.cut.parts), short.few.kept
+        parts = tuple(short.cut.parts)
+        rows = short.few.kept
         content = Content(pack(self._epoch, short.number), self._leader, parts, self._row, rows)
-        self._number, self._row = short.number, self._row + int(rows.num_rows)
+        self._number = short.number
+        self._row = self._row + int(rows.num_rows)
         return Sent(short.number, short.value, short.cut.complete, content)
 
     # ---------------------------------------------------------------- any writes
 
     def given(self, writes: Sequence[Write]) -> pl.DataFrame:
-        """The rows of *writes* that are not in the log yet. Raises SchemaError: one does not fit."""
+        """The rows of *writes* that are not in the log yet. Raises SchemaError: one does not
+        fit.
+        """
         if not writes:
             return self._replica.rows.empty()
-        return self._replica.rows.given(_concat([w.data.slice(w.skip) for w in writes]), self._clock.now())
+        return self._replica.rows.given(
+            _concat([w.data.slice(w.skip) for w in writes]), self._clock.now()
+        )
 
     def cut(self, frame: pl.DataFrame, writes: Sequence[Write]) -> tuple[pl.DataFrame, list[Cut]]:
         """Those rows of *writes* that are new by key, and how they lie in records."""
@@ -116,7 +139,11 @@ class Records:
         if len(writes) == 1 and Rows.fits(frame):
             return frame, [whole(writes[0], frame.height)]
         borders = np.searchsorted(taken, begins).tolist()
-        return frame, cuts(writes, taken, ends(borders, Rows.step(frame), lambda low, high: Rows.fits(frame[low:high])))
+        return frame, cuts(
+            writes,
+            taken,
+            ends(borders, Rows.step(frame), lambda low, high: Rows.fits(frame[low:high])),
+        )
 
     def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> tuple[pl.DataFrame, _Places]:
         """The rows that are taken because of their keys, and their places."""
@@ -128,7 +155,12 @@ class Records:
         status = self._replica.replicated.status_column
         if status is not None:
             given = accepted[status]
-            told = pl.when(given.is_null()).then(pl.Series(states, dtype=pl.String)).otherwise(given).alias(status)
+            told = (
+                pl.when(given.is_null())
+                .then(pl.Series(states, dtype=pl.String))
+                .otherwise(given)
+                .alias(status)
+            )
             accepted = accepted.with_columns(told)
         return accepted, taken
 
@@ -139,16 +171,25 @@ class Records:
 
     def make(self, cut: Cut, accepted: pl.DataFrame) -> Sent:
         """The next record, counted as sent. Raises BusError: it does not hold its rows."""
-        number, row, part = self._number + 1, self._row, accepted.slice(cut.low, cut.high - cut.low)
-        stamp: dict[str, Any] = {"producer": self._producer, "from_offset": row, "offset": pack(self._epoch, number)}
+        number = self._number + 1
+        row = self._row
+        part = accepted.slice(cut.low, cut.high - cut.low)
+        stamp: dict[str, Any] = {
+            "producer": self._producer,
+            "from_offset": row,
+            "offset": pack(self._epoch, number),
+        }
         trace = str(Trace(self._leader, tuple(cut.parts)))
         kept: pa.RecordBatch | None = None
         if part.height:
             numbered = self._replica.rows.numbered(part, row)
             kept = self._replica.rows.kept(numbered)
-            # a record that says nothing of writes is one write, and is made in an eighth of the time
+            # a record that says nothing of writes is one write, and is made in an eighth of the
+            # time
             counts = cut.counts if len(cut.counts) > 1 else None
-            values = self._codec.encode(numbered, writes=counts, trace=trace, max_bytes=_RECORD_LIMIT, **stamp)
+            values = self._codec.encode(
+                numbered, writes=counts, trace=trace, max_bytes=_RECORD_LIMIT, **stamp
+            )
             if len(values) > 1:
                 raise BusError("a record does not hold the rows it should", code="E_INTERNAL")
         else:
@@ -157,8 +198,14 @@ class Records:
             listed = self._listed(part)
             with self._taking:
                 self._taker.sent(number, listed)
-        self._number, self._row = number, row + part.height
-        return Sent(number, values[0], cut.complete, Content(stamp["offset"], self._leader, tuple(cut.parts), row, kept))
+        self._number = number
+        self._row = row + part.height
+        return Sent(
+            number,
+            values[0],
+            cut.complete,
+            Content(stamp["offset"], self._leader, tuple(cut.parts), row, kept),
+        )
 
 
 def _concat(tables: Sequence[pa.Table]) -> pa.Table:

@@ -1,7 +1,9 @@
-"""One stream table on this node: from records of its log to its copy, and to those who wait for either.
+"""One stream table on this node: from records of its log to its copy, and to those who wait for
+either.
 
-The log thread applies, and a leader its own records at once; anybody reads. What counts is decided here and only here, by the fence; a
-leader's session is told what became of each record, so the node that leads learns about its own writes in the same way as everybody else.
+The log thread applies, and a leader its own records at once; anybody reads. What counts is decided
+here and only here, by the fence; a leader's session is told what became of each record, so the node
+that leads learns about its own writes in the same way as everybody else.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ log = get(__name__)
 
 @dataclass(frozen=True)
 class Content:
-    """What a record says: its position, who wrote it and for whom, the index of its first row, and its rows as copies keep them."""
+    """What a record says: its position, who wrote it and for whom, the index of its first row, and
+    its rows as copies keep them.
+    """
 
     stamp: int
     leader: str
@@ -44,14 +48,24 @@ class Listener(Protocol):
     """A leader's session, asked and told in the log thread."""
 
     def content(self, value: bytes | None) -> Content | None: ...
-    def applied(self, offset: int, epoch: int, number: int, leader: str, accepted: bool) -> None: ...
+    def applied(
+        self, offset: int, epoch: int, number: int, leader: str, accepted: bool
+    ) -> None: ...
 
 
 class Replica:
-    """`apply` from the log thread, `take` from Kafka's; `arrival` and `wake` from the event loop."""
+    """`apply` from the log thread, `take` from Kafka's; `arrival` and `wake` from the event
+    loop.
+    """
 
     def __init__(
-        self, table: Table, rows: Rows, copy: Copy, loop: asyncio.AbstractEventLoop, *, hurry: Callable[[], None] = lambda: None
+        self,
+        table: Table,
+        rows: Rows,
+        copy: Copy,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        hurry: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
@@ -59,12 +73,15 @@ class Replica:
         """
         replicated = table.replicated
         assert replicated is not None
-        self.table, self.rows, self.copy = table, rows, copy
+        self.table = table
+        self.rows = rows
+        self.copy = copy
         self.replicated: Replicated = replicated
         self.name = f"{table.database}.{table.name}"
         #: as which a leader writes
         self.producer = names.replicated_producer(table.id)
-        self._loop, self.hurry = loop, hurry
+        self._loop = loop
+        self.hurry = hurry
         self._arrived = asyncio.Event()
         self.dropped = False
         #: set while this node leads the group
@@ -77,11 +94,15 @@ class Replica:
 
     def apply(self, batch: Batch) -> None:
         """Apply records in order."""
-        places = np.flatnonzero((schema_ids(batch.values) == self.table.schema_id) & (batch.offsets >= self.copy.offset))
+        places = np.flatnonzero(
+            (schema_ids(batch.values) == self.table.schema_id) & (batch.offsets >= self.copy.offset)
+        )
         found = self._contents(batch, places.tolist())
         told: list[tuple[int, int, int, str, bool]] = []
         with self.lock:
-            rest = [(o, c) for o, c in found if o >= self.copy.offset]  # the others were taken as they were sent
+            rest = [
+                (o, c) for o, c in found if o >= self.copy.offset
+            ]  # the others were taken as they were sent
             kept: list[pa.RecordBatch] = []
             first = -1
             for offset, content in rest:
@@ -104,7 +125,8 @@ class Replica:
         self._call(self._wake)
 
     def take(self, offset: int, time: int, content: Content) -> bool:
-        """Apply a record of this node's own as soon as it has its place, if all before it are applied. Kafka's thread.
+        """Apply a record of this node's own as soon as it has its place, if all before it are
+        applied. Kafka's thread.
 
         Args:
             offset: its place.
@@ -133,11 +155,19 @@ class Replica:
         self.copy.append(Chunk(int(rows.column(ROW_ID)[0].as_py()), rows, oldest, newest))
 
     def _contents(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
-        """Contents of records with their offsets, in order. What this node has sent itself it need not decode."""
+        """Contents of records with their offsets, in order. What this node has sent itself it need
+        not decode.
+        """
         session = self.session
-        own = {i: c for i in places if session is not None and (c := session.content(batch.values[i])) is not None}
+        own = {
+            i: c
+            for i in places
+            if session is not None and (c := session.content(batch.values[i])) is not None
+        }
         found = [(int(batch.offsets[i]), c) for i, c in own.items()]
-        return sorted([*found, *self._decoded(batch, [i for i in places if i not in own])], key=itemgetter(0))
+        return sorted(
+            [*found, *self._decoded(batch, [i for i in places if i not in own])], key=itemgetter(0)
+        )
 
     def _decoded(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
         """Contents of records with their offsets; what cannot be used is left out."""
@@ -145,17 +175,34 @@ class Replica:
             return []
         decoded = self.rows.codec.decode([batch.values[i] for i in places])
         for index, reason in decoded.bad:
-            log.error("a record of a stream table's log cannot be read", table=self.name, reason=reason, place=index)
+            log.error(
+                "a record of a stream table's log cannot be read",
+                table=self.name,
+                reason=reason,
+                place=index,
+            )
         rows = self.rows.kept(decoded.rows)
-        meta = (decoded.records.get_column(name).to_list() for name in ("_record", "rows", "producer", "from_offset", "offset", "trace"))
-        found, at = [], 0
+        meta = (
+            decoded.records.get_column(name).to_list()
+            for name in ("_record", "rows", "producer", "from_offset", "offset", "trace")
+        )
+        found = []
+        at = 0
         for record, count, producer, first, stamp, text in zip(*meta, strict=True):
-            trace, at = _trace(text), at + count
+            trace = _trace(text)
+            at = at + count
             if producer != self.producer:
-                log.error("a record of a stream table's log is not its leader's", table=self.name, producer=str(producer)[:64])
+                log.error(
+                    "a record of a stream table's log is not its leader's",
+                    table=self.name,
+                    producer=str(producer)[:64],
+                )
                 continue
             found.append(
-                (int(batch.offsets[places[record]]), Content(stamp, trace.leader, trace.parts, first, rows.slice(at - count, count)))
+                (
+                    int(batch.offsets[places[record]]),
+                    Content(stamp, trace.leader, trace.parts, first, rows.slice(at - count, count)),
+                )
             )
         return found
 

@@ -1,7 +1,8 @@
-"""Rows of a stream table between the three forms they have: as producers send them, on the wire, and as copies keep them.
+"""Rows of a stream table between the three forms they have: as producers send them, on the wire,
+and as copies keep them.
 
-Owns the rules a producer's rows must keep: known columns, types without loss, texts within their length, times within MAX_AHEAD. Refused:
-a row_id from outside, because the leader numbers the rows.
+Owns the rules a producer's rows must keep: known columns, types without loss, texts within their
+length, times within MAX_AHEAD. Refused: a row_id from outside, because the leader numbers the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _ARROW = pl.CompatLevel.oldest()
 
 @dataclass(frozen=True)
 class Few:
-    """Numbered rows: their values as the codec takes them, and as copies keep them, which is made when somebody asks."""
+    """Numbered rows: their values as the codec takes them, and as copies keep them, which is made
+    when somebody asks.
+    """
 
     columns: dict[str, list[Any]]
     make: Callable[[], pa.RecordBatch]
@@ -59,7 +62,8 @@ class Rows:
             table: a stream table.
             max_ahead: ticks that a row's time may lie in the future.
         """
-        self.table, self.codec = table, TableCodec(table)
+        self.table = table
+        self.codec = TableCodec(table)
         self.user = tuple(c for c in table.columns if c.name != ROW_ID)
         self._max_ahead = max_ahead
         self._limits = TIME_LIMITS[table.precision]
@@ -70,7 +74,9 @@ class Rows:
         self.schema = self.kept(self.empty()).schema
         #: of the last such write
         self._plain = _Plain(pa.schema([]), ())
-        self._short = self.stamped is None and not any(c.type.kind in ("VARBINARY", "DECIMAL", "BIGINT UNSIGNED") for c in self.user)
+        self._short = self.stamped is None and not any(
+            c.type.kind in ("VARBINARY", "DECIMAL", "BIGINT UNSIGNED") for c in self.user
+        )
 
     def empty(self) -> pl.DataFrame:
         """No rows, with all columns as they are inside."""
@@ -92,7 +98,9 @@ class Rows:
             raise
         except vital.FAULTS as wrong:
             # what a columnar library makes of odd types: the write is at fault, and no other
-            raise SchemaError("the rows cannot be read", code="E_ROW", detail=type(wrong).__name__) from None
+            raise SchemaError(
+                "the rows cannot be read", code="E_ROW", detail=type(wrong).__name__
+            ) from None
         if not data.schema.equals(self._plain.schema) and self._unchanged(data.schema):
             self._plain = _Plain(data.schema, self._places(data.schema))
         return made
@@ -101,12 +109,20 @@ class Rows:
         """Whether a batch of *schema* holds the table's own columns, in its order and types."""
         if self.stamped is not None or schema.names != [c.name for c in self.user]:
             return False
-        wanted = (pa.timestamp(self.table.precision, "UTC") if c.type.kind == "TIMESTAMP" else c.type.arrow() for c in self.user)
+        wanted = (
+            pa.timestamp(self.table.precision, "UTC")
+            if c.type.kind == "TIMESTAMP"
+            else c.type.arrow()
+            for c in self.user
+        )
         return all(found == kind for found, kind in zip(schema.types, wanted, strict=True))
 
     def _places(self, plain: pa.Schema) -> tuple[tuple[int, pa.DataType | None], ...]:
         types = [pa.int64(), *plain.types]
-        found = ((0 if f.name == ROW_ID else 1 + plain.get_field_index(f.name), f.type) for f in self.schema)
+        found = (
+            (0 if f.name == ROW_ID else 1 + plain.get_field_index(f.name), f.type)
+            for f in self.schema
+        )
         return tuple((i, None if types[i] == kept else kept) for i, kept in found)
 
     def _fitted(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
@@ -116,13 +132,25 @@ class Rows:
             column = self._by_name.get(series.name.lower())
             if column is None:
                 close = difflib.get_close_matches(series.name.lower(), list(self._by_name), n=1)
-                hint = f"did you mean {close[0]}?" if close else f"columns are {', '.join(self._by_name)}"
-                raise SchemaError(f'table {self.table.name} has no column "{series.name}" to fill', code="E_ROW", hint=hint)
+                hint = (
+                    f"did you mean {close[0]}?"
+                    if close
+                    else f"columns are {', '.join(self._by_name)}"
+                )
+                raise SchemaError(
+                    f'table {self.table.name} has no column "{series.name}" to fill',
+                    code="E_ROW",
+                    hint=hint,
+                )
             named[column.name] = self._cast(series, column)
         if self.stamped is not None:
-            named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(0, height)
+            named[self.stamped] = pl.Series(self.stamped, [ticks], dtype=pl.Int64).new_from_index(
+                0, height
+            )
         for missing in [c for c in self.user if c.name not in named]:
-            named[missing.name] = pl.Series(missing.name, [None], dtype=missing.type.polars()).new_from_index(0, height)
+            named[missing.name] = pl.Series(
+                missing.name, [None], dtype=missing.type.polars()
+            ).new_from_index(0, height)
         return pl.DataFrame([named[c.name] for c in self.user])
 
     def _cast(self, series: pl.Series, column: Column) -> pl.Series:
@@ -135,39 +163,63 @@ class Rows:
                 if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
                     series = to_ticks(series, self.table.precision)
                 elif not (series.dtype.is_integer() or series.dtype == pl.Null):
-                    raise SchemaError(f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW")
+                    raise SchemaError(
+                        f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW"
+                    )
                 return series.cast(pl.Int64).alias(column.name)
             text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
             if kind.text and not text and series.dtype != pl.Null or text and not kind.text:
-                raise SchemaError(f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW")
+                raise SchemaError(
+                    f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW"
+                )
             if kind.integer and series.dtype.is_float() and (series != series.round()).any():
-                raise SchemaError(f'a value of column "{column.name}" is not whole, as {kind} is', code="E_ROW", hint="round it first")
+                raise SchemaError(
+                    f'a value of column "{column.name}" is not whole, as {kind} is',
+                    code="E_ROW",
+                    hint="round it first",
+                )
             return series.cast(wanted, strict=True).alias(column.name)
         except pl.exceptions.PolarsError as wrong:
-            raise SchemaError(f'a value of column "{column.name}" does not fit {kind}', code="E_ROW", detail=str(wrong)[:200]) from None
+            raise SchemaError(
+                f'a value of column "{column.name}" does not fit {kind}',
+                code="E_ROW",
+                detail=str(wrong)[:200],
+            ) from None
 
     def _check(self, frame: pl.DataFrame, now: int) -> None:
         time = frame[self.user[0].name]
         if time.null_count():
-            raise SchemaError(f'a row has no time: column "{time.name}" is null', code="E_NULL_TIME")
+            raise SchemaError(
+                f'a row has no time: column "{time.name}" is null', code="E_NULL_TIME"
+            )
         newest = time.max()
         if newest is not None and int(str(newest)) > now + self._max_ahead:
-            raise SchemaError(f'a time in column "{time.name}" is more than MAX_AHEAD in the future', code="E_ROW", detail=str(newest))
+            raise SchemaError(
+                f'a time in column "{time.name}" is more than MAX_AHEAD in the future',
+                code="E_ROW",
+                detail=str(newest),
+            )
         for column in self.user:
             readable.check(frame[column.name], column, self._limits)
             if column.type.sized:
                 size = frame[column.name]
-                length = size.bin.size() if column.type.kind == "VARBINARY" else size.str.len_bytes()
+                length = (
+                    size.bin.size() if column.type.kind == "VARBINARY" else size.str.len_bytes()
+                )
                 if column.type.kind == "NCHAR":
                     length = size.str.len_chars()
                 if int(str(length.max() or 0)) > column.type.length:
-                    raise SchemaError(f'a value of column "{column.name}" is longer than {column.type.length}', code="E_ROW")
+                    raise SchemaError(
+                        f'a value of column "{column.name}" is longer than {column.type.length}',
+                        code="E_ROW",
+                    )
 
     # ---------------------------------------------------------------- to the log
 
     def few(self, data: pa.Table, first: int, now: int) -> Few | None:
-        """The short way of a few plain rows, from a producer to its record: all that `given`, `numbered` and `kept` do, without a query
-        engine, whose fixed costs are most of a single row's. None: they go the long way, which also says what is wrong with them.
+        """The short way of a few plain rows, from a producer to its record: all that `given`,
+        `numbered` and `kept` do, without a query engine, whose fixed costs are most of a single
+        row's. None: they go the long way, which also says what is wrong with them.
 
         Args:
             first: the index of the first row.
@@ -177,12 +229,19 @@ class Rows:
         batches = data.to_batches() if 0 < height <= MAX_ROWS else []
         if len(batches) != 1 or not self._short or not data.schema.equals(self._plain.schema):
             return None
-        batch, ticks = batches[0], now * TICKS_PER_SECOND[self.table.precision] // 10**9
-        arrays, places = batch.columns, self._plain.places
-        columns: dict[str, list[Any]] = {"tbname": [self.table.name] * height, ROW_ID: list(range(first, first + height))}
+        batch = batches[0]
+        ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
+        arrays = batch.columns
+        places = self._plain.places
+        columns: dict[str, list[Any]] = {
+            "tbname": [self.table.name] * height,
+            ROW_ID: list(range(first, first + height)),
+        }
         for column, array in zip(self.user, arrays, strict=True):
             kind = column.type.kind
-            columns[column.name] = values = (array.view(pa.int64()) if kind == "TIMESTAMP" else array).to_pylist()
+            columns[column.name] = values = (
+                array.view(pa.int64()) if kind == "TIMESTAMP" else array
+            ).to_pylist()
             if column.type.sized and _longest(values, kind) > column.type.length:
                 return None
             if not readable.all_readable(values, column.type, self._limits):
@@ -193,7 +252,9 @@ class Rows:
 
         def kept() -> pa.RecordBatch:
             found = [pa.array(columns[ROW_ID], pa.int64()), *arrays]
-            return pa.RecordBatch.from_arrays([found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema)
+            return pa.RecordBatch.from_arrays(
+                [found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema
+            )
 
         return Few(columns, kept)
 
@@ -201,7 +262,8 @@ class Rows:
         """Rows with their index and the table's name, as the codec takes them."""
         name = pl.Series("tbname", [self.table.name]).new_from_index(0, frame.height)
         ids = pl.Series(ROW_ID, np.arange(first, first + frame.height, dtype=np.int64))
-        # put together from columns: a query engine's plan would cost a single row more than all the rest of this
+        # put together from columns: a query engine's plan would cost a single row more than all the
+        # rest of this
         return pl.DataFrame([name, ids, *frame.get_columns()])
 
     @staticmethod
@@ -219,7 +281,8 @@ class Rows:
 
     def kept(self, decoded: pl.DataFrame) -> pa.RecordBatch:
         """Decoded rows as copies keep them: the table's columns with real times, in one batch."""
-        arrays, fields = [], []
+        arrays = []
+        fields = []
         for column in self.table.columns:
             array = decoded.get_column(column.name).to_arrow(compat_level=_ARROW)
             if column.type.kind == "TIMESTAMP":
@@ -230,7 +293,9 @@ class Rows:
 
 
 def _columns(data: pa.Table) -> list[pl.Series]:
-    """The columns of *data*. A table in one piece goes over as one: that costs a fifth of what a table does."""
+    """The columns of *data*. A table in one piece goes over as one: that costs a fifth of what a
+    table does.
+    """
     batches = data.to_batches()
     frame = pl.DataFrame(batches[0]) if len(batches) == 1 else pl.from_arrow(data)
     assert isinstance(frame, pl.DataFrame)
@@ -239,4 +304,11 @@ def _columns(data: pa.Table) -> list[pl.Series]:
 
 def _longest(values: list[Any], kind: str) -> int:
     """Length of the longest value: characters of an NCHAR, else bytes."""
-    return max((len(v) if kind in ("NCHAR", "VARBINARY") else len(v.encode()) for v in values if v is not None), default=0)
+    return max(
+        (
+            len(v) if kind in ("NCHAR", "VARBINARY") else len(v.encode())
+            for v in values
+            if v is not None
+        ),
+        default=0,
+    )

@@ -1,7 +1,9 @@
-"""A login by SCRAM (RFC 5802, 7677) from the client's side: what to say, and whether the server knows the password, too. Pure.
+"""A login by SCRAM (RFC 5802, 7677) from the client's side: what to say, and whether the server
+knows the password, too. Pure.
 
-Names and passwords go as they are: Kafka's users have none that SASLprep would change, but for letters beyond ASCII in a password, which
-librdkafka sends as they are as well. Refused: channel binding.
+Names and passwords go as they are: Kafka's users have none that SASLprep would change, but for
+letters beyond ASCII in a password, which librdkafka sends as they are as well. Refused: channel
+binding.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _NO_BINDING = "biws"
 
 
 class Scram:
-    """One login: `first`, then `final` with the server's answer, then `check` with its last word."""
+    """One login: `first`, then `final` with the server's answer, then `check` with its last
+    word.
+    """
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str) -> None:
         """
@@ -30,7 +34,9 @@ class Scram:
             mechanism: one of `MECHANISMS`.
             nonce: printable and without commas; never used twice.
         """
-        self._hash, self._password, self._nonce = _HASHES[mechanism], password.encode(), nonce
+        self._hash = _HASHES[mechanism]
+        self._password = password.encode()
+        self._nonce = nonce
         self._bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
         self._proof_of_server = b""
 
@@ -39,10 +45,14 @@ class Scram:
         return f"n,,{self._bare}".encode()
 
     def final(self, challenge: bytes) -> bytes:
-        """Return the proof that answers the server's *challenge*. Raises BusError when that is none."""
+        """Return the proof that answers the server's *challenge*. Raises BusError when that is
+        none.
+        """
         try:
             text = challenge.decode()
-            nonce, salt, rounds = (_value(part, name) for part, name in zip(text.split(",", 2), "rsi", strict=True))
+            nonce, salt, rounds = (
+                _value(part, name) for part, name in zip(text.split(",", 2), "rsi", strict=True)
+            )
             salted = self._salted(base64.b64decode(salt, validate=True), int(rounds))
         except (ValueError, binascii.Error) as wrong:
             raise BusError("the broker's challenge cannot be read") from wrong

@@ -1,13 +1,16 @@
-"""What the leader of a group does for one table: orders writes, sends their records, answers producers.
+"""What the leader of a group does for one table: orders writes, sends their records, answers
+producers.
 
-What is in a record is `records.py`'s. A small write that has the table to itself goes from the event loop to Kafka and back
-(`direct.py`); everything else by way of the writer thread and librdkafka, and never both at a time.
+What is in a record is `records.py`'s. A small write that has the table to itself goes from the
+event loop to Kafka and back (`direct.py`); everything else by way of the writer thread and
+librdkafka, and never both at a time.
 
-Begins with a record that opens the epoch and serves once this node has read that record back from the log and found it good: from then on
-it knows every row before its own. A write is answered when its record is in the log with no higher epoch before it. Mostly the place that
-Kafka reports says so: if all records before it have been read, nothing else is in between, and the copy takes the rows as they were sent.
-Otherwise (a control record, or another leader) the record has to be read back. Whatever goes wrong ends the session; nothing is answered
-after that.
+Begins with a record that opens the epoch and serves once this node has read that record back from
+the log and found it good: from then on it knows every row before its own. A write is answered when
+its record is in the log with no higher epoch before it. Mostly the place that Kafka reports says
+so: if all records before it have been read, nothing else is in between, and the copy takes the rows
+as they were sent. Otherwise (a control record, or another leader) the record has to be read back.
+Whatever goes wrong ends the session; nothing is answered after that.
 """
 
 from __future__ import annotations
@@ -42,12 +45,23 @@ _REFUSED = 1_000
 
 
 class Session:
-    """`submit` from the event loop, `work` from the writer thread, `applied` from the log thread, deliveries from Kafka's."""
+    """`submit` from the event loop, `work` from the writer thread, `applied` from the log thread,
+    deliveries from Kafka's.
+    """
 
     def __init__(
-        self, replica: Replica, term: Term, bus: Publisher, clock: Clock, loop: asyncio.AbstractEventLoop, *,
-        max_bytes: int, wake: Callable[[], None], on_over: Callable[[str], None], direct: Direct | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        replica: Replica,
+        term: Term,
+        bus: Publisher,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        max_bytes: int,
+        wake: Callable[[], None],
+        on_over: Callable[[str], None],
+        direct: Direct | None = None,
+    ) -> None:
         """
         Args:
             term: what this node leads under.
@@ -57,11 +71,19 @@ class Session:
             direct: the short way to Kafka, for a small write that comes alone.
         """
         self._direct = direct
-        #: held by who publishes: the writer thread, or the loop for as long as its record is under way
+        #: held by who publishes: the writer thread, or the loop for as long as its record is under
+        #: way
         self._publishing = threading.Lock()
-        self.replica, self._term, self.epoch, self.leader = replica, term, term.epoch, term.leader
-        self._bus, self._clock, self._loop = bus, clock, loop
-        self._max_bytes, self._wake, self._on_over = max_bytes, wake, on_over
+        self.replica = replica
+        self._term = term
+        self.epoch = term.epoch
+        self.leader = term.leader
+        self._bus = bus
+        self._clock = clock
+        self._loop = loop
+        self._max_bytes = max_bytes
+        self._wake = wake
+        self._on_over = on_over
         self._lock = threading.RLock()
         self._queue: deque[Entry] = deque()
         self._sent: deque[Sent] = deque()
@@ -101,37 +123,56 @@ class Session:
         """Take a write in; its future gets the number of its rows, or the error.
 
         Raises:
-            RemoteError: this node does not lead (`E_NOT_LEADER`), or the group has no majority (`E_NO_QUORUM`).
+            RemoteError: this node does not lead (`E_NOT_LEADER`), or the group has no majority
+                (`E_NO_QUORUM`).
             OverloadError: too much waits already.
         """
         with self._lock:
             if self.over or not self.serving:
                 raise not_leader(self.replica.name, self.over or "it is about to")
             if self.refuses and isinstance(entry, Write):
-                raise RemoteError(f"table {self.replica.name} takes no writes", code="E_NO_QUORUM", detail=self.refuses,
-                                  hint="start the missing nodes")  # fmt: skip
+                raise RemoteError(
+                    f"table {self.replica.name} takes no writes",
+                    code="E_NO_QUORUM",
+                    detail=self.refuses,
+                    hint="start the missing nodes",
+                )
             if self._pending + entry.size > self._max_bytes and self._pending:
-                raise OverloadError("too many writes wait", hint="wait for answers before writing more")
+                raise OverloadError(
+                    "too many writes wait", hint="wait for answers before writing more"
+                )
             self._pending += entry.size
             if self._queue or self._sent or not self._directly(entry):
                 self._queue.append(entry)
                 self._wake()
 
     def _directly(self, entry: Entry) -> bool:
-        """Send a small write that has the table to itself from here; False: the writer thread has to."""
-        direct, topic = self._direct, self.replica.table.topic
+        """Send a small write that has the table to itself from here; False: the writer thread has
+        to.
+        """
+        direct = self._direct
+        topic = self.replica.table.topic
         if direct is None or not isinstance(entry, Write) or not direct.ready(topic):
             return False
         if not self._publishing.acquire(blocking=False):
             return False
         try:
-            short = self._records.short(entry) if judge(self._producers.get(entry.producer), entry) == "new" else None
+            short = (
+                self._records.short(entry)
+                if judge(self._producers.get(entry.producer), entry) == "new"
+                else None
+            )
         except Exception:
             short = None  # the writer thread tells
         if short is None or len(short.value) > MAX_DIRECT or self._queue:
             self._publishing.release()
             return False
-        direct.send(topic, short.value, self.replica.table.name.encode(), lambda result: self._answered(sent, result))
+        direct.send(
+            topic,
+            short.value,
+            self.replica.table.name.encode(),
+            lambda result: self._answered(sent, result),
+        )
         # the broker is at work: what follows takes none of the time that the producer waits
         sent = self._records.count(short)
         self.straight += 1
@@ -147,12 +188,15 @@ class Session:
             self._delivered(sent, result)
         self._publishing.release()
         if self._queue:
-            self._wake()  # for nothing, the writer thread would only fight this one for the interpreter
+            # for nothing, the writer thread would only fight this one for the interpreter
+            self._wake()
 
     # ---------------------------------------------------------------- the writer thread
 
     def work(self) -> bool:
-        """Send what waits; whether there was something. While the loop has a record under way it comes later."""
+        """Send what waits; whether there was something. While the loop has a record under way it
+        comes later.
+        """
         if not self._publishing.acquire(blocking=False):
             return False
         taken: list[Entry] = []
@@ -187,7 +231,11 @@ class Session:
                 # as if it were sent: the next one of this producer follows it
                 self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
                 writes.append(entry)
-        if len(writes) == 1 and not offsets and (short := self._records.short(writes[0])) is not None:
+        if (
+            len(writes) == 1
+            and not offsets
+            and (short := self._records.short(writes[0])) is not None
+        ):
             self._send(self._records.count(short))
             return
         accepted, found = self._records.cut(*self._frame(writes))
@@ -209,7 +257,9 @@ class Session:
         self._hand_to_bus(sent)
 
     def _judged(self, write: Write) -> bool:
-        """Whether the write has to be sent; answers it, or lets it wait for its first copy, when not."""
+        """Whether the write has to be sent; answers it, or lets it wait for its first copy, when
+        not.
+        """
         try:
             kind = judge(self._producers.get(write.producer), write)
         except PenstockError as error:
@@ -260,7 +310,9 @@ class Session:
         self._answer([write, *waiting], error)
 
     def _keep(self, sent: Sent) -> None:
-        """Whoever waits for a record is answered when it is in the log, or when the session ends."""
+        """Whoever waits for a record is answered when it is in the log, or when the session
+        ends.
+        """
         with self._lock:
             if self.over:
                 return
@@ -272,18 +324,25 @@ class Session:
         if self.over:
             return
         self._bus.send(
-            self.replica.table.topic, sent.value, key=self.replica.table.name.encode(), partition=0,
+            self.replica.table.topic,
+            sent.value,
+            key=self.replica.table.name.encode(),
+            partition=0,
             on_delivery=lambda result: self._delivered(sent, result),
-        )  # fmt: skip
+        )
 
-    # ---------------------------------------------------------------- Kafka's thread and the log thread
+    # ------------------------------------------------------------ Kafka's thread and the log thread
 
     def _delivered(self, sent: Sent, result: Delivery | BusError) -> None:
         if isinstance(result, BusError):
             self.end(f"Kafka did not take a record: {result.detail or result.message}")
             return
         # everything before it has been read: nobody can have begun a higher epoch in between
-        if not self.over and sent.content is not None and self.replica.take(result.offset, result.timestamp, sent.content):
+        if (
+            not self.over
+            and sent.content is not None
+            and self.replica.take(result.offset, result.timestamp, sent.content)
+        ):
             with self._lock:
                 self._settle(sent.number)
         else:
@@ -336,16 +395,24 @@ class Session:
             self._answer(done, None)
 
     def end(self, why: str) -> None:
-        """Stop: whoever waits is told to go to the next leader; what is under way may have happened or not."""
+        """Stop: whoever waits is told to go to the next leader; what is under way may have happened
+        or not.
+        """
         with self._lock:
             if self.over:
                 return
             self.over = why
-            left = [*self._queue, *(e for s in self._sent for e in s.complete), *(w for ws in self._repeats.values() for w in ws)]
+            left = [
+                *self._queue,
+                *(e for s in self._sent for e in s.complete),
+                *(w for ws in self._repeats.values() for w in ws),
+            ]
             self._queue.clear()
             self._sent.clear()
             self._contents.clear()
-        log.info("leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why)
+        log.info(
+            "leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why
+        )
         self._answer(left, not_leader(self.replica.name, why))
         self._on_over(why)
 

@@ -21,16 +21,20 @@ class TablesSettings(Settings):
     alias: str = "NODE1"
     #: where other nodes and gateways reach it; empty: host and port
     advertised_url: str = ""
-    #: where clients reach it, when their network has another address for it; empty: where the others do
+    #: where clients reach it, when their network has another address for it; empty: where the
+    #: others do
     client_url: str = ""
-    #: the node's copies on disk; empty: `tables/<alias>` in the data directory. Each node needs one of its own
+    #: the node's copies on disk; empty: `tables/<alias>` in the data directory. Each node needs one
+    #: of its own
     persistence_dir: Path | None = None
 
-    #: seconds a leader leads without renewing; a node that is gone altogether is replaced after that
+    #: seconds a leader leads without renewing; a node that is gone altogether is replaced after
+    #: that
     lease_seconds: float = Field(1.5, ge=0.2)
     #: seconds without a sign of life after which a member does not count for the majority
     alive_seconds: float = Field(2.0, ge=0.2)
-    #: rows of a table that wait for their file on disk, at most (and never more than its cache limit)
+    #: rows of a table that wait for their file on disk, at most (and never more than its cache
+    #: limit)
     flush_rows: int = Field(50_000, ge=1)
     #: … and for how long
     flush_seconds: float = Field(2.0, gt=0)

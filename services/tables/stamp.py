@@ -1,8 +1,10 @@
-"""Positions in a stream table's log, and the rule by which every reader drops what a leader wrote that leads no more.
+"""Positions in a stream table's log, and the rule by which every reader drops what a leader wrote
+that leads no more.
 
-A record's `offset` is epoch and number in one integer, so that whoever only compares offsets of one producer (store, operator, notifier)
-drops a former leader's records as well; `from_offset` is the index of its first row. Number 0 has no rows: it begins the epoch. The
-trace says which node wrote it and how far which producers' writes go. Pure; no Kafka here.
+A record's `offset` is epoch and number in one integer, so that whoever only compares offsets of one
+producer (store, operator, notifier) drops a former leader's records as well; `from_offset` is the
+index of its first row. Number 0 has no rows: it begins the epoch. The trace says which node wrote
+it and how far which producers' writes go. Pure; no Kafka here.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def unpack(offset: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Part:
-    """*done* of the *total* rows of a producer's write *sequence* are in the log with this record and those before it."""
+    """*done* of the *total* rows of a producer's write *sequence* are in the log with this record
+    and those before it.
+    """
 
     producer: str
     sequence: int
@@ -36,13 +40,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Trace:
-    """Who wrote a record, and for whom. `leader` is the node's alias and what tells its terms apart: `NODE1.1f3a`."""
+    """Who wrote a record, and for whom. `leader` is the node's alias and what tells its terms
+    apart: `NODE1.1f3a`.
+    """
 
     leader: str
     parts: tuple[Part, ...] = ()
 
     def __str__(self) -> str:
-        parts = ",".join(f"{quote(p.producer, safe='')}:{p.sequence}:{p.done}:{p.total}" for p in self.parts)
+        parts = ",".join(
+            f"{quote(p.producer, safe='')}:{p.sequence}:{p.done}:{p.total}" for p in self.parts
+        )
         return f"{self.leader}|{parts}"
 
 
@@ -66,8 +74,8 @@ class Fence:
     def admits(self, offset: int, leader: str) -> bool:
         """Whether the record counts; moves on when it does.
 
-        The first record 0 of a higher epoch begins it; after that only its leader's next number counts. A log whose beginning was deleted
-        is taken up where it is.
+        The first record 0 of a higher epoch begins it; after that only its leader's next number
+        counts. A log whose beginning was deleted is taken up where it is.
         """
         epoch, number = unpack(offset)
         fresh = self.epoch == 0
@@ -75,7 +83,9 @@ class Fence:
         follows = epoch == self.epoch and number == self.number + 1 and leader == self.leader
         if not starts and not follows:
             return False
-        self.epoch, self.number, self.leader = epoch, number, leader
+        self.epoch = epoch
+        self.number = number
+        self.leader = leader
         return True
 
 

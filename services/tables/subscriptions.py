@@ -1,7 +1,8 @@
 """Rows out: subscriptions over WebSockets, how far each is, and their end.
 
-Served from this node's own copy, so they need neither Redis nor a leader; how far a subscription has worked off its rows is kept by whoever
-leads. READ on the table is asked for again as rows go by.
+Served from this node's own copy, so they need neither Redis nor a leader; how far a subscription
+has worked off its rows is kept by whoever leads. READ on the table is asked for again as rows go
+by.
 """
 
 from __future__ import annotations
@@ -37,17 +38,24 @@ _PEER_S = 3.0
 class Subscriptions:
     """Event loop only."""
 
-    def __init__(self, settings: TablesSettings, tables: Lookup, registry: Registry, others: Forward) -> None:
-        self._settings, self._tables, self._registry, self._others = settings, tables, registry, others
+    def __init__(
+        self, settings: TablesSettings, tables: Lookup, registry: Registry, others: Forward
+    ) -> None:
+        self._settings = settings
+        self._tables = tables
+        self._registry = registry
+        self._others = others
         self._shared: defaultdict[int, Shared] = defaultdict(Shared)
         self.connected: set[Subscriber] = set()
 
     def routes(self) -> list[web.RouteDef]:
         offset = "/v1/tables/{db}/{table}/offset"
         return [
-            web.get("/v1/subscribe", self._subscribe), web.post("/v1/unsubscribe", self._unsubscribe),
-            web.get(offset, self._offset), web.post(offset, self._set_offset),
-        ]  # fmt: skip
+            web.get("/v1/subscribe", self._subscribe),
+            web.post("/v1/unsubscribe", self._unsubscribe),
+            web.get(offset, self._offset),
+            web.post(offset, self._set_offset),
+        ]
 
     async def close(self) -> None:
         for subscriber in list(self.connected):
@@ -75,9 +83,14 @@ class Subscriptions:
         allowed = partial(self._tables.access.require, request[USER], "READ", replica.table)
         pumping = asyncio.create_task(
             pump(
-                subscriber, shared, self._settings.idle_seconds, lambda: self._moved(subscriber), allowed, lambda: self._begin(subscriber)
+                subscriber,
+                shared,
+                self._settings.idle_seconds,
+                lambda: self._moved(subscriber),
+                allowed,
+                lambda: self._begin(subscriber),
             )
-        )  # fmt: skip
+        )
         listening = asyncio.create_task(self._listen(subscriber))
         try:
             await asyncio.wait({pumping, listening}, return_when=asyncio.FIRST_COMPLETED)
@@ -89,19 +102,32 @@ class Subscriptions:
                 task.cancel()
             for result in await asyncio.gather(pumping, listening, return_exceptions=True):
                 if isinstance(result, vital.FAULTS) and not isinstance(result, ConnectionError):
-                    log.warning("a subscription ended", table=replica.name, action=subscriber.action, error=repr(result)[:300])
+                    log.warning(
+                        "a subscription ended",
+                        table=replica.name,
+                        action=subscriber.action,
+                        error=repr(result)[:300],
+                    )
             await socket.close()
         return socket
 
-    async def _open(self, hello: dict[str, Any], socket: web.WebSocketResponse, request: web.Request) -> Subscriber:
-        user, remote = request[USER], request.remote or ""
+    async def _open(
+        self, hello: dict[str, Any], socket: web.WebSocketResponse, request: web.Request
+    ) -> Subscriber:
+        user = request[USER]
+        remote = request.remote or ""
         replica = self._tables.named(user, "READ", str(hello["table"]))
-        action, key = str(hello.get("action", "")), str(hello["id"])
+        action = str(hello.get("action", ""))
+        key = str(hello["id"])
         group = self._group(hello.get("raft_group"))
         for other in self.connected:
             alone = not group or other.group != group
             if other.key == (replica.table.id, user.lower(), action) and other.id != key and alone:
-                raise CatalogError(f"subscription {other.topic} exists", code="E_SUBSCRIPTION_EXISTS", hint="choose another actionName")
+                raise CatalogError(
+                    f"subscription {other.topic} exists",
+                    code="E_SUBSCRIPTION_EXISTS",
+                    hint="choose another actionName",
+                )
         offset = int(hello.get("offset", -1))
         known = self._kept(replica, action, user) if offset == PROCESSED or group else None
         processed = known.sequence if known is not None else None
@@ -109,14 +135,27 @@ class Subscriptions:
         back = bool(hello.get("resume")) and (offset > replica.copy.next or bool(group))
         # one of several programs asks for a beginning, which there is only one of
         begun = processed if group else None
-        row = offset if back else begun if begun is not None else first_row(replica, offset, processed)
+        row = (
+            offset
+            if back
+            else begun
+            if begun is not None
+            else first_row(replica, offset, processed)
+        )
         passes = filters.make(replica.table, hello.get("filter"))
         subscriber = Subscriber(replica, action, key, user, remote, socket, passes, row)
         if group:
             if not self._tables.session(replica).serving:
                 raise not_leader(replica.name, "it is about to")
-            subscriber.group, subscriber.executes, subscriber.executed = group, False, bool(hello.get("resume"))
-        body = {"type": "subscribed", "from": row, "topic": subscriber.topic, "node": self._tables.alias}
+            subscriber.group = group
+            subscriber.executes = False
+            subscriber.executed = bool(hello.get("resume"))
+        body = {
+            "type": "subscribed",
+            "from": row,
+            "topic": subscriber.topic,
+            "node": self._tables.alias,
+        }
         await socket.send_str(json.dumps({**body, "leader": self._tables.leader(replica)}))
         return subscriber
 
@@ -125,18 +164,31 @@ class Subscriptions:
         return self._settings.raft_groups.find(wanted).id if wanted is not None else 0
 
     async def _begin(self, subscriber: Subscriber) -> bool:
-        """Let one of several programs have rows if it is its turn: from where they are worked off, as the table's log says."""
+        """Let one of several programs have rows if it is its turn: from where they are worked off,
+        as the table's log says.
+        """
         replica = subscriber.replica
         session = self._tables.session_of(replica)
-        if session is None or not session.serving or not is_next(self.connected, subscriber, session.led_for):
+        if (
+            session is None
+            or not session.serving
+            or not is_next(self.connected, subscriber, session.led_for)
+        ):
             return False
         subscriber.executes = True
         known = self._kept(replica, subscriber.action, subscriber.user)
         if known is None:
             try:
-                await self._note(replica, self._place(subscriber.action, subscriber.user), subscriber.row)
+                await self._note(
+                    replica, self._place(subscriber.action, subscriber.user), subscriber.row
+                )
             except PenstockError as error:
-                log.info("a subscription's beginning could not be kept", table=replica.name, action=subscriber.action, error=str(error))
+                log.info(
+                    "a subscription's beginning could not be kept",
+                    table=replica.name,
+                    action=subscriber.action,
+                    error=str(error),
+                )
                 subscriber.executes = False
                 return False
         else:
@@ -146,7 +198,9 @@ class Subscriptions:
         return True
 
     def _moved(self, subscriber: Subscriber) -> dict[str, Any] | None:
-        """Where a subscriber has to go. One of several programs is nowhere but at the leader, because only that knows whose turn it is."""
+        """Where a subscriber has to go. One of several programs is nowhere but at the leader,
+        because only that knows whose turn it is.
+        """
         replica = subscriber.replica
         session = self._tables.session_of(replica)
         if subscriber.group and (session is None or not session.serving):
@@ -156,7 +210,11 @@ class Subscriptions:
     def _elsewhere(self, replica: Replica) -> dict[str, Any] | None:
         """Where the leader is when it is another node that is there."""
         standing = self._tables.standing(replica)
-        if not standing.leader or standing.leader in (self._tables.alias,) or standing.leader not in standing.alive:
+        if (
+            not standing.leader
+            or standing.leader in (self._tables.alias,)
+            or standing.leader not in standing.alive
+        ):
             return None
         return self._tables.leader(replica)
 
@@ -169,11 +227,15 @@ class Subscriptions:
             if not subscriber.executes:
                 continue  # what it has worked off is another one's by now
             try:
-                await self._note(subscriber.replica, self._place(subscriber.action, subscriber.user), row)
+                await self._note(
+                    subscriber.replica, self._place(subscriber.action, subscriber.user), row
+                )
                 subscriber.processed = row
                 await subscriber.socket.send_str(json.dumps({"type": "processed", "row": row}))
             except PenstockError as error:
-                await subscriber.socket.send_str(json.dumps({"type": "not_processed", "row": row, **error.to_dict()}))
+                await subscriber.socket.send_str(
+                    json.dumps({"type": "not_processed", "row": row, **error.to_dict()})
+                )
 
     def _place(self, action: str, user: str) -> str:
         """Return the name of the offset that *user*'s subscription has."""
@@ -185,7 +247,9 @@ class Subscriptions:
         return offset_producer(action, known.id)
 
     def _kept(self, replica: Replica, action: str, user: str) -> Part | None:
-        """Return how far *user*'s subscription is. One of earlier versions, which noted no user, counts until there is one."""
+        """Return how far *user*'s subscription is. One of earlier versions, which noted no user,
+        counts until there is one.
+        """
         producers = replica.copy.producers
         return producers.get(self._place(action, user)) or producers.get(offset_producer(action))
 
@@ -204,9 +268,13 @@ class Subscriptions:
                 raise
             database, _, name = replica.name.partition(".")
             body = json.dumps({"place": place, "row": row}).encode()
-            status, answer = await self._others.call("POST", f"{standing.url}/v1/tables/{database}/{name}/offset", body)
+            status, answer = await self._others.call(
+                "POST", f"{standing.url}/v1/tables/{database}/{name}/offset", body
+            )
             if status != 200:
-                raise RemoteError("the leader did not take an offset", detail=str(answer)[:200]) from error
+                raise RemoteError(
+                    "the leader did not take an offset", detail=str(answer)[:200]
+                ) from error
 
     async def _offset(self, request: web.Request) -> web.Response:
         replica = self._tables.asked(request, "READ")
@@ -220,7 +288,9 @@ class Subscriptions:
         if self._passed_on(request) and "place" in body:
             await self._submit(replica, str(body["place"]), int(body["row"]))
         else:
-            await self._note(replica, self._place(str(body["action"]), request[USER]), int(body["row"]))
+            await self._note(
+                replica, self._place(str(body["action"]), request[USER]), int(body["row"])
+            )
         return web.json_response({})
 
     def _passed_on(self, request: web.Request) -> bool:
@@ -228,7 +298,9 @@ class Subscriptions:
         return FORWARDED in request.headers and request[USER] == self._tables.access.root
 
     async def _unsubscribe(self, request: web.Request) -> web.Response:
-        """End the caller's subscription wherever it is connected; with ADMIN on the table everybody's of this name."""
+        """End the caller's subscription wherever it is connected; with ADMIN on the table
+        everybody's of this name.
+        """
         body = json.loads(await request.read())
         passed_on = self._passed_on(request)
         user = str(body["user"]) if passed_on else request[USER]
@@ -239,20 +311,38 @@ class Subscriptions:
         found = [s for s in named if everybody or s.user.lower() == user.lower()]
         wrong = next((s for s in found if s.group != self._group(body.get("raft_group"))), None)
         if wrong is not None:
-            hint = f"unsubscribeTable(…, raftGroup={wrong.group})" if wrong.group else "unsubscribeTable without raftGroup"
-            raise CatalogError(f"raftGroup of subscription {wrong.topic} is {wrong.group or 'none'}", code="E_RAFT_GROUP", hint=hint)
+            hint = (
+                f"unsubscribeTable(…, raftGroup={wrong.group})"
+                if wrong.group
+                else "unsubscribeTable without raftGroup"
+            )
+            raise CatalogError(
+                f"raftGroup of subscription {wrong.topic} is {wrong.group or 'none'}",
+                code="E_RAFT_GROUP",
+                hint=hint,
+            )
         if passed_on and named and not found:
             self._tables.access.require(user, "ADMIN", replica.table)
         for subscriber in found:
             subscriber.cancelled = str(body.get("by", request.remote))
         replica.wake()
-        ended, owners = len(found), {s.user for s in found}
+        ended = len(found)
+        owners = {s.user for s in found}
         if not passed_on:
-            ended = await self._unsubscribe_all(replica, body, user, ended, owners, refused=bool(named))
+            ended = await self._unsubscribe_all(
+                replica, body, user, ended, owners, refused=bool(named)
+            )
         return web.json_response({"ended": ended, "users": sorted(owners)})
 
     async def _unsubscribe_all(
-        self, replica: Replica, body: dict[str, Any], user: str, ended: int, owners: set[str], *, refused: bool
+        self,
+        replica: Replica,
+        body: dict[str, Any],
+        user: str,
+        ended: int,
+        owners: set[str],
+        *,
+        refused: bool,
     ) -> int:
         """Have the other nodes end it, too, and forget its offset; return how many were ended.
 
@@ -265,33 +355,53 @@ class Subscriptions:
             refused: there is one here that *user* may not end.
         """
         action = str(body.get("action", ""))
-        elsewhere, denied = await self._unsubscribe_elsewhere(replica, body | {"user": user}, owners)
+        elsewhere, denied = await self._unsubscribe_elsewhere(
+            replica, body | {"user": user}, owners
+        )
         if not ended + elsewhere:
             if refused or denied is not None:
                 self._tables.access.require(user, "ADMIN", replica.table)
             hint = "getStreamingStat lists those there are"
-            raise CatalogError(f"there is no subscription {replica.name}/{action}", code="E_NO_SUBSCRIPTION", hint=hint)
+            raise CatalogError(
+                f"there is no subscription {replica.name}/{action}",
+                code="E_NO_SUBSCRIPTION",
+                hint=hint,
+            )
         if body.get("remove_offset", True):
-            users, root = self._tables.catalog.catalog.user, self._tables.access.root
+            users = self._tables.catalog.catalog.user
+            root = self._tables.access.root
             there = {o for o in owners | {user} if o == root or users(o) is not None}
             for place in sorted(self._place(action, owner) for owner in there):
                 if replica.copy.producers.get(place) is not None:
                     await self._note(replica, place, -1)
         return ended + elsewhere
 
-    async def _unsubscribe_elsewhere(self, replica: Replica, body: dict[str, Any], owners: set[str]) -> tuple[int, AuthError | None]:
-        """Return how many subscriptions other nodes have ended, whose are added to *owners*, and a refusal of one of them."""
-        ended, denied = 0, None
+    async def _unsubscribe_elsewhere(
+        self, replica: Replica, body: dict[str, Any], owners: set[str]
+    ) -> tuple[int, AuthError | None]:
+        """Return how many subscriptions other nodes have ended, whose are added to *owners*, and a
+        refusal of one of them.
+        """
+        ended = 0
+        denied = None
         for node in self._tables.standing(replica).group.nodes:
             url = self._registry.urls.get(node)
             if url is None or node == self._tables.alias:
                 continue
             try:
-                status, answer = await self._others.call("POST", f"{url}/v1/unsubscribe", json.dumps(body).encode(), timeout=_PEER_S)
+                status, answer = await self._others.call(
+                    "POST", f"{url}/v1/unsubscribe", json.dumps(body).encode(), timeout=_PEER_S
+                )
                 if status == HTTPStatus.FORBIDDEN:
-                    denied = AuthError(answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"])
+                    denied = AuthError(
+                        answer["error"]["message"], code="E_FORBIDDEN", hint=answer["error"]["hint"]
+                    )
                 if status == 400 and answer["error"]["code"] == "E_RAFT_GROUP":
-                    raise CatalogError(answer["error"]["message"], code="E_RAFT_GROUP", hint=answer["error"]["hint"])
+                    raise CatalogError(
+                        answer["error"]["message"],
+                        code="E_RAFT_GROUP",
+                        hint=answer["error"]["hint"],
+                    )
                 if status == 200:
                     ended += int(answer["ended"])
                     owners.update(answer.get("users", ()))

@@ -6,11 +6,18 @@ from penstock.errors import RemoteError
 
 
 def not_leader(table: str, why: str) -> RemoteError:
-    return RemoteError(f"this node does not lead {table}", code="E_NOT_LEADER", detail=why, hint="ask any node who leads now")
+    return RemoteError(
+        f"this node does not lead {table}",
+        code="E_NOT_LEADER",
+        detail=why,
+        hint="ask any node who leads now",
+    )
 
 
 class Term:
-    """The time that a node leads a group. Its tables begin together: no row is written before each log has the epoch's first record."""
+    """The time that a node leads a group. Its tables begin together: no row is written before each
+    log has the epoch's first record.
+    """
 
     def __init__(self, epoch: int, leader: str) -> None:
         """
@@ -18,7 +25,9 @@ class Term:
             epoch: of the lease.
             leader: the node's alias and what tells its terms apart.
         """
-        self.epoch, self.leader, self.opened = epoch, leader, False
+        self.epoch = epoch
+        self.leader = leader
+        self.opened = False
         self.began_at = 0.0
         self._waiting: set[int] = set()
         self._begun: set[int] = set()
@@ -32,7 +41,8 @@ class Term:
         self._waiting.discard(table_id)
         self._begun.add(table_id)
         if not self._waiting and not self.opened:
-            self.opened, self.began_at = True, now
+            self.opened = True
+            self.began_at = now
 
     def serves(self, table_id: int) -> bool:
         return self.opened and table_id in self._begun

@@ -1,8 +1,11 @@
-"""Subscriptions that several programs make for one another (`raftGroup` of subscribeTable): only one of them gets rows.
+"""Subscriptions that several programs make for one another (`raftGroup` of subscribeTable): only
+one of them gets rows.
 
-The node that leads the table says which, so they are all connected there. It is the one that was first, and stays it as long as it is
-connected. A node that has just begun to lead waits a moment for the one that had rows from its predecessor: another one would begin with
-rows that are still being worked off. How far the rows are worked off is in the table's log, and the next program begins there.
+The node that leads the table says which, so they are all connected there. It is the one that was
+first, and stays it as long as it is connected. A node that has just begun to lead waits a moment
+for the one that had rows from its predecessor: another one would begin with rows that are still
+being worked off. How far the rows are worked off is in the table's log, and the next program begins
+there.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from collections.abc import Iterable
 
 from services.tables.outlet import Subscriber
 
-#: seconds that a new leader waits for the program that got rows from the one before: its connection has broken, so it looks around at once
+#: seconds that a new leader waits for the program that got rows from the one before: its connection
+#: has broken, so it looks around at once
 GRACE_SECONDS = 1.5
 
 

@@ -1,4 +1,6 @@
-"""Writes as they come in, what is to be done with each, and how they go into records. Pure decisions of a leader."""
+"""Writes as they come in, what is to be done with each, and how they go into records. Pure
+decisions of a leader.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ class Outcome(Protocol):
 
 @dataclass(eq=False)
 class Write:
-    """Rows of one producer. `settled`: it has an answer for every write before this sequence number.
+    """Rows of one producer. `settled`: it has an answer for every write before this sequence
+    number.
 
-    `after`: for a producer whose numbers have gaps, and who may cut the same rows into other writes when it begins anew. The write counts
-    only if the producer's last one has exactly this number (0: there is none).
+    `after`: for a producer whose numbers have gaps, and who may cut the same rows into other writes
+    when it begins anew. The write counts only if the producer's last one has exactly this number
+    (0: there is none).
     """
 
     producer: str
@@ -75,7 +79,8 @@ def offset_producer(action: str, owner: int = 0) -> str:
 
     Args:
         action: of the subscription.
-        owner: id of the user who subscribed; 0 for the mesh's own user. Each user has offsets of their own.
+        owner: id of the user who subscribed; 0 for the mesh's own user. Each user has offsets of
+            their own.
     """
     return f"u:{owner}:{action}" if owner else f"o:{action}"
 
@@ -84,16 +89,19 @@ def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
     """What a write is: new, all there already, or there in part (then `skip` says how far).
 
     Raises:
-        SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived, or its last one is not the one that this one follows.
+        SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived, or its last
+            one is not the one that this one follows.
     """
     reached = last.sequence if last is not None else 0
     if write.after is not None and reached != write.sequence:
         if reached == write.after:
             return "new"
         raise SchemaError(
-            f"write {write.sequence} of a producer does not follow its last one", code="E_SEQUENCE", detail=f"that is {reached}",
+            f"write {write.sequence} of a producer does not follow its last one",
+            code="E_SEQUENCE",
+            detail=f"that is {reached}",
             hint="ask how far the producer is, and send what lies behind that",
-        )  # fmt: skip
+        )
     if last is not None and write.sequence < last.sequence:
         return "repeat"
     if last is not None and write.sequence == last.sequence:
@@ -105,15 +113,19 @@ def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
     if not follows and write.sequence != write.settled:
         known = "none is known" if last is None else f"the last one is {last.sequence}"
         raise SchemaError(
-            f"write {write.sequence} of a producer is out of order", code="E_SEQUENCE", detail=known,
+            f"write {write.sequence} of a producer is out of order",
+            code="E_SEQUENCE",
+            detail=known,
             hint="send all writes again that have no answer, in order",
-        )  # fmt: skip
+        )
     return "new"
 
 
 @dataclass
 class Cut:
-    """One record: rows `low`…`high` of the accepted ones, whose parts it carries, and the writes that are whole with it."""
+    """One record: rows `low`…`high` of the accepted ones, whose parts it carries, and the writes
+    that are whole with it.
+    """
 
     low: int
     high: int
@@ -124,18 +136,21 @@ class Cut:
 
 
 def ends(borders: Sequence[int], step: int, small: Callable[[int, int], bool]) -> list[int]:
-    """Where records end that hold about *step* rows. A small write is never cut: it is in the log or it is not.
+    """Where records end that hold about *step* rows. A small write is never cut: it is in the log
+    or it is not.
 
     Args:
         borders: where writes begin, and where the last one ends.
         small: whether the rows between two places fit into one record.
     """
     found: list[int] = []
-    low, total = 0, borders[-1]
+    low = 0
+    total = borders[-1]
     while low < total:
         high = min(low + step, total)
         after = bisect_left(borders, high)
-        begin, end = borders[after - 1], borders[after]
+        begin = borders[after - 1]
+        end = borders[after]
         if end > high and small(begin, end):
             high = begin if begin > low else end
         found.append(high)
@@ -159,10 +174,12 @@ def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[i
         upto = total if i == len(ends) - 1 else int(taken[high - 1]) + 1
         cut = Cut(low, high)
         while w < len(writes):
-            start, end = int(borders[w]), int(borders[w + 1])
+            start = int(borders[w])
+            end = int(borders[w + 1])
             if start >= upto and not (start == end == upto and i == len(ends) - 1):
                 break
-            write, reached = writes[w], min(upto, end) - start
+            write = writes[w]
+            reached = min(upto, end) - start
             cut.parts.append(Part(write.producer, write.sequence, reached + write.skip, write.rows))
             inside = np.searchsorted(taken[low:high], [max(start, before), min(upto, end)])
             if inside[1] > inside[0]:
@@ -172,7 +189,8 @@ def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[i
             cut.complete.append(write)
             w += 1
         found.append(cut)
-        low, before = high, upto
+        low = high
+        before = upto
     return found
 
 
@@ -182,4 +200,10 @@ def whole(write: Write, rows: int) -> Cut:
     Args:
         rows: how many of its rows are accepted.
     """
-    return Cut(0, rows, [Part(write.producer, write.sequence, write.rows, write.rows)], [write], [rows] if rows else [])
+    return Cut(
+        0,
+        rows,
+        [Part(write.producer, write.sequence, write.rows, write.rows)],
+        [write],
+        [rows] if rows else [],
+    )

@@ -1,8 +1,10 @@
-"""The exchange: rows of streams whose groups cross partitions, sent by scans to the partition that finishes their groups.
+"""The exchange: rows of streams whose groups cross partitions, sent by scans to the partition that
+finishes their groups.
 
-`Sender` is the scan's side: rows go where `route` says, controls to every exchange partition. `ExchangeLane` is the other
-side: a lane over `penstock.exchange` whose position is its own offset, and which drops what a producer sends twice. Order is promised per
-source partition only, so a range delete is passed on for the tables of the sending partition alone.
+`Sender` is the scan's side: rows go where `route` says, controls to every exchange partition.
+`ExchangeLane` is the other side: a lane over `penstock.exchange` whose position is its own offset,
+and which drops what a producer sends twice. Order is promised per source partition only, so a range
+delete is passed on for the tables of the sending partition alone.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Sender:
 
     def begun(self, stream: LiveStream, offset: int) -> None:
         """Tell a stream that fills its history what this partition held before it."""
-        route, stored = stream.route, self._lane.stored(stream.plan)
+        route = stream.route
+        stored = self._lane.stored(stream.plan)
         if route is None or stored is None:
             return
 
@@ -54,7 +57,8 @@ class Sender:
     def rows(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
         """Send a unit's rows of one stream to the partitions of their groups.
 
-        All at once: what is sent for a unit is told apart by its number within the unit, so a second sending would pass for a repeat.
+        All at once: what is sent for a unit is told apart by its number within the unit, so a
+        second sending would pass for a repeat.
         """
         mine = [t for t in taken if t.table_id in stream.plan.source.table_ids]
         if stream.child is not None:
@@ -81,7 +85,15 @@ class Sender:
             for ordinal, start in enumerate(cuts):
                 buffer = io.BytesIO()
                 part[start : start + size].write_ipc_stream(buffer, compression="lz4")
-                record = ExchangeRecord(stream.id, producer, first, last, buffer.getvalue(), ordinal, start + size >= part.height)
+                record = ExchangeRecord(
+                    stream.id,
+                    producer,
+                    first,
+                    last,
+                    buffer.getvalue(),
+                    ordinal,
+                    start + size >= part.height,
+                )
                 lane.outbox.send(producer, names.EXCHANGE, place, last, ordinal, encode(record))
         if failed is not None and failed.height:
             stream.bury(failed, last)
@@ -94,11 +106,17 @@ class Sender:
         sent = dataclasses.replace(control, producer=lane.forwarder, offset=offset, ordinal=0)
         if control.kind == "barrier":
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
-            sent = dataclasses.replace(sent, body=json.dumps({"partitions": partitions, "topic": lane.topic}))
+            sent = dataclasses.replace(
+                sent, body=json.dumps({"partitions": partitions, "topic": lane.topic})
+            )
         if control.kind == "delete" and control.table is not None:
             here = lane.tables(control.table)
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
-            wanted = here if control.tables is None else {t for t in control.tables if partition(t, partitions) == lane.partition}
+            wanted = (
+                here
+                if control.tables is None
+                else {t for t in control.tables if partition(t, partitions) == lane.partition}
+            )
             sent = dataclasses.replace(sent, tables=tuple(sorted(wanted)))
             if not wanted:
                 return
@@ -114,7 +132,9 @@ class Sender:
             return any(s.id == control.stream for s in streams)
         if control.kind == "tick":
             return any(s.timed for s in streams)
-        if control.body == DROPPED and any(control.table in s.plan.source.table_ids for s in streams):
+        if control.body == DROPPED and any(
+            control.table in s.plan.source.table_ids for s in streams
+        ):
             return True
         return any(control.table in (None, s.plan.source.table_id) for s in streams)
 
@@ -130,20 +150,27 @@ def _begun(stream_id: int) -> str:
 class _OwnGroups:
     """The part of a history whose groups one exchange partition finishes.
 
-    A kernel computes every group that it reads rows of: others' would be published from here too, as far as this partition knows them.
+    A kernel computes every group that it reads rows of: others' would be published from here too,
+    as far as this partition knows them.
     """
 
     def __init__(self, stored: TableHistory | VirtualHistory, route: Route, partition: int) -> None:
-        self._stored, self._route, self._partition = stored, route, partition
+        self._stored = stored
+        self._route = route
+        self._partition = partition
         self.since_begin = stored.since_begin
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """See `penstock.windows.kernel.History`."""
         return self._route.finished_at(self._partition, self._stored.fetch(low, high, tables))
 
-    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+    def fetch_versions(
+        self, low: int, high: int, tables: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """See `penstock.windows.kernel.History`."""
-        return self._route.finished_at(self._partition, self._stored.fetch_versions(low, high, tables))
+        return self._route.finished_at(
+            self._partition, self._stored.fetch_versions(low, high, tables)
+        )
 
     def mark(self) -> str:
         """See `penstock.windows.kernel.Rewindable`."""
@@ -155,7 +182,9 @@ class _OwnGroups:
 
     def stretches(self, most: int) -> list[int]:
         """See `TableHistory`; no history of a virtual table is filled."""
-        return [LATEST] if isinstance(self._stored, VirtualHistory) else self._stored.stretches(most)
+        return (
+            [LATEST] if isinstance(self._stored, VirtualHistory) else self._stored.stretches(most)
+        )
 
 
 class ExchangeLane(Lane):
@@ -163,7 +192,15 @@ class ExchangeLane(Lane):
 
     reader = "exchange"
 
-    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        directory: str,
+        topic: str,
+        topic_id: int,
+        partition: int,
+        first_time: int,
+    ) -> None:
         #: topics of a new generation that have been heard of
         self._turned: set[str] = set()
         #: while a unit is worked on: what had been seen before it of the producers in it
@@ -174,7 +211,8 @@ class ExchangeLane(Lane):
         frames: dict[int, list[pl.DataFrame]] = {}
         followed: dict[int, str] = {}
         for i in range(len(records)):
-            offset, value = int(records.offsets[i]), records.values[i]
+            offset = int(records.offsets[i])
+            value = records.values[i]
             try:
                 record = decode(ExchangeRecord, value)
                 rows = pl.read_ipc_stream(io.BytesIO(record.rows))
@@ -186,8 +224,11 @@ class ExchangeLane(Lane):
                 followed[record.stream] = str(rows[traces.COLUMN][0])
                 rows = rows.drop(traces.COLUMN)
             if not self.repeated(record.producer, record.offset, record.ordinal):
-                frames.setdefault(record.stream, []).append(rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64)))
-        first, last = int(records.offsets[0]), int(records.offsets[-1])
+                frames.setdefault(record.stream, []).append(
+                    rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64))
+                )
+        first = int(records.offsets[0])
+        last = int(records.offsets[-1])
         leaving = Leaving()
         for stream_id, parts in frames.items():
             stream = self.streams.get(stream_id)
@@ -202,14 +243,30 @@ class ExchangeLane(Lane):
     @staticmethod
     def _full(plan: StreamPlan, rows: pl.DataFrame) -> pl.DataFrame:
         """*rows* with all source columns: those that the plan does not read are not sent."""
-        lacking = [c for c in (*plan.source.columns, *plan.source.tags) if c.name not in rows.columns]
-        return rows.with_columns(pl.lit(None).cast(c.type.polars()).alias(c.name) for c in lacking) if lacking else rows
+        lacking = [
+            c for c in (*plan.source.columns, *plan.source.tags) if c.name not in rows.columns
+        ]
+        return (
+            rows.with_columns(pl.lit(None).cast(c.type.polars()).alias(c.name) for c in lacking)
+            if lacking
+            else rows
+        )
 
     def forward(self, control: ControlRecord, offset: int) -> None:
-        """Nobody comes behind the exchange; but every announcement of a stream says where it begins in a source partition."""
-        if control.kind == "stream_on" and control.stream in self.streams and control.producer is not None:
+        """Nobody comes behind the exchange; but every announcement of a stream says where it begins
+        in a source partition.
+        """
+        if (
+            control.kind == "stream_on"
+            and control.stream in self.streams
+            and control.producer is not None
+        ):
             self._note_begin(control.stream, control.producer.split(":", 2)[2], control.offset)
-        if control.kind == "stream_on" and control.stream in self.streams and _announced(control.stream) in self._waiting:
+        if (
+            control.kind == "stream_on"
+            and control.stream in self.streams
+            and _announced(control.stream) in self._waiting
+        ):
             self._hear(self.streams[control.stream], control, offset)
 
     def _note_begin(self, stream_id: int, where: str, offset: int) -> None:
@@ -225,7 +282,8 @@ class ExchangeLane(Lane):
         """Passed when it has come from every partition of its source topic."""
         try:
             origin = json.loads(control.body)
-            needed, key = int(origin["partitions"]), f"{control.id} {origin['topic']}"
+            needed = int(origin["partitions"])
+            key = f"{control.id} {origin['topic']}"
         except (ValueError, KeyError, TypeError):
             return  # not one that a scan passed on
         heard = self._waiting.setdefault(key, [])
@@ -233,7 +291,11 @@ class ExchangeLane(Lane):
             heard.append(control.producer)
         if len(heard) >= needed:
             del self._waiting[key]
-            self.outbox.then(lambda _: self.worker.report_barrier(control.id, f"{self.reader}:{self.topic}:{self.partition}", offset))
+            self.outbox.then(
+                lambda _: self.worker.report_barrier(
+                    control.id, f"{self.reader}:{self.topic}:{self.partition}", offset
+                )
+            )
 
     def show(self, control: ControlRecord) -> None:
         """Answered when the question has come from every partition of its source topic."""
@@ -253,7 +315,9 @@ class ExchangeLane(Lane):
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
     def begun(self, stream: LiveStream, offset: int) -> None:
-        """Whether there is history to fill is known when every source partition has announced the stream."""
+        """Whether there is history to fill is known when every source partition has announced the
+        stream.
+        """
         if stream.plan.fill_history:
             self._waiting[_announced(stream.id)] = []
             self.hold(stream, offset)
@@ -265,13 +329,20 @@ class ExchangeLane(Lane):
         return None
 
     def turned(self, control: ControlRecord, offset: int) -> bool:
-        """The source of streams goes on in another topic: what they read again is in that one now."""
+        """The source of streams goes on in another topic: what they read again is in that one
+        now.
+        """
         if control.kind != "begin":
             return False
-        catalog, topic = self.worker.catalog.catalog, control.body
+        catalog = self.worker.catalog.catalog
+        topic = control.body
         if topic not in self._turned:
             self._turned.add(topic)
-            mine = [s for s in self.streams.values() if s.status != "failed" and topic in catalog.source_topics(s.plan)]
+            mine = [
+                s
+                for s in self.streams.values()
+                if s.status != "failed" and topic in catalog.source_topics(s.plan)
+            ]
             if mine and self._dirty:
                 self.snapshot()
             for stream in mine:
@@ -280,7 +351,9 @@ class ExchangeLane(Lane):
         return True
 
     def _hear(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
-        """History is what lies before the announcements, once they have come from all source partitions."""
+        """History is what lies before the announcements, once they have come from all source
+        partitions.
+        """
         heard = self._waiting[_announced(stream.id)]
         heard.append(f"{(control.producer or '').rpartition(':')[2]}:{control.offset}")
         table = self.worker.catalog.catalog.table_by_id(stream.plan.source.table_id)
@@ -291,39 +364,74 @@ class ExchangeLane(Lane):
 
     def history(self, plan: StreamPlan) -> StoredHistory | None:
         def bounds(topic: str, partitions: int) -> dict[int, int]:
-            producers = {p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)}
-            stamps = {p: self._before.get(name) or self._seen.get(name, (-1, -1)) for p, name in producers.items()}
-            # of a partition that has taken the place of another and has sent nothing yet, all below its beginning was in the other
+            producers = {
+                p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)
+            }
+            stamps = {
+                p: self._before.get(name) or self._seen.get(name, (-1, -1))
+                for p, name in producers.items()
+            }
+            # of a partition that has taken the place of another and has sent nothing yet, all below
+            # its beginning was in the other
             first = self.worker.catalog.catalog.begins(topic)
             return {p: max(offset + 1, first.get(p, 0)) for p, (offset, _) in stamps.items()}
 
         def begins(topic: str) -> dict[int, int]:
-            known = {w: int(offset) for w, _, offset in (line.rpartition("@") for line in self._waiting.get(_begun(plan.stream_id), ()))}
+            known = {
+                w: int(offset)
+                for w, _, offset in (
+                    line.rpartition("@") for line in self._waiting.get(_begun(plan.stream_id), ())
+                )
+            }
             lineage = self.worker.catalog.catalog.lineage(topic)
             wheres = {p: [f"{t}:{p % n}" for t, n in lineage] for p in range(lineage[0][1])}
-            return {p: known[next(w for w in ws if w in known)] for p, ws in wheres.items() if known.keys() & set(ws)}
+            return {
+                p: known[next(w for w in ws if w in known)]
+                for p, ws in wheres.items()
+                if known.keys() & set(ws)
+            }
 
         route = Route(plan)
         if plan.source.kind == "virtual":
-            return _OwnGroups(VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition)
+            return _OwnGroups(
+                VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition
+            )
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
         held = self.worker.stored_names(plan.source.table_id)
-        stored = TableHistory(self.worker, plan.source, topic, lambda: bounds(topic, partitions), lambda: begins(topic), held)
+        stored = TableHistory(
+            self.worker,
+            plan.source,
+            topic,
+            lambda: bounds(topic, partitions),
+            lambda: begins(topic),
+            held,
+        )
         return _OwnGroups(stored, route, self.partition)
 
     def stored(self, plan: StreamPlan) -> TableHistory | None:
         return None
 
     def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:
-        """The first source partition that announces a stream makes it begin here; another may still be on its way there."""
+        """The first source partition that announces a stream makes it begin here; another may still
+        be on its way there.
+        """
         if control.kind != "delete" or control.producer is None:
             return False
         where = control.producer.split(":", 2)[2]
         topic, _, partition = where.rpartition(":")
         # of one that has taken the place of another, the other may have announced it
-        wheres = {where, *(f"{t}:{int(partition) % n}" for t, n in self.worker.catalog.catalog.lineage(topic) if n)}
-        return wheres.isdisjoint(known.rpartition("@")[0] for known in self._waiting.get(_begun(stream.id), ()))
+        wheres = {
+            where,
+            *(
+                f"{t}:{int(partition) % n}"
+                for t, n in self.worker.catalog.catalog.lineage(topic)
+                if n
+            ),
+        }
+        return wheres.isdisjoint(
+            known.rpartition("@")[0] for known in self._waiting.get(_begun(stream.id), ())
+        )
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":

@@ -1,8 +1,11 @@
-"""What a lane of a topic's next generation takes over from the one it comes from: the state of the tables that are its own. Pure.
+"""What a lane of a topic's next generation takes over from the one it comes from: the state of the
+tables that are its own. Pure.
 
-Each new partition comes from one old one, so state is only ever split. It is split by child table: a stream's group in a scan belongs to
-one table, and what is kept of it is found by the group's number. Numbers and names of groups stay as they were; of those that went to other
-partitions nothing but the name is left. How far tables have come is kept of all: of those that are elsewhere nobody asks.
+Each new partition comes from one old one, so state is only ever split. It is split by child table:
+a stream's group in a scan belongs to one table, and what is kept of it is found by the group's
+number. Numbers and names of groups stay as they were; of those that went to other partitions
+nothing but the name is left. How far tables have come is kept of all: of those that are elsewhere
+nobody asks.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from spark_jobs.lanes.stats import FRAME
 from spark_jobs.state import Snapshot
 
 #: in a lane's state: where the partition was closed to all but results, and where it ended
-CLOSED, ENDED = "closed", "ended"
+CLOSED = "closed"
+ENDED = "ended"
 #: frames whose column `n` is the number of a group
 _BY_NUMBER = ("t.groups", "t.floors", "t.heard", "horizon")
 #: frames that a kernel expects though they are empty
@@ -30,7 +34,15 @@ _ALWAYS = ("extras", "ghosts")
 Mask = npt.NDArray[np.bool_]
 
 
-def inherit(parent: Snapshot, plan: Callable[[str], StreamPlan], number: int, partitions: int, begin: int, *, counts: bool) -> Snapshot:
+def inherit(
+    parent: Snapshot,
+    plan: Callable[[str], StreamPlan],
+    number: int,
+    partitions: int,
+    begin: int,
+    *,
+    counts: bool,
+) -> Snapshot:
     """The state in which partition *number* of *partitions* begins, at offset *begin*.
 
     Args:
@@ -41,17 +53,31 @@ def inherit(parent: Snapshot, plan: Callable[[str], StreamPlan], number: int, pa
         StateError: the parent's state is not of its end.
     """
     if parent.waiting.get(ENDED) != [str(begin - 1)]:
-        raise StateError(f"the state to take over does not end at {begin - 1}", detail=str(parent.waiting.get(ENDED)))
+        raise StateError(
+            f"the state to take over does not end at {begin - 1}",
+            detail=str(parent.waiting.get(ENDED)),
+        )
     deltas = {}
     for stream_id, chain in parent.deltas.items():
         stored = parent.streams.get(stream_id)
         if stored is not None:
             deltas[stream_id] = _split(plan(stored[0]), chain, number, partitions, counts)
     waiting = {k: v for k, v in parent.waiting.items() if k not in (CLOSED, ENDED)}
-    return Snapshot(begin, parent.time, dict(parent.ends), dict(parent.seen), [], dict(parent.streams), deltas, waiting)
+    return Snapshot(
+        begin,
+        parent.time,
+        dict(parent.ends),
+        dict(parent.seen),
+        [],
+        dict(parent.streams),
+        deltas,
+        waiting,
+    )
 
 
-def _split(plan: StreamPlan, chain: Sequence[Delta], number: int, partitions: int, counts: bool) -> list[Delta]:
+def _split(
+    plan: StreamPlan, chain: Sequence[Delta], number: int, partitions: int, counts: bool
+) -> list[Delta]:
     kept = _kept(plan, chain, number, partitions) if plan.path == "scan" else None
     made = []
     for delta in chain:

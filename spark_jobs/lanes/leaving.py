@@ -1,7 +1,9 @@
-"""Result rows on their way out of a lane: those of many streams that look the same on the wire are encoded at once.
+"""Result rows on their way out of a lane: those of many streams that look the same on the wire are
+encoded at once.
 
-What a stream's results cost to encode however few they are is a thousand rows' worth; a hundred streams over one table have mostly few.
-A stream whose rows do not fit its table stops alone. Refused: deciding what leaves, and where to.
+What a stream's results cost to encode however few they are is a thousand rows' worth; a hundred
+streams over one table have mostly few. A stream whose rows do not fit its table stops alone.
+Refused: deciding what leaves, and where to.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Leaving:
 
     def go(self) -> None:
         """Send all that waits."""
-        waiting, self._waiting, self._rows = self._waiting, [], 0
+        waiting = self._waiting
+        self._waiting = []
+        self._rows = 0
         if not waiting:
             return
         try:
@@ -50,4 +54,8 @@ class Leaving:
         except BaseException:  # noqa: B036  a panic of polars is no Exception
             encoded = []  # each by itself, then, which tells who is to blame
         for i, (stream, part, send) in enumerate(waiting):
-            stream.guard(lambda i=i, part=part, send=send: send(encoded[i] if encoded else part.encode()), part.from_offset, part.offset)  # type: ignore[misc]
+            stream.guard(
+                lambda i=i, part=part, send=send: send(encoded[i] if encoded else part.encode()),  # type: ignore[misc]
+                part.from_offset,
+                part.offset,
+            )

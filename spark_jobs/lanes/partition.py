@@ -1,8 +1,9 @@
 """A lane: the records of one topic-partition in offset order, its streams, its state, its outputs.
 
-Records are worked on in units, runs of data records or a single control record; a unit is the grain of positions, of replay and of
-snapshots. The lane's own position is the truth: what lies below it is skipped, what is missing above it is read from the log. Refused:
-going on past a gap that the log cannot fill.
+Records are worked on in units, runs of data records or a single control record; a unit is the grain
+of positions, of replay and of snapshots. The lane's own position is the truth: what lies below it
+is skipped, what is missing above it is read from the log. Refused: going on past a gap that the log
+cannot fill.
 """
 
 from __future__ import annotations
@@ -50,19 +51,34 @@ class Lane(ABC):
     #: name in barriers and dead letters
     reader: str
 
-    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
-        self.worker, self.topic, self.topic_id, self.partition = worker, topic, topic_id, partition
-        #: who controls come from that are passed on: no topic of the same name before or after has this id
+    def __init__(
+        self,
+        worker: Worker,
+        directory: str,
+        topic: str,
+        topic_id: int,
+        partition: int,
+        first_time: int,
+    ) -> None:
+        self.worker = worker
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = partition
+        #: who controls come from that are passed on: no topic of the same name before or after has
+        #: this id
         self.forwarder = names.exchange_producer(topic_id, topic, partition)
         self.settings = worker.settings
         self.log = log.get(__name__, topic=topic, partition=partition)
         self._files = StateFiles(directory, worker.failpoints)
         self._owner = uuid.uuid4().hex
-        self._poison = Poison(self.settings.scratch_dir / "poison" / f"{topic}-{partition}", worker.driver)
+        self._poison = Poison(
+            self.settings.scratch_dir / "poison" / f"{topic}-{partition}", worker.driver
+        )
         state = self._files.load() or self.inherited()
         self._known = state is not None
         state = state or Snapshot(-1)
-        self.next, self._time = state.next, state.time
+        self.next = state.next
+        self._time = state.time
         self._seen = state.seen
         self._waiting: dict[str, list[str]] = state.waiting
         self._ends = state.ends
@@ -76,16 +92,19 @@ class Lane(ABC):
             if stored is not None and stream_id not in gone:
                 self._open(stream_id, *stored, state)
         self._fresh_seen: dict[str, Position] = {}
-        # one that was dropped while nothing ran (safe mode) must not see the records before its `stream_off`
+        # one that was dropped while nothing ran (safe mode) must not see the records before its
+        # `stream_off`
         self._touched: dict[int, LiveStream | None] = dict.fromkeys(gone)
         self._dirty = False
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
         self._saver = ThreadPoolExecutor(1, "snapshots")
         if found or not clean:
-            self.log.info("lane opened", next=self.next, replay_until=self._replay.until, found=len(found))
+            self.log.info(
+                "lane opened", next=self.next, replay_until=self._replay.until, found=len(found)
+            )
 
-    # -- what scans and exchange lanes do differently ---------------------------------------------------------------------
+    # ------------------------------------------------- what scans and exchange lanes do differently
 
     @abstractmethod
     def data_unit(self, records: Records) -> None:
@@ -121,7 +140,9 @@ class Lane(ABC):
 
     @abstractmethod
     def turned(self, control: ControlRecord, offset: int) -> bool:
-        """Whether the control is about the topic's generations, or of no effect because of one that was; then all is done."""
+        """Whether the control is about the topic's generations, or of no effect because of one that
+        was; then all is done.
+        """
 
     @abstractmethod
     def begun(self, stream: LiveStream, offset: int) -> None:
@@ -140,10 +161,12 @@ class Lane(ABC):
         """Whether a delete, or a control without a stream id, is for this stream."""
 
     def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:
-        """Whether a delete comes from before the stream's beginning, though it is heard after it."""
+        """Whether a delete comes from before the stream's beginning, though it is heard after
+        it.
+        """
         return False
 
-    # -- records --------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- records
 
     def feed(self, records: Records) -> None:
         """Work on the records that have not been worked on yet."""
@@ -159,7 +182,10 @@ class Lane(ABC):
         if int(records.offsets[0]) > self.next:
             self._fill_gap(int(records.offsets[0]))
         at = 0
-        for control in [*np.flatnonzero(records.ids == names.CONTROL_SCHEMA_ID).tolist(), len(records)]:
+        for control in [
+            *np.flatnonzero(records.ids == names.CONTROL_SCHEMA_ID).tolist(),
+            len(records),
+        ]:
             while at < control:
                 at = self._run(records, at, control)
             if control < len(records):
@@ -167,19 +193,33 @@ class Lane(ABC):
         self.outbox.check()
 
     def _beginning(self, first: int) -> int:
-        """Where a lane without state begins: at the log's start, though Spark's offsets are further when only the state was lost."""
+        """Where a lane without state begins: at the log's start, though Spark's offsets are further
+        when only the state was lost.
+        """
         if not first:
             return 0
-        return min(first, self.worker.admin.start_offsets([(self.topic, self.partition)])[self.topic, self.partition])
+        return min(
+            first,
+            self.worker.admin.start_offsets([(self.topic, self.partition)])[
+                self.topic, self.partition
+            ],
+        )
 
     def _run(self, records: Records, start: int, stop: int) -> int:
-        """Work on one unit that begins at *start* and ends at *stop* or before; returns where it ended."""
+        """Work on one unit that begins at *start* and ends at *stop* or before; returns where it
+        ended.
+        """
         first = int(records.offsets[start])
         last = self._replay.limit(first, int(records.offsets[stop - 1]))
         bound = self._replay.published_within(first, last)
-        last = first if self._poison.alone(first, bound=bound) else self._poison.limit(first, last, bound=bound)
+        last = (
+            first
+            if self._poison.alone(first, bound=bound)
+            else self._poison.limit(first, last, bound=bound)
+        )
         end = max(int(records.offsets.searchsorted(last, side="right")), start + 1)
-        unit, last = records.slice(start, end), int(records.offsets[end - 1])
+        unit = records.slice(start, end)
+        last = int(records.offsets[end - 1])
         is_control = bool(unit.ids[0] == names.CONTROL_SCHEMA_ID)
         if self._poison.given_up(first):
             self.bury(unit, 0, "E_POISON", "the operator died three times at this record")
@@ -232,16 +272,22 @@ class Lane(ABC):
 
     def _fill_gap(self, until: int) -> None:
         """Read what lies between the own position and *until* from the log."""
-        start = self.worker.admin.start_offsets([(self.topic, self.partition)])[self.topic, self.partition]
+        start = self.worker.admin.start_offsets([(self.topic, self.partition)])[
+            self.topic, self.partition
+        ]
         if start > self.next:
             raise StateError(
-                f"{self.topic}[{self.partition}]: records {self.next}..{start - 1} are needed but no longer in the log",
+                f"{self.topic}[{self.partition}]: records {self.next}..{start - 1} are needed but"
+                " no longer in the log",
                 hint="restore a newer state, or drop and create the streams again",
             )
         self.log.warning("reading a gap from the log", next=self.next, until=until)
         silent = 0.0
         with Reader(
-            self.settings.kafka_bootstrap, {(self.topic, self.partition): self.next}, client_id="penstock-gap", max_wait_ms=20
+            self.settings.kafka_bootstrap,
+            {(self.topic, self.partition): self.next},
+            client_id="penstock-gap",
+            max_wait_ms=20,
         ) as reader:
             while self.next < until and silent < _PATIENCE:
                 batches = reader.read(self.settings.unit_records, 1.0)
@@ -253,11 +299,22 @@ class Lane(ABC):
                         self.next = int(batch.offsets[0])
                         values = batch.values[:stop]
                         times = batch.timestamps[:stop]
-                        self.feed(Records(self.topic, self.partition, batch.offsets[:stop], times, values, schema_ids(values)))
+                        self.feed(
+                            Records(
+                                self.topic,
+                                self.partition,
+                                batch.offsets[:stop],
+                                times,
+                                values,
+                                schema_ids(values),
+                            )
+                        )
                     if stop < len(batch):
                         self.next = until
         if self.next < until:
-            raise StateError(f"{self.topic}[{self.partition}]: records {self.next}..{until - 1} cannot be read")
+            raise StateError(
+                f"{self.topic}[{self.partition}]: records {self.next}..{until - 1} cannot be read"
+            )
 
     def repeated(self, producer: str | None, offset: int, ordinal: int) -> bool:
         """Whether a record of a producer was had already; notes it when not."""
@@ -276,7 +333,7 @@ class Lane(ABC):
         """Send a dead letter."""
         self.outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
 
-    # -- controls -------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- controls
 
     def _control_unit(self, offset: int, unit: Records) -> None:
         try:
@@ -311,12 +368,23 @@ class Lane(ABC):
             for stream in self.streams.values():
                 if self.precedes(control, stream):
                     continue
-                if control.body == DROPPED and control.table is not None and stream.sever(control.table, control.tables or ()):
+                if (
+                    control.body == DROPPED
+                    and control.table is not None
+                    and stream.sever(control.table, control.tables or ())
+                ):
                     self.touch(stream)
-                wanted = stream.id == control.stream if control.stream is not None else self.concerns(stream, control)
+                wanted = (
+                    stream.id == control.stream
+                    if control.stream is not None
+                    else self.concerns(stream, control)
+                )
                 if wanted:
                     stream.control(self._kernel_control(control, stream.plan), offset)
-                    if control.kind in ("pause", "resume", "resume_skip") and stream.status != "failed":
+                    if (
+                        control.kind in ("pause", "resume", "resume_skip")
+                        and stream.status != "failed"
+                    ):
                         stream.status = "paused" if control.kind == "pause" else "running"
                     self.touch(stream)
         self.forward(control, offset)
@@ -327,10 +395,13 @@ class Lane(ABC):
         return Control(control.kind, ticks, control.tables, control.low, control.high)
 
     def _stream_on(self, stream_id: int, text: str, offset: int) -> None:
-        """Begin a stream at this offset; a repeat, and a stream that is in the catalog no more, change nothing."""
+        """Begin a stream at this offset; a repeat, and a stream that is in the catalog no more,
+        change nothing.
+        """
         known = self.streams.get(stream_id)
         if known is None:
-            # ids grow, and a stream has the highest of its commit: one below the next is there or is dropped
+            # ids grow, and a stream has the highest of its commit: one below the next is there or
+            # is dropped
             self.worker.await_catalog(lambda c: c.next_id > stream_id, _CATALOG_PATIENCE)
             if self.worker.catalog.catalog.stream_by_id(stream_id) is None:
                 return
@@ -346,12 +417,16 @@ class Lane(ABC):
     def _open(self, stream_id: int, text: str, status: str, state: Snapshot) -> LiveStream:
         saved = state.deltas.get(stream_id, [])
         history = self.history(self.worker.plan(text))
-        stream = LiveStream(self.worker, self.outbox, self.topic, self.partition, text, status, history, saved)
+        stream = LiveStream(
+            self.worker, self.outbox, self.topic, self.partition, text, status, history, saved
+        )
         self.streams[stream_id] = stream
         return stream
 
     def _alter(self, stream: LiveStream, text: str) -> None:
-        """Go on with another plan: what has changed is saved under the old one first, because the kernel is made anew from its state."""
+        """Go on with another plan: what has changed is saved under the old one first, because the
+        kernel is made anew from its state.
+        """
         if stream.text != text and stream.status != "failed":
             if self._dirty:
                 self.snapshot()
@@ -368,9 +443,11 @@ class Lane(ABC):
         """Answer with the windows of a stream that are open at this place of the log."""
         stream = self.streams.get(control.stream or 0)
         if stream is not None and (stream.route is None or self.reader == "exchange"):
-            self.worker.report_open(control.id, f"{self.topic}:{self.partition}", stream.open_windows())
+            self.worker.report_open(
+                control.id, f"{self.topic}:{self.partition}", stream.open_windows()
+            )
 
-    # -- history --------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- history
 
     def hold(self, stream: LiveStream, offset: int) -> None:
         """The stream is live when its history is filled; until then what comes for it waits."""
@@ -429,7 +506,8 @@ class Lane(ABC):
     def _end_filling(self, stream_id: int) -> None:
         """History is filled, or never will be."""
         begun = self._waiting.pop(_filling(stream_id), None)
-        key, field = names.stream_status(stream_id), names.filling(self.topic, self.partition)
+        key = names.stream_status(stream_id)
+        field = names.filling(self.topic, self.partition)
         self.worker.report(lambda r: r.hdel(key, field))
         if begun:
             self.report_live(stream_id, begun[0])
@@ -443,7 +521,7 @@ class Lane(ABC):
             self.touch(stream)
             self._end_filling(stream.id)
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def touch(self, stream: LiveStream) -> None:
         """The next snapshot has to hold this stream's entry."""
@@ -472,12 +550,19 @@ class Lane(ABC):
             self._saving.result(_PATIENCE)
 
     def snapshot(self) -> None:
-        """Take the state as it is now; it is written once everything published up to here is in the log."""
+        """Take the state as it is now; it is written once everything published up to here is in the
+        log.
+        """
         self.settle()
         if self._saving is not None:
             self._saving.result(_PATIENCE)
         full = self._files.full_due
-        state = Snapshot(self.next, self._time, seen=dict(self._seen if full else self._fresh_seen), pending=self._replay.pending())
+        state = Snapshot(
+            self.next,
+            self._time,
+            seen=dict(self._seen if full else self._fresh_seen),
+            pending=self._replay.pending(),
+        )
         state.waiting = {k: list(v) for k, v in self._waiting.items()}
         told: list[LiveStream] = []
         for stream in self.streams.values():
@@ -489,7 +574,9 @@ class Lane(ABC):
                 self.touch(stream)
         entries = {s: self.streams.get(s) for s in (self.streams if full else self._touched)}
         state.streams = {i: None if s is None else (s.text, s.status) for i, s in entries.items()}
-        self._fresh_seen, self._touched, self._dirty = {}, {}, False
+        self._fresh_seen = {}
+        self._touched = {}
+        self._dirty = False
         self._saved_at = time.monotonic()
         written: Future[None] = Future()
         self._saving = written
@@ -500,10 +587,14 @@ class Lane(ABC):
 
         self.outbox.then(write)
 
-    def _write(self, state: Snapshot, full: bool, told: Sequence[LiveStream], written: Future[None]) -> None:
+    def _write(
+        self, state: Snapshot, full: bool, told: Sequence[LiveStream], written: Future[None]
+    ) -> None:
         try:
             self._files.save(state, full=full)
-            key, field, position = names.query_progress(self.topic), str(self.partition), str(state.next)
+            key = names.query_progress(self.topic)
+            field = str(self.partition)
+            position = str(state.next)
             self.worker.report(lambda r: r.hset(key, field, position))
             # not before their results are in the log: how long that took is among what they report
             self.worker.report_streams([s.progress() for s in told if self.streams.get(s.id) is s])
@@ -518,13 +609,14 @@ class Lane(ABC):
             self.snapshot()
         if self._saving is not None:
             self._saving.result(_PATIENCE)
-        # in mid-replay outputs above the own position are in the log: whoever comes next has to look for them again
+        # in mid-replay outputs above the own position are in the log: whoever comes next has to
+        # look for them again
         if self.next >= 0 and not self._replay:
             self._files.release(self._owner, self.next)
         self._saver.shutdown()
         self._poison.close()
 
-    # -- what the predecessor published -----------------------------------------------------------------------------------
+    # --------------------------------------------------------------- what the predecessor published
 
     def _published(self, state: Snapshot, first_time: int) -> list[Published]:
         plans = {p.stream_id: p for p in self.plans()}
@@ -533,14 +625,23 @@ class Lane(ABC):
                 plan = self.worker.plan(stored[0])
                 plans.setdefault(plan.stream_id, plan)
         producers = {names.stream_producer(p, self.topic, self.partition) for p in plans}
-        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in plans} | {self.forwarder}
-        outputs = {(t, i): state.ends.get(f"{t}:{i}", 0) for p in plans.values() for t, n in self.outputs(p).items() for i in range(n)}
+        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in plans} | {
+            self.forwarder
+        }
+        outputs = {
+            (t, i): state.ends.get(f"{t}:{i}", 0)
+            for p in plans.values()
+            for t, n in self.outputs(p).items()
+            for i in range(n)
+        }
         since = state.time if state.time >= 0 else first_time
 
         def stamps(topic: str, values: Sequence[bytes | None]) -> list[Stamp]:
             return [s for s in stamps_of(self.worker, topic, values) if s[0] in producers]
 
         try:
-            return published(self.worker.admin, self.settings.kafka_bootstrap, outputs, since, stamps)
+            return published(
+                self.worker.admin, self.settings.kafka_bootstrap, outputs, since, stamps
+            )
         except PenstockError as error:
             raise StateError("cannot learn what was published", detail=str(error)) from error

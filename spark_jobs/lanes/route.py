@@ -1,8 +1,10 @@
-"""Where rows of one exchange stream go: what the scan of a source partition decides before rows leave it.
+"""Where rows of one exchange stream go: what the scan of a source partition decides before rows
+leave it.
 
-Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for their own table (`_late`: only
-the scan sees all of a table), rows that replace earlier ones, whichever group those were in, and the columns worth sending. Rows of virtual
-sources are renamed here and joined behind the exchange. Refuses to send: that is `Sender`'s.
+Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for
+their own table (`_late`: only the scan sees all of a table), rows that replace earlier ones,
+whichever group those were in, and the columns worth sending. Rows of virtual sources are renamed
+here and joined behind the exchange. Refuses to send: that is `Sender`'s.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _CLOCK = "route.tables"
 
 @dataclass(frozen=True)
 class Taken:
-    """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit, id) of the newest traced record."""
+    """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit,
+    id) of the newest traced record.
+    """
 
     table_id: int
     time: str
@@ -50,7 +54,12 @@ class Taken:
 
     def of_child(self, name: str) -> Taken:
         """The rows of one child table, its *name* in lower case."""
-        return Taken(self.table_id, self.time, self.rows.filter(pl.col("tbname").str.to_lowercase() == name), self.trace)
+        return Taken(
+            self.table_id,
+            self.time,
+            self.rows.filter(pl.col("tbname").str.to_lowercase() == name),
+            self.trace,
+        )
 
 
 def newest(taken: Iterable[Taken]) -> str | None:
@@ -60,12 +69,17 @@ def newest(taken: Iterable[Taken]) -> str | None:
 
 def replaces(plan: StreamPlan) -> bool:
     """Whether a row written again takes the place of the earlier one."""
-    return not plan.ignore_update or plan.source.result_of is not None or plan.trigger.kind == "continuous_window_close"
+    return (
+        not plan.ignore_update
+        or plan.source.result_of is not None
+        or plan.trigger.kind == "continuous_window_close"
+    )
 
 
 def needed(plan: StreamPlan) -> list[str]:
     """Source columns and tags that the plan reads; others need not travel."""
-    scope, window = Scope(plan), plan.window
+    scope = Scope(plan)
+    window = plan.window
     texts = [plan.where, *(k.sql for k in plan.keys), *(a.sql for a in plan.aggregates)]
     found = {plan.source.time_column, plan.source.key_column}
     if window is None:
@@ -92,10 +106,14 @@ class Route:
 
     def _compile(self) -> None:
         plan = self.plan
-        source, scope = plan.source, Scope(plan)
+        source = plan.source
+        scope = Scope(plan)
         self._mapper = Mapper(source) if source.kind == "virtual" else None
         self._key_names = [f"_k{i}" for i in range(len(plan.keys))]
-        keys = [scope.over_rows(key.sql).expr.alias(name) for name, key in zip(self._key_names, plan.keys, strict=True)]
+        keys = [
+            scope.over_rows(key.sql).expr.alias(name)
+            for name, key in zip(self._key_names, plan.keys, strict=True)
+        ]
         fixed = {"tbname", *(t.name for t in source.tags)}
         #: whether a table's rows can never change their group
         self._constant = all(set(k.meta.root_names()) <= fixed for k in keys)
@@ -105,9 +123,14 @@ class Route:
         self._where = Projection([where.alias("_pass")])
         if self._mapper is not None:
             # a partial row says nothing about WHERE; and all parts of a row must meet
-            where, keys = pl.lit(True), keys if self._constant else []
+            where = pl.lit(True)
+            keys = keys if self._constant else []
         self._expressions = Projection([where.alias("_pass"), *keys])
-        self._identity = ["tbname", source.time_column, *([source.key_column] if source.key_column else [])]
+        self._identity = [
+            "tbname",
+            source.time_column,
+            *([source.key_column] if source.key_column else []),
+        ]
         self._values = [c.name for c in source.columns if c.name not in self._identity]
         self._replaces = self._mapper is None and replaces(plan)
         self._sent = [*_META, *needed(plan), "_late"]
@@ -117,11 +140,13 @@ class Route:
         self.plan = plan
         self._compile()
 
-    def split(self, taken: Sequence[Taken], history: History | None) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
+    def split(
+        self, taken: Sequence[Taken], history: History | None
+    ) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
         """(exchange partition, rows) in order, and the rows on which an expression failed.
 
-        *taken*: of the unit all that the stream reads; only a virtual source has several tables. *history*: of the table, for partial
-        writes.
+        *taken*: of the unit all that the stream reads; only a virtual source has several tables.
+        *history*: of the table, for partial writes.
         """
         if self._mapper is not None:
             rows = self._mapped(self._mapper, taken)
@@ -133,15 +158,23 @@ class Route:
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
-        behind = self._tables.behind(tables, times) if self._replaces else np.zeros(rows.height, np.bool_)
+        behind = (
+            self._tables.behind(tables, times)
+            if self._replaces
+            else np.zeros(rows.height, np.bool_)
+        )
         if self._replaces:
             rows = complete(rows, history, self._identity, self._values)
-        made, failed = evaluate(rows.with_columns(pl.Series("_behind", behind), pl.Series("_table", tables)), self._expressions)
+        made, failed = evaluate(
+            rows.with_columns(pl.Series("_behind", behind), pl.Series("_table", tables)),
+            self._expressions,
+        )
         counts = made.get_column("_pass") & (made.get_column("_op") != DELETE)
         late = np.zeros(made.height, np.bool_)
         if failed is not None:
             steps = made.get_column("_step").to_numpy()
-            times, tables = made.get_column(self.plan.source.time_column).to_numpy(), made.get_column("_table").to_numpy()
+            times = made.get_column(self.plan.source.time_column).to_numpy()
+            tables = made.get_column("_table").to_numpy()
         if counts.all():
             late = self._tables.late(tables, times, steps)
             self._tables.advance(tables, times)
@@ -153,28 +186,36 @@ class Route:
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
 
     def met(self, rows: pl.DataFrame) -> None:
-        """Versions of rows that the source held when the stream began, if it fills its history: what comes for their tables may take their
-        place, and be late behind them. Columns: `tbname`, `_op`, `looked_at`.
+        """Versions of rows that the source held when the stream began, if it fills its history:
+        what comes for their tables may take their place, and be late behind them. Columns:
+        `tbname`, `_op`, `looked_at`.
         """
         there, _ = evaluate(rows.filter(pl.col("_op") != DELETE), self._where)
         # what a part of a row leaves as it was is not looked up
         there = there.filter(pl.col("_pass") | (pl.col("_op") == MERGE))
-        self._tables.advance(TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy())
+        self._tables.advance(
+            TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
+        )
 
     @staticmethod
     def _mapped(mapper: Mapper, taken: Sequence[Taken]) -> pl.DataFrame:
-        """Partial rows of the virtual source, in the order of the log, with steps counted over all tables."""
+        """Partial rows of the virtual source, in the order of the log, with steps counted over all
+        tables.
+        """
         parts = [mapper.rows(t.table_id, t.time, t.rows) for t in taken]
         if len(parts) == 1:
             return parts[0]
         # a record is of one table
         rows = pl.concat(parts).sort("_offset", maintain_order=True)
-        return rows.with_columns(pl.struct("_offset", "_step").rle_id().cast(pl.UInt32).alias("_step"))
+        return rows.with_columns(
+            pl.struct("_offset", "_step").rle_id().cast(pl.UInt32).alias("_step")
+        )
 
     def _parts(self, made: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
         gone = pl.col("_op") == DELETE
         if self._replaces and not self._constant:
-            # the earlier version may be in any group: all partitions hear that it is gone, its new one that it is there
+            # the earlier version may be in any group: all partitions hear that it is gone, its new
+            # one that it is there
             leaves = gone | pl.col("_behind")
         elif self._replaces:
             # its group is the same, but it may pass WHERE no more
@@ -193,7 +234,9 @@ class Route:
             if everywhere:
                 here = made.select((mine).alias("_mine"), leaves.alias("_leaves"))
                 part = made.with_columns(here).filter(pl.col("_mine") | pl.col("_leaves"))
-                part = part.with_columns(pl.when(pl.col("_mine")).then(pl.col("_op")).otherwise(as_delete).alias("_op"))
+                part = part.with_columns(
+                    pl.when(pl.col("_mine")).then(pl.col("_op")).otherwise(as_delete).alias("_op")
+                )
             else:
                 part = made.filter(mine)
             if part.height:
@@ -213,15 +256,19 @@ class Route:
         if self._mapper is not None and not self._constant:
             return made.with_columns(pl.lit(self.plan.stream_id % PARTITIONS).alias("_place"))
         groups = made.select(self._key_names).unique(maintain_order=True)
-        places = groups.with_columns(_place=pl.Series([self._place(k) for k in groups.rows()], dtype=pl.Int64))
-        return made.join(places, on=self._key_names, how="left", nulls_equal=True, maintain_order="left")
+        places = groups.with_columns(
+            _place=pl.Series([self._place(k) for k in groups.rows()], dtype=pl.Int64)
+        )
+        return made.join(
+            places, on=self._key_names, how="left", nulls_equal=True, maintain_order="left"
+        )
 
     def _place(self, values: tuple[Any, ...]) -> int:
         if values not in self._known:
             self._known[values] = names.group_id(self.plan.target.table, values) % PARTITIONS
         return self._known[values]
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- state
 
     def delta(self, full: bool) -> Delta:
         """How far each table has come, as changed since the last call."""

@@ -1,7 +1,8 @@
-"""The scan of an ingestion topic's partition: rows of its tables, decoded once, to every stream over them.
+"""The scan of an ingestion topic's partition: rows of its tables, decoded once, to every stream
+over them.
 
-Refused, as dead letters with their reason: records that are malformed or of an unknown schema, rows of another partition's tables, and
-rows too far ahead of the broker's clock.
+Refused, as dead letters with their reason: records that are malformed or of an unknown schema, rows
+of another partition's tables, and rows too far ahead of the broker's clock.
 """
 
 from __future__ import annotations
@@ -39,15 +40,19 @@ from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
-#: records put off that are worked on together at the latest, and their bytes: with many streams most are of tables of their own
-_UNREAD, _UNREAD_BYTES = 512, 8 << 20
+#: records put off that are worked on together at the latest, and their bytes: with many streams
+#: most are of tables of their own
+_UNREAD = 512
+_UNREAD_BYTES = 8 << 20
 #: how long the catalog may be behind the topic that it names
 _CATALOG_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of one schema within a unit: `index[i]` is the place in the unit of the codec's i-th record."""
+    """Rows of one schema within a unit: `index[i]` is the place in the unit of the codec's i-th
+    record.
+    """
 
     index: Sequence[int]
     decoded: Decoded
@@ -58,10 +63,19 @@ class ScanLane(Lane):
 
     reader = "scan"
 
-    def __init__(self, worker: Worker, directory: str, topic: str, topic_id: int, partition: int, first_time: int) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        directory: str,
+        topic: str,
+        topic_id: int,
+        partition: int,
+        first_time: int,
+    ) -> None:
         #: by table and the columns that a plan knows of it: a table may have got others since
         self._histories: dict[Hashable, TableHistory] = {}
-        #: by a child table's number in `TABLES`: the table that it is of, where it is known to belong here
+        #: by a child table's number in `TABLES`: the table that it is of, where it is known to
+        #: belong here
         self._home: Numbers = np.empty(0, np.int64)
         self._unread: list[Records] = []
         self._unread_count = self._unread_bytes = 0
@@ -70,7 +84,7 @@ class ScanLane(Lane):
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
         self._sender = Sender(self)
 
-    # -- data -------------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- data
 
     def data_unit(self, records: Records) -> None:
         read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
@@ -101,13 +115,16 @@ class ScanLane(Lane):
         self._unread_bytes += sum(len(v) for v in records.values if v is not None)
 
     def settle(self) -> None:
-        """Look into the records that no stream reads, most of them the lane's own streams' results on their way to the store.
+        """Look into the records that no stream reads, most of them the lane's own streams' results
+        on their way to the store.
 
-        Alone a record costs as much as dozens do together, and for these nobody waits. But what is wrong with them has to be told, and
-        how far their producers are has to be known, before a control changes who reads and before a state says that they are done.
+        Alone a record costs as much as dozens do together, and for these nobody waits. But what is
+        wrong with them has to be told, and how far their producers are has to be known, before a
+        control changes who reads and before a state says that they are done.
         """
         if self._unread:
-            records, self._unread = joined(self._unread), []
+            records = joined(self._unread)
+            self._unread = []
             self._unread_count = self._unread_bytes = 0
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
                 self.worker.failpoints.reach("mid_settle")
@@ -115,10 +132,11 @@ class ScanLane(Lane):
                     self._work(records)
 
     def _sound(self, records: Records) -> bool:
-        """Whether nothing is wrong with records that no stream reads; then all that has to be noted of them is.
+        """Whether nothing is wrong with records that no stream reads; then all that has to be noted
+        of them is.
 
-        Of many tables there may be few records each. Those that look the same are decoded together; whatever is found, or cannot be told
-        like this, is for `_work` to judge.
+        Of many tables there may be few records each. Those that look the same are decoded together;
+        whatever is found, or cannot be told like this, is for `_work` to judge.
         """
         if CLOSED in self._waiting:
             return False
@@ -145,7 +163,9 @@ class ScanLane(Lane):
                 earliest = int(records.timestamps[chosen].min())
                 table = codecs[0].table
                 latest: int = decoded.rows.get_column(table.time_column).max()  # type: ignore[assignment]
-                if self._misplaced(decoded.rows, owners, table) is not None or self._ahead(latest, table, earliest):
+                if self._misplaced(decoded.rows, owners, table) is not None or self._ahead(
+                    latest, table, earliest
+                ):
                     return False
             stamps += [(int(chosen[i]), *stamp) for i, *stamp in decoded.stamps]  # type: ignore[misc]
         for _, producer, offset, ordinal in sorted(stamps):
@@ -153,22 +173,33 @@ class ScanLane(Lane):
         return True
 
     def _work(self, records: Records) -> None:
-        first, last = int(records.offsets[0]), int(records.offsets[-1])
+        first = int(records.offsets[0])
+        last = int(records.offsets[-1])
         parts: dict[int, list[_Part]] = {}
         tables: dict[int, Table] = {}
         distinct = _distinct(records.ids)
         self.worker.catalog.know(distinct)
         for schema_id in distinct:
-            index: Sequence[int] = range(len(records)) if len(distinct) == 1 else np.flatnonzero(records.ids == schema_id).tolist()
+            index: Sequence[int] = (
+                range(len(records))
+                if len(distinct) == 1
+                else np.flatnonzero(records.ids == schema_id).tolist()
+            )
             codec = self.worker.codec(schema_id)
             if codec is None:
                 if self.worker.catalog.catalog.was_dropped(schema_id):
                     continue
-                reason = f"no table has schema id {schema_id}" if schema_id >= 0 else "not framed: no zero byte and schema id in front"
+                reason = (
+                    f"no table has schema id {schema_id}"
+                    if schema_id >= 0
+                    else "not framed: no zero byte and schema id in front"
+                )
                 for i in index:
                     self.bury(records, i, "E_UNKNOWN_SCHEMA", reason)
                 continue
-            decoded = codec.decode(records.values if len(index) == len(records) else [records.values[i] for i in index])
+            decoded = codec.decode(
+                records.values if len(index) == len(records) else [records.values[i] for i in index]
+            )
             for i, reason in decoded.bad:
                 self.bury(records, index[i], "E_MALFORMED", reason)
             tables[codec.table.id] = codec.table
@@ -183,14 +214,23 @@ class ScanLane(Lane):
         self._to_streams(taken, first, last)
 
     def _few(self, table: Table, records: Records, part: _Part) -> Few | None:
-        """`_rows` as values; None: they are not few, or something about them has to be looked into."""
+        """`_rows` as values; None: they are not few, or something about them has to be looked
+        into.
+        """
         few = part.decoded.few
-        if few is None or len(few) > MAX_ROWS or CLOSED in self._waiting or part.decoded.stamps or part.decoded.traced:
+        if (
+            few is None
+            or len(few) > MAX_ROWS
+            or CLOSED in self._waiting
+            or part.decoded.stamps
+            or part.decoded.traced
+        ):
             return None
         owners, *_ = columns = list(few.columns.values())
         if not owners:
             return None
-        tables, times = few.columns["tbname"], few.columns[table.time_column]
+        tables = few.columns["tbname"]
+        times = few.columns[table.time_column]
         if table.partitions > 1 and not all(self._is_home(name, table.id) for name in set(tables)):
             return None
         factor = TICKS_PER_SECOND[table.precision] // 1000
@@ -199,9 +239,19 @@ class ScanLane(Lane):
         if self._ahead(max(times), table, came[0] // factor):
             return None
         steps, *others = columns[1:]
-        stamps = {"_step": steps, "_offset": [records.offsets.item(i) for i in places], "_now": came}
-        names_of, types = list(few.layout)[2:], list(few.layout.values())[2:]
-        layout = {"_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, **dict(zip(names_of, types, strict=True))}
+        stamps = {
+            "_step": steps,
+            "_offset": [records.offsets.item(i) for i in places],
+            "_now": came,
+        }
+        names_of = list(few.layout)[2:]
+        types = list(few.layout.values())[2:]
+        layout = {
+            "_step": pl.UInt32,
+            "_offset": pl.Int64,
+            "_now": pl.Int64,
+            **dict(zip(names_of, types, strict=True)),
+        }
         return Few({**stamps, **dict(zip(names_of, others, strict=True))}, layout)
 
     def _is_home(self, name: str, table_id: int) -> bool:
@@ -217,7 +267,11 @@ class ScanLane(Lane):
             if CLOSED in self._waiting:  # the store has made dead letters of what came too late
                 results = [] if ENDED in self._waiting else [r for r, *_ in part.decoded.stamps]
                 rows = rows.filter(pl.col("_record").is_in(results))
-            repeats = [r for r, producer, offset, ordinal in part.decoded.stamps if self.repeated(producer, offset, ordinal)]
+            repeats = [
+                r
+                for r, producer, offset, ordinal in part.decoded.stamps
+                if self.repeated(producer, offset, ordinal)
+            ]
             if repeats:
                 rows = rows.filter(~pl.col("_record").is_in(repeats))
             if len(parts) > 1:  # records of two versions of the table: put them back in order
@@ -239,7 +293,8 @@ class ScanLane(Lane):
             place = np.asarray(index)[place]
         factor = TICKS_PER_SECOND[table.precision] // 1000
         numbers, *columns = rows.get_columns()[1:]
-        # put together from columns: a query engine's plan would cost a single record more than all the rest of this
+        # put together from columns: a query engine's plan would cost a single record more than all
+        # the rest of this
         came = pl.Series("_now", records.timestamps[place] * factor)
         stamps = [numbers.alias("_step"), pl.Series("_offset", records.offsets[place]), came]
         rows = columnwise.beside([*stamps, *columns])
@@ -252,7 +307,10 @@ class ScanLane(Lane):
             return rows
         name = rows.item(int(mask.argmax()), "tbname")
         there = place(name, table.partitions)
-        reason = f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random and the table's name as key"
+        reason = (
+            f"rows of {name} belong to partition {there}: publish with partitioner murmur2_random"
+            " and the table's name as key"
+        )
         self._bury_rows(table, columnwise.kept(rows, mask), "E_WRONG_PARTITION", reason)
         return columnwise.kept(rows, ~mask)
 
@@ -281,32 +339,62 @@ class ScanLane(Lane):
         if not rows.height:
             return rows
         latest: int = rows.get_column(table.time_column).max()  # type: ignore[assignment]
-        if not (ahead := self._ahead(latest, table, rows.item(0, "_now") * 1000 // TICKS_PER_SECOND[table.precision])):
+        if not (
+            ahead := self._ahead(
+                latest, table, rows.item(0, "_now") * 1000 // TICKS_PER_SECOND[table.precision]
+            )
+        ):
             return rows
         far = rows[table.time_column] > rows["_now"] + ahead.ticks(table.precision)
-        self._bury_rows(table, rows.filter(far), "E_TOO_FAR_AHEAD", f"time lies more than {ahead} ahead of its arrival")
+        self._bury_rows(
+            table,
+            rows.filter(far),
+            "E_TOO_FAR_AHEAD",
+            f"time lies more than {ahead} ahead of its arrival",
+        )
         return rows.filter(~far)
 
     def _ahead(self, latest: int | None, table: Table, earliest: int) -> Duration | None:
-        """How far ahead of its arrival a row may be, if the *latest* of those that came from *earliest* (ms) on may be further."""
+        """How far ahead of its arrival a row may be, if the *latest* of those that came from
+        *earliest* (ms) on may be further.
+        """
         database = self.worker.catalog.catalog.database(table.database)
         if database is None or latest is None:
             return None
-        bound = earliest * TICKS_PER_SECOND[table.precision] // 1000 + database.max_ahead.ticks(table.precision)
+        bound = earliest * TICKS_PER_SECOND[table.precision] // 1000 + database.max_ahead.ticks(
+            table.precision
+        )
         return database.max_ahead if latest > bound else None
 
     def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
-            sample = part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
+            sample = (
+                part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
+            )
             came = int(part["_now"][0]) * 1000 // TICKS_PER_SECOND[table.precision]
             reason_of_all = f"{part.height} rows: {reason}"
-            self.post(DeadLetter(self.topic, self.partition, int(str(offset)), self.reader, code, reason_of_all, came, value=sample))
+            self.post(
+                DeadLetter(
+                    self.topic,
+                    self.partition,
+                    int(str(offset)),
+                    self.reader,
+                    code,
+                    reason_of_all,
+                    came,
+                    value=sample,
+                )
+            )
 
     def _to_streams(self, taken: Sequence[Taken], first: int, last: int) -> None:
         streams = [s for s in self.streams.values() if s.status != "failed"]
         leaving = Leaving()
         for part in taken:
-            reading = [s for s in streams if s.plan.path == "scan" and s.plan.source.table_id == part.table_id]
+            reading = [
+                s
+                for s in streams
+                if s.plan.path == "scan" and s.plan.source.table_id == part.table_id
+            ]
             if (few := part.few) is not None:
                 reading = [s for s in reading if not s.take(few, first, last)]
             if reading:
@@ -318,7 +406,7 @@ class ScanLane(Lane):
             if stream.plan.path == "exchange":
                 self._sender.rows(stream, taken, first, last)
 
-    # -- generations ----------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- generations
 
     def inherited(self) -> Snapshot | None:
         """The part of the state of an earlier generation's partition that belongs to this one."""
@@ -326,17 +414,33 @@ class ScanLane(Lane):
             return None
         self.worker.await_catalog(lambda c: bool(c.begins(self.topic)), _CATALOG_PATIENCE)
         catalog = self.worker.catalog.catalog
-        home, begins = catalog.database_of_topic(self.topic), catalog.begins(self.topic)
+        home = catalog.database_of_topic(self.topic)
+        begins = catalog.begins(self.topic)
         if home is None or self.partition not in begins:
-            raise StateError(f"{self.topic}[{self.partition}]: the catalog does not say what it took the place of")
+            raise StateError(
+                f"{self.topic}[{self.partition}]: the catalog does not say what it took the"
+                " place of"
+            )
         (_, partitions), (former, number) = catalog.lineage(self.topic)[:2]
-        directory = names.state_directory(self.settings.state_dir, str(home.id), former, self.partition % number)
+        directory = names.state_directory(
+            self.settings.state_dir, str(home.id), former, self.partition % number
+        )
         parent = StateFiles(directory).load()
         if parent is None:
-            self.log.error("the state to go on with is gone: restore it, or create the streams again", former=former)
+            self.log.error(
+                "the state to go on with is gone: restore it, or create the streams again",
+                former=former,
+            )
             return None
         counts = self.partition < number
-        made = inherit(parent, self.worker.plan, self.partition, partitions, begins[self.partition], counts=counts)
+        made = inherit(
+            parent,
+            self.worker.plan,
+            self.partition,
+            partitions,
+            begins[self.partition],
+            counts=counts,
+        )
         self.log.info("state taken over", former=former, next=made.next)
         return made
 
@@ -351,16 +455,21 @@ class ScanLane(Lane):
             self._begin(offset)
             self._sender.control(control, offset)
         # what a closed partition may still do is to let results through, and barriers behind them
-        return control.kind in ("close", "end", "begin") or (CLOSED in self._waiting and control.kind != "barrier")
+        return control.kind in ("close", "end", "begin") or (
+            CLOSED in self._waiting and control.kind != "barrier"
+        )
 
     def _begin(self, offset: int) -> None:
-        """All streams are live here; what the old partition said of them is said by this one now."""
+        """All streams are live here; what the old partition said of them is said by this one
+        now.
+        """
         former, number = self.worker.catalog.catalog.lineage(self.topic)[1]
         for stream in self.streams.values():
             self.report_live(stream.id, offset)
             self.worker.report_streams([stream.progress()])
             if self.partition < number:
-                key, field = names.stream_status(stream.id), f"{names.STATS}{former}:{self.partition}"
+                key = names.stream_status(stream.id)
+                field = f"{names.STATS}{former}:{self.partition}"
                 self.worker.report(lambda r, k=key, f=field: r.hdel(k, f))  # type: ignore[misc]
 
     def _advance(self, unit: Records) -> None:
@@ -370,18 +479,26 @@ class ScanLane(Lane):
             self.keep()
             self.worker.report_ended(key, f"{self.reader}:{self.partition}", offset)
 
-    # -- the rest of a lane's answers -----------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- the rest of a lane's answers
 
     def forward(self, control: ControlRecord, offset: int) -> None:
         self._sender.control(control, offset)
 
     def barrier(self, control: ControlRecord, offset: int) -> None:
         self._sender.control(control, offset)
-        self.outbox.then(lambda _: self.worker.report_barrier(control.id, f"{self.reader}:{self.topic}:{self.partition}", offset))
+        self.outbox.then(
+            lambda _: self.worker.report_barrier(
+                control.id, f"{self.reader}:{self.topic}:{self.partition}", offset
+            )
+        )
 
     def plans(self) -> list[StreamPlan]:
         tables = {t.id for t in self.worker.catalog.catalog.tables_of_topic(self.topic)}
-        return [s.plan for s in self.worker.catalog.catalog.streams() if tables.intersection(s.plan.source.table_ids)]
+        return [
+            s.plan
+            for s in self.worker.catalog.catalog.streams()
+            if tables.intersection(s.plan.source.table_ids)
+        ]
 
     def outputs(self, plan: StreamPlan) -> dict[str, int]:
         if plan.path == "exchange":
@@ -401,7 +518,9 @@ class ScanLane(Lane):
 
     def tables(self, table_id: int) -> set[str]:
         """Tables of a supertable that this partition is known to hold rows of."""
-        found = {str(n) for n, _ in redis_link.hash_items(self.worker.redis, names.children(table_id))}
+        found = {
+            str(n) for n, _ in redis_link.hash_items(self.worker.redis, names.children(table_id))
+        }
         partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
         mine = {n for n in found if place(n, partitions) == self.partition}
         return mine | set(TABLES.names(np.flatnonzero(self._home == table_id)).to_list())
@@ -419,7 +538,9 @@ class ScanLane(Lane):
         key = (source.table_id, source.columns, source.tags)
         if key not in self._histories:
             held = self.worker.stored_names(source.table_id)
-            self._histories[key] = TableHistory(self.worker, source, self.topic, lambda: {self.partition: self.next}, stored=held)
+            self._histories[key] = TableHistory(
+                self.worker, source, self.topic, lambda: {self.partition: self.next}, stored=held
+            )
         return self._histories[key]
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
@@ -429,7 +550,9 @@ class ScanLane(Lane):
 
 
 def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
-    """Of the unit's records of one table, the last that has a trace: its place in the unit, and the id."""
+    """Of the unit's records of one table, the last that has a trace: its place in the unit, and the
+    id.
+    """
     found: list[tuple[int, str]] = []
     for part in parts:
         if not part.decoded.traced:
@@ -442,4 +565,8 @@ def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
 
 def _distinct(ids: npt.NDArray[np.int64]) -> list[int]:
     """Those that there are, in order of first appearance."""
-    return [int(ids[0])] if len(ids) == 1 or (ids == ids[0]).all() else list(dict.fromkeys(ids.tolist()))
+    return (
+        [int(ids[0])]
+        if len(ids) == 1 or (ids == ids[0]).all()
+        else list(dict.fromkeys(ids.tolist()))
+    )

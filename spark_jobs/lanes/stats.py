@@ -1,4 +1,6 @@
-"""What a stream has done in one lane: counters that are part of its state, so that a crash counts nothing twice."""
+"""What a stream has done in one lane: counters that are part of its state, so that a crash counts
+nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ FRAME = "lane.stats"
 
 @dataclass
 class Stats:
-    """Rows that came in and results that went out, rows dropped as late and rows or results that failed, and the newest complaint."""
+    """Rows that came in and results that went out, rows dropped as late and rows or results that
+    failed, and the newest complaint.
+    """
 
     rows_in: int = 0
     rows_out: int = 0
@@ -28,7 +32,8 @@ class Stats:
     #: the first part of it alone
     full_bytes: int = 0
     error: str = ""
-    #: records of results by the bound of `SECONDS` within which they followed the rows they were made of, and behind these what took longer
+    #: records of results by the bound of `SECONDS` within which they followed the rows they were
+    #: made of, and behind these what took longer
     followed: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
     followed_seconds: float = 0.0
 

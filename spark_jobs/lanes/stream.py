@@ -1,7 +1,7 @@
 """One stream in one lane: its kernel, whether it runs, and how what it emits leaves.
 
-A stream that fails stops alone: its kernel is dropped, its status says why, and every other stream goes on. Refused here: deciding which
-rows a stream sees.
+A stream that fails stops alone: its kernel is dropped, its status says why, and every other stream
+goes on. Refused here: deciding which rows a stream sees.
 """
 
 from __future__ import annotations
@@ -39,18 +39,32 @@ class LiveStream:
     """A stream that is on. `text` is its plan as JSON, `status` running | paused | failed."""
 
     def __init__(
-        self, worker: Worker, outbox: Outbox, topic: str, partition: int, text: str, status: str,
-        history: StoredHistory | None, saved: Iterable[Delta] = (),
-    ) -> None:  # fmt: skip
+        self,
+        worker: Worker,
+        outbox: Outbox,
+        topic: str,
+        partition: int,
+        text: str,
+        status: str,
+        history: StoredHistory | None,
+        saved: Iterable[Delta] = (),
+    ) -> None:
         """*history* None: this lane only passes the stream's rows on and computes nothing."""
-        self._worker, self._outbox = worker, outbox
-        self._topic, self._partition = topic, partition
-        self.text, self.status = text, status
+        self._worker = worker
+        self._outbox = outbox
+        self._topic = topic
+        self._partition = partition
+        self.text = text
+        self.status = status
         self.plan = worker.plan(text)
         self.id = self.plan.stream_id
         self.producer = names.stream_producer(self.id, topic, partition)
         self.timed = needs_ticks(self.plan)
-        self.child = self.plan.source.child.lower() if self.plan.source.kind == "child" and self.plan.source.child else None
+        self.child = (
+            self.plan.source.child.lower()
+            if self.plan.source.kind == "child" and self.plan.source.child
+            else None
+        )
         self.changed = False
         #: what the kernel reads again
         self.history: StoredHistory | None = None
@@ -73,11 +87,19 @@ class LiveStream:
         kernel.restore(saved)
         self._few = kernel.few if isinstance(kernel, TakesFew) else None
 
-    def apply(self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None) -> None:
-        """Feed the rows of the unit first..last and publish what comes of them, under the trace of the newest that has one."""
+    def apply(
+        self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None
+    ) -> None:
+        """Feed the rows of the unit first..last and publish what comes of them, under the trace of
+        the newest that has one.
+        """
         if (kernel := self._kernel) is not None:
             self.count(rows)
-            self.guard(lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows), first, last)
+            self.guard(
+                lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows),
+                first,
+                last,
+            )
 
     def take(self, rows: Few, first: int, last: int) -> bool:
         """Do with a few rows what `apply` does; False: nothing was done, and it has to."""
@@ -87,20 +109,33 @@ class LiveStream:
         if few is None:
             return False
         results: list[FewResults | None] = []
-        self.guard(lambda: results.append(self._send_few(few(rows), rows, first, last)), first, last)
+        self.guard(
+            lambda: results.append(self._send_few(few(rows), rows, first, last)), first, last
+        )
         return not results or results[0] is not None
 
-    def _send_few(self, results: FewResults | None, rows: Few, first: int, last: int) -> FewResults | None:
+    def _send_few(
+        self, results: FewResults | None, rows: Few, first: int, last: int
+    ) -> FewResults | None:
         """Publish what came of *rows*, if anything did."""
         if results is None:
             return None
-        self.stats.rows_in += len(rows) if self.child is None else sum(t.lower() == self.child for t in rows.columns["tbname"])
+        self.stats.rows_in += (
+            len(rows)
+            if self.child is None
+            else sum(t.lower() == self.child for t in rows.columns["tbname"])
+        )
         if not len(results.rows):
             return results
         codec = self._target()
         self.stats.rows_out += len(results.rows)
         values = codec.encode_few_partitioned(
-            results.rows, codec.table.partitions, results.hashes, producer=self.producer, from_offset=first, offset=last
+            results.rows,
+            codec.table.partitions,
+            results.hashes,
+            producer=self.producer,
+            from_offset=first,
+            offset=last,
         )
         self._send(codec.table.topic, last, values, self._timed(rows.columns["_now"][0]))
         return results
@@ -109,7 +144,11 @@ class LiveStream:
         """Rows of the source have come; behind the exchange they were counted before it."""
         if self._topic == names.EXCHANGE:
             return
-        mine = rows.height if self.child is None else int((rows.get_column("tbname").str.to_lowercase() == self.child).sum())
+        mine = (
+            rows.height
+            if self.child is None
+            else int((rows.get_column("tbname").str.to_lowercase() == self.child).sum())
+        )
         self.stats.rows_in += mine
 
     def open_windows(self) -> pl.DataFrame | None:
@@ -127,7 +166,8 @@ class LiveStream:
 
     def fill_history(self, until: str, low: int, high: int, offset: int) -> None:
         """Process what the source held from *low* to *high* when it was at the mark *until*."""
-        kernel, history = self._kernel, self.history
+        kernel = self._kernel
+        history = self.history
         if kernel is None or history is None:
             return
         history.at(until)
@@ -152,11 +192,19 @@ class LiveStream:
             self.guard(lambda: self._start(history, [kernel.delta(True)]), -1, -1)
 
     def sever(self, table_id: int, tables: Iterable[str]) -> bool:
-        """Read *tables* of *table_id* no more, not even if they are made again: they were dropped. Whether that changes anything."""
+        """Read *tables* of *table_id* no more, not even if they are made again: they were dropped.
+        Whether that changes anything.
+        """
         gone = {t.lower() for t in tables}
         source = self.plan.source
         members = tuple(
-            replace(m, origins=tuple(o for o in m.origins if o.table_id != table_id or o.table.lower() not in gone)) for m in source.members
+            replace(
+                m,
+                origins=tuple(
+                    o for o in m.origins if o.table_id != table_id or o.table.lower() not in gone
+                ),
+            )
+            for m in source.members
         )
         if members == source.members:
             return False
@@ -168,11 +216,24 @@ class LiveStream:
 
     def fail(self, reason: str) -> None:
         """Stop this stream, here only, and say why."""
-        self.status, self._kernel, self.route, self.changed = "failed", None, None, True
-        self.stats.error, self.stats.state_bytes, self.stats.full_bytes = reason[:1000], 0, 0
+        self.status = "failed"
+        self._kernel = None
+        self.route = None
+        self.changed = True
+        self.stats.error = reason[:1000]
+        self.stats.state_bytes = 0
+        self.stats.full_bytes = 0
         self._worker.report_streams([self.progress()])
-        _log.error("stream stopped", stream=self.plan.name, topic=self._topic, partition=self._partition, reason=reason)
-        self._worker.report_stream(self.id, f"{names.FAILED}{self._topic}:{self._partition}", reason)
+        _log.error(
+            "stream stopped",
+            stream=self.plan.name,
+            topic=self._topic,
+            partition=self._partition,
+            reason=reason,
+        )
+        self._worker.report_stream(
+            self.id, f"{names.FAILED}{self._topic}:{self._partition}", reason
+        )
 
     def guard(self, action: Callable[[], None], first: int, last: int) -> None:
         """Do *action* for the unit first..last; what goes wrong in it stops this stream alone."""
@@ -198,7 +259,13 @@ class LiveStream:
         leaving.go()
 
     def _publish(
-        self, emission: Emission, first: int, last: int, leaving: Leaving, trace: str | None = None, made_of: pl.DataFrame | None = None
+        self,
+        emission: Emission,
+        first: int,
+        last: int,
+        leaving: Leaving,
+        trace: str | None = None,
+        made_of: pl.DataFrame | None = None,
     ) -> None:
         """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
@@ -206,7 +273,14 @@ class LiveStream:
             table = codec.table
             self.stats.rows_out += emission.rows.height
             part = Outgoing(
-                codec, emission.rows, table.partitions, self.producer, first, last, trace=traces.stamp(trace), hashes=emission.hashes
+                codec,
+                emission.rows,
+                table.partitions,
+                self.producer,
+                first,
+                last,
+                trace=traces.stamp(trace),
+                hashes=emission.hashes,
             )
             # the broker's append times never go back within a partition
             there = nobody_waits if made_of is None else self._timed(int(made_of.item(0, "_now")))
@@ -215,7 +289,14 @@ class LiveStream:
             self._events(emission.events, first, last, trace)
         if trace is not None:
             results = emission.rows.height if emission.rows is not None else 0
-            _log.info("rows were computed", stream=self.plan.name, trace=trace, offset=last, results=results, events=len(emission.events))
+            _log.info(
+                "rows were computed",
+                stream=self.plan.name,
+                trace=trace,
+                offset=last,
+                results=results,
+                events=len(emission.events),
+            )
         if emission.late is not None and emission.late.height:
             self._late(emission.late, last)
         if emission.failed is not None and emission.failed.height:
@@ -223,47 +304,81 @@ class LiveStream:
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
 
-    def _send(self, topic: str, offset: int, values: Sequence[tuple[int, bytes]], there: Callable[[Delivery], None]) -> None:
+    def _send(
+        self,
+        topic: str,
+        offset: int,
+        values: Sequence[tuple[int, bytes]],
+        there: Callable[[Delivery], None],
+    ) -> None:
         ordinals: Counter[int] = Counter()
         for partition, value in values:
-            self._outbox.send(self.producer, topic, partition, offset, ordinals[partition], value, there)
+            self._outbox.send(
+                self.producer, topic, partition, offset, ordinals[partition], value, there
+            )
             ordinals[partition] += 1
 
     def _target(self) -> TableCodec:
         codec = self._worker.target(self.plan.target.table_id)
         if codec is None:
-            raise SchemaError(f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE")
+            raise SchemaError(
+                f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE"
+            )
         return codec
 
     def _timed(self, oldest: int) -> Callable[[Delivery], None]:
-        """Notes how long after the oldest of its rows, which came at *oldest* (ticks), a result is in the log, by the broker's clock."""
-        stats, came = self.stats, self._milliseconds(oldest)
+        """Notes how long after the oldest of its rows, which came at *oldest* (ticks), a result is
+        in the log, by the broker's clock.
+        """
+        stats = self.stats
+        came = self._milliseconds(oldest)
         return lambda result: stats.follow(max(result.timestamp - came, 0) / 1000)
 
     def _milliseconds(self, ticks: int) -> int:
         return ticks * 1000 // TICKS_PER_SECOND[self.plan.source.precision]
 
     def _late(self, rows: pl.DataFrame, last: int) -> None:
-        """Rows dropped as late are counted, and kept whole among the dead letters: `information_schema.ins_late_rows` shows them."""
+        """Rows dropped as late are counted, and kept whole among the dead letters:
+        `information_schema.ins_late_rows` shows them.
+        """
         self.stats.late += rows.height
-        lines, came = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True), int(rows["_now"][0])
+        lines = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True)
+        came = int(rows["_now"][0])
         while lines:
-            size, taken = 0, 0
-            while taken < len(lines) and (not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE):
-                size, taken = size + len(lines[taken]), taken + 1
-            self._letter("E_LATE", f"{taken} rows came after their windows were over", last, came, b"".join(lines[:taken]))
+            size = 0
+            taken = 0
+            while taken < len(lines) and (
+                not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE
+            ):
+                size = size + len(lines[taken])
+                taken = taken + 1
+            self._letter(
+                "E_LATE",
+                f"{taken} rows came after their windows were over",
+                last,
+                came,
+                b"".join(lines[:taken]),
+            )
             lines = lines[taken:]
 
-    def _events(self, events: list[dict[str, object]], first: int, last: int, trace: str | None) -> None:
+    def _events(
+        self, events: list[dict[str, object]], first: int, last: int, trace: str | None
+    ) -> None:
         record = EventsRecord(
-            stream=self.id, stream_name=f"{self.plan.database}.{self.plan.name}", producer=self.producer, from_offset=first, offset=last,
-            events=json.dumps(events, separators=(",", ":"), default=str), trace=trace,
-        )  # fmt: skip
+            stream=self.id,
+            stream_name=f"{self.plan.database}.{self.plan.name}",
+            producer=self.producer,
+            from_offset=first,
+            offset=last,
+            events=json.dumps(events, separators=(",", ":"), default=str),
+            trace=trace,
+        )
         partition = self.id % names.BUILT_IN_TOPICS[names.EVENTS]
         self._outbox.send(self.producer, names.EVENTS, partition, last, 0, encode(record))
 
     def bury(self, rows: pl.DataFrame, last: int) -> None:
-        """One dead letter per source record with rows that failed, holding a sample of them as JSON.
+        """One dead letter per source record with rows that failed, holding a sample of them as
+        JSON.
 
         What failed in a result, not in a row, counts for the unit's *last* record.
         """
@@ -272,16 +387,32 @@ class LiveStream:
         have = set(rows.columns)
         # rows that came through the exchange carry offsets of another topic
         own = "_offset" in have and self._topic != names.EXCHANGE
-        at = pl.col("_offset").fill_null(last) if own else pl.lit(last, dtype=pl.Int64).alias("_offset")
-        now = pl.col("_now").fill_null(0) if "_now" in have else pl.lit(0, dtype=pl.Int64).alias("_now")
+        at = (
+            pl.col("_offset").fill_null(last)
+            if own
+            else pl.lit(last, dtype=pl.Int64).alias("_offset")
+        )
+        now = (
+            pl.col("_now").fill_null(0)
+            if "_now" in have
+            else pl.lit(0, dtype=pl.Int64).alias("_now")
+        )
         for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
             sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
-            self._letter("E_EXPRESSION", f"{part.height} rows failed: {part['_reason'][0]}", int(str(offset)), int(part["_now"][0]), sample)
+            self._letter(
+                "E_EXPRESSION",
+                f"{part.height} rows failed: {part['_reason'][0]}",
+                int(str(offset)),
+                int(part["_now"][0]),
+                sample,
+            )
 
     def _letter(self, code: str, reason: str, offset: int, came: int, value: bytes) -> None:
         """About rows, *value*, of which the first came at *came*, in ticks."""
         time = self._milliseconds(came)
-        letter = DeadLetter(self._topic, self._partition, offset, "stream", code, reason, time, self.id, value)
+        letter = DeadLetter(
+            self._topic, self._partition, offset, "stream", code, reason, time, self.id, value
+        )
         self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
 
 

@@ -1,4 +1,6 @@
-"""`python -m tests.conformance CASES [--backend kernel|stack] [--out FILE] [--split SEED] [--kill N] [--every N] [--without TEXT]`."""
+"""`python -m tests.conformance CASES [--backend kernel|stack] [--out FILE] [--split SEED] [--kill
+N] [--every N] [--without TEXT]`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=Path, help="the same")
     parser.add_argument("--backend", choices=("kernel", "stack"), default="kernel")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--split", type=int, help="kernel: cut the input into batches at random, with this seed")
-    parser.add_argument("--kill", type=int, default=0, help="stack: kill the driver so often while 24 cases are half fed, group by group")
+    parser.add_argument(
+        "--split", type=int, help="kernel: cut the input into batches at random, with this seed"
+    )
+    parser.add_argument(
+        "--kill",
+        type=int,
+        default=0,
+        help="stack: kill the driver so often while 24 cases are half fed, group by group",
+    )
     parser.add_argument("--every", type=int, default=1, help="run only every so-manyth case")
     parser.add_argument("--without", help="leave out cases whose id has this text in it")
     parser.add_argument("--only", action="append", help="run just these cases")
@@ -35,8 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
     if path is None:
         parser.error("which CASES?")
     cases = [c for c in load(path) if not options.only or c.id in options.only]
-    cases = [c for c in cases if not options.without or options.without not in c.id][:: options.every]
-    outcomes, failed = [], 0
+    cases = [c for c in cases if not options.without or options.without not in c.id][
+        :: options.every
+    ]
+    outcomes = []
+    failed = 0
     backend = open_backend(options.backend, split=options.split, kill=options.kill, cases=cases)
     try:
         for case in cases:

@@ -8,7 +8,9 @@ from tests.conformance.case import Backend, Case
 
 
 def open_backend(name: str, *, split: int | None, kill: int, cases: Sequence[Case]) -> Backend:
-    """A backend ready to run *cases*; modules are imported only when asked for (the stack brings Kafka and Spark)."""
+    """A backend ready to run *cases*; modules are imported only when asked for (the stack brings
+    Kafka and Spark).
+    """
     if name == "kernel":
         from tests.conformance.kernel_backend import KernelBackend
 

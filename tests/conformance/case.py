@@ -1,6 +1,7 @@
 """Conformance cases: the file format and what a backend gives back for one case.
 
-Owns reading the JSON file, and the shape of an outcome as it goes to the OUT file. Refuses to judge: that is `compare`.
+Owns reading the JSON file, and the shape of an outcome as it goes to the OUT file. Refuses to
+judge: that is `compare`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,20 @@ Row = dict[str, Any]
 
 
 def tags_of(target: Target) -> tuple[list[str], list[str]]:
-    """Names of the tags that an outcome's rows are sorted by, and of those that they show: none that the target has by itself."""
-    tags = [t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"]
+    """Names of the tags that an outcome's rows are sorted by, and of those that they show: none
+    that the target has by itself.
+    """
+    tags = [
+        t.name for t, origin in zip(target.tags, target.tag_of, strict=True) if origin != "group_id"
+    ]
     return tags, [] if "group_id" in target.tag_of else tags
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `raw` is the JSON object as read; a key that is not in it is not expected of anybody."""
+    """One case. `raw` is the JSON object as read; a key that is not in it is not expected of
+    anybody.
+    """
 
     id: str
     tables: tuple[str, ...]
@@ -52,7 +59,9 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What the system gave. `crash` is set when the case could not be run to its end: such a case has failed."""
+    """What the system gave. `crash` is set when the case could not be run to its end: such a case
+    has failed.
+    """
 
     id: str
     rows: list[Row] = field(default_factory=list)
@@ -66,8 +75,13 @@ class Outcome:
         """The object written to the OUT file."""
         error = self.error or ("crash" if self.crash else None)
         return {
-            "id": self.id, "rows": self.rows, "tables": self.tables, "notify": self.notify, "error": error, "snapshots": self.snapshots,
-        }  # fmt: skip
+            "id": self.id,
+            "rows": self.rows,
+            "tables": self.tables,
+            "notify": self.notify,
+            "error": error,
+            "snapshots": self.snapshots,
+        }
 
 
 class Backend(Protocol):

@@ -1,7 +1,8 @@
 """Whether an outcome is what a case expects.
 
-Floats compare to 1e-9 relative; integers and timestamps exactly; rows in their order by partition values and first
-column, those that tie in any order. A case without expectations passes when it ran to its end or was refused with a key.
+Floats compare to 1e-9 relative; integers and timestamps exactly; rows in their order by partition
+values and first column, those that tie in any order. A case without expectations passes when it ran
+to its end or was refused with a key.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ def judge(case: Case, outcome: Outcome) -> list[str]:
         wanted = raw["expect_error"]
         if outcome.error is None:
             return [f"accepted, expected refusal {wanted}"]
-        return [] if wanted in ("*", outcome.error) else [f"refused with {outcome.error}, expected {wanted}"]
+        return (
+            []
+            if wanted in ("*", outcome.error)
+            else [f"refused with {outcome.error}, expected {wanted}"]
+        )
     expects = any(k in raw for k in ("expect", "snapshots", "expect_notify", "expect_tables"))
     if outcome.error is not None:
         return [f"refused with {outcome.error}"] if expects else []
@@ -52,7 +57,9 @@ def same(found: Any, wanted: Any) -> bool:
         return type(found) is type(wanted) and found == wanted
     if isinstance(found, Decimal):
         found = float(found)
-        wanted = float(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else wanted
+        wanted = (
+            float(wanted) if isinstance(wanted, int) and not isinstance(wanted, bool) else wanted
+        )
     if isinstance(found, float) or isinstance(wanted, float):
         if not isinstance(found, int | float) or not isinstance(wanted, int | float):
             return False
@@ -74,12 +81,16 @@ def _rows(label: str, found: Sequence[Row], wanted: Sequence[Row]) -> list[str]:
             missing.append(row)
         else:
             left.pop(match)
-    return [f"{label}: missing {json.dumps(r)}" for r in missing] + [f"{label}: too many {json.dumps(r, default=str)}" for r in left]
+    return [f"{label}: missing {json.dumps(r)}" for r in missing] + [
+        f"{label}: too many {json.dumps(r, default=str)}" for r in left
+    ]
 
 
 def _covers(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(k in found and _covers(found[k], v) for k, v in wanted.items())
+        return isinstance(found, dict) and all(
+            k in found and _covers(found[k], v) for k, v in wanted.items()
+        )
     return same(found, wanted)
 
 
@@ -87,7 +98,9 @@ def _events(found: Sequence[Row], wanted: Sequence[Row]) -> list[str]:
     rest = iter(found)
     for event in wanted:
         if not any(_covers(f, event) for f in rest):
-            return [f"notify: no {json.dumps(event)} in its place among {json.dumps(list(found), default=str)}"]
+            return [
+                f"notify: no {json.dumps(event)} in its place among {json.dumps(list(found), default=str)}"
+            ]
     return []
 
 

@@ -1,7 +1,9 @@
-"""Cases on the windows package alone: real parser, planner and kernel, the source table and the clock in memory.
+"""Cases on the windows package alone: real parser, planner and kernel, the source table and the
+clock in memory.
 
-With a seed the writes between two other events are cut into calls at random, history is filled in stretches of time, and the kernel is
-now and then saved and restored from what it saved: nothing of that may change a result.
+With a seed the writes between two other events are cut into calls at random, history is filled in
+stretches of time, and the kernel is now and then saved and restored from what it saved: nothing of
+that may change a result.
 """
 
 from __future__ import annotations
@@ -30,17 +32,24 @@ class KernelBackend:
     """Runs each case on a kernel of its own."""
 
     def __init__(
-        self, split: int | None = None, stretches: int | None = None, room: int | None = None,
+        self,
+        split: int | None = None,
+        stretches: int | None = None,
+        room: int | None = None,
         make: Callable[[StreamPlan, History | None, int], Kernel] = make_kernel,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """
         Args:
             split: the seed.
-            stretches: the seed of a run in which history comes in stretches and all else as it is written.
+            stretches: the seed of a run in which history comes in stretches and all else as it is
+                written.
             room: so many live rows the kernel keeps in any case.
             make: what makes the kernel.
         """
-        self._split, self._stretches, self._room, self._make = split, stretches, room, make
+        self._split = split
+        self._stretches = stretches
+        self._room = room
+        self._make = make
 
     def run(self, case: Case) -> Outcome:
         """See `Backend`."""
@@ -51,14 +60,22 @@ class KernelBackend:
                 schema.execute(text)
             statement = parse_one(case.stream)
             assert isinstance(statement, CreateStream)
-            plan = plan_stream(statement, schema, database=schema.database, stream_id=1, target_id=1000, timezone=case.timezone).plan
+            plan = plan_stream(
+                statement,
+                schema,
+                database=schema.database,
+                stream_id=1,
+                target_id=1000,
+                timezone=case.timezone,
+            ).plan
         except PenstockError as error:
             outcome.error = error.code
             return outcome
         chance = random.Random(f"{self._split}/{case.id}") if self._split is not None else None
         try:
             run = _Run(case, plan, schema, chance)
-            run.room, run.make = self._room, self._make
+            run.room = self._room
+            run.make = self._make
             run.cutting = random.Random(self._stretches) if self._stretches is not None else chance
             run.play(outcome)
         except Exception as error:
@@ -83,8 +100,13 @@ def forget_early(kernel: Kernel) -> None:
 class _Run:
     """One case being played."""
 
-    def __init__(self, case: Case, plan: StreamPlan, schema: Schema, chance: random.Random | None) -> None:
-        self.case, self.plan, self.schema, self.chance = case, plan, schema, chance
+    def __init__(
+        self, case: Case, plan: StreamPlan, schema: Schema, chance: random.Random | None
+    ) -> None:
+        self.case = case
+        self.plan = plan
+        self.schema = schema
+        self.chance = chance
         #: what history is cut by
         self.cutting: random.Random | None = None
         self.room: int | None = None
@@ -101,8 +123,13 @@ class _Run:
         columns = [*plan.source.columns, *plan.source.tags]
         self.columns: dict[str, Any] = {c.name: c.type.polars() for c in columns}
         self.frame: dict[str, Any] = {
-            "_step": pl.UInt32(), "_offset": pl.Int64(), "_now": pl.Int64(), "_op": pl.Int8(), "tbname": pl.String(), **self.columns,
-        }  # fmt: skip
+            "_step": pl.UInt32(),
+            "_offset": pl.Int64(),
+            "_now": pl.Int64(),
+            "_op": pl.Int8(),
+            "tbname": pl.String(),
+            **self.columns,
+        }
         self.history = MemoryHistory(plan.source.time_column, plan.source.key_column, self.frame)
 
     def play(self, outcome: Outcome) -> None:
@@ -175,7 +202,11 @@ class _Run:
         definition = self.schema.table(self.schema.database, table)
         if definition is None or definition.name.lower() != self.plan.source.table.lower():
             return
-        tables = (definition.child or definition.name,) if definition.kind in ("child", "plain") else None
+        tables = (
+            (definition.child or definition.name,)
+            if definition.kind in ("child", "plain")
+            else None
+        )
         self._control(Control("delete", tables=tables, low=low, high=high))
         self.history.delete(tables, low, high)
 
@@ -188,7 +219,12 @@ class _Run:
 
     def _flush(self) -> None:
         """Hand the writes that wait to the kernel in one call."""
-        lines = [line for step, rows in enumerate(self.pending) for table, row in rows if (line := self._line(step, table, row))]
+        lines = [
+            line
+            for step, rows in enumerate(self.pending)
+            for table, row in rows
+            if (line := self._line(step, table, row))
+        ]
         self.pending = []
         if not lines:
             return
@@ -223,9 +259,14 @@ class _Run:
         child = self.schema.children.get(table.lower())
         tags = child.tags if child is not None else {}
         return {
-            "_step": step, "_offset": self.offset, "_now": self._ticks(), "_op": UPSERT if whole else MERGE,
-            "tbname": child.name if child is not None else definition.name, **tags, **given,
-        }  # fmt: skip
+            "_step": step,
+            "_offset": self.offset,
+            "_now": self._ticks(),
+            "_op": UPSERT if whole else MERGE,
+            "tbname": child.name if child is not None else definition.name,
+            **tags,
+            **given,
+        }
 
     def _take(self, emission: Emission) -> None:
         """Apply what the kernel published to the target table."""
@@ -233,7 +274,8 @@ class _Run:
         if emission.rows is None:
             return
         target = self.plan.target
-        time, key = target.columns[0].name, target.key_column
+        time = target.columns[0].name
+        key = target.key_column
         for row in emission.rows.iter_rows(named=True):
             identity = (row["tbname"], row[time], row[key] if key else None)
             if row["_op"] == DELETE:
@@ -248,10 +290,20 @@ class _Run:
         columns = [c.name for c in target.columns]
         tags, shown = tags_of(target)
         keyed = {o.name for o in self.plan.outputs if o.sql.strip("`").startswith("_k")}
-        parts = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin in keyed] + tags
+        parts = [
+            c.name
+            for c, origin in zip(target.columns, target.column_of, strict=True)
+            if origin in keyed
+        ] + tags
 
         def rank(row: Row) -> tuple[Any, ...]:
-            order = [(row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0) for p in parts]
+            order = [
+                (row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0)
+                for p in parts
+            ]
             return (order, row["tbname"] if not parts else "", row[columns[0]])
 
-        return [{c: row[c] for c in (*columns, *shown)} for row in sorted(self.target.values(), key=rank)]
+        return [
+            {c: row[c] for c in (*columns, *shown)}
+            for row in sorted(self.target.values(), key=rank)
+        ]

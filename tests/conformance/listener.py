@@ -19,7 +19,9 @@ class Listener:
         self._events: dict[str, list[dict[str, Any]]] = {}
         self._seen: set[tuple[str, str]] = set()
         self._server = serve(self._take, "127.0.0.1", 0, max_size=64 << 20)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="listener", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="listener", daemon=True
+        )
 
     @property
     def address(self) -> str:
@@ -40,7 +42,9 @@ class Listener:
                     if (path, message["messageId"]) in self._seen:
                         continue
                     self._seen.add((path, message["messageId"]))
-                    self._events.setdefault(path, []).extend(e for s in message["streams"] for e in s["events"])
+                    self._events.setdefault(path, []).extend(
+                        e for s in message["streams"] for e in s["events"]
+                    )
         except ConnectionClosed:
             pass
 
@@ -48,6 +52,11 @@ class Listener:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._server.shutdown()
         self._thread.join(5)

@@ -1,5 +1,5 @@
-"""A source table in memory: the History of kernels under test, with the store's rules (last write wins, deletes remove), as it
-is and as it was."""
+"""A source table in memory: the History of kernels under test, with the store's rules (last write
+wins, deletes remove), as it is and as it was."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from penstock.windows.kernel import DELETE, MERGE
 class MemoryHistory:
     """Rows of the source as of the end of the last call."""
 
-    def __init__(self, time: str, key: str | None = None, layout: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, time: str, key: str | None = None, layout: dict[str, Any] | None = None
+    ) -> None:
         """*layout*: columns and types of the rows, as far as they are known before the first."""
         self._time = time
         self._identity = ["tbname", time, *([key] if key else [])]
@@ -27,7 +29,9 @@ class MemoryHistory:
     def add(self, rows: pl.DataFrame) -> None:
         """Take written rows over."""
         # a write may hold whole rows and partial ones, and each of them finds what stood before it
-        runs = rows.with_columns(_run=pl.struct("_step", "_op").rle_id()).partition_by("_run", maintain_order=True, include_key=False)
+        runs = rows.with_columns(_run=pl.struct("_step", "_op").rle_id()).partition_by(
+            "_run", maintain_order=True, include_key=False
+        )
         for run in runs:
             self._put(run)
 
@@ -38,7 +42,9 @@ class MemoryHistory:
             self._versions = rows.clear()
         if rows.get_column("_op")[0] == DELETE:
             gone = rows.select(self._identity)
-            self._versions = self._versions.join(gone, on=self._identity, how="anti", nulls_equal=True, maintain_order="left")
+            self._versions = self._versions.join(
+                gone, on=self._identity, how="anti", nulls_equal=True, maintain_order="left"
+            )
         else:
             self._versions = pl.concat([self._versions, rows])
         stored = self._rows
@@ -47,16 +53,26 @@ class MemoryHistory:
                 self._merge(rows[line])
             return
         rows = rows.unique(self._identity, keep="last", maintain_order=True)
-        stored = stored.join(rows.select(self._identity), on=self._identity, how="anti", nulls_equal=True)
+        stored = stored.join(
+            rows.select(self._identity), on=self._identity, how="anti", nulls_equal=True
+        )
         self._rows = stored if rows.get_column("_op")[0] == DELETE else pl.concat([stored, rows])
 
     def _merge(self, row: pl.DataFrame) -> None:
         assert self._rows is not None
-        found = self._rows.join(row.select(self._identity), on=self._identity, how="semi", nulls_equal=True)
+        found = self._rows.join(
+            row.select(self._identity), on=self._identity, how="semi", nulls_equal=True
+        )
         if found.height:
             old = found.row(0, named=True)
-            row = row.with_columns(pl.col(c).fill_null(pl.lit(old[c], dtype=row.schema[c])) for c in row.columns if c not in self._identity)
-        rest = self._rows.join(row.select(self._identity), on=self._identity, how="anti", nulls_equal=True)
+            row = row.with_columns(
+                pl.col(c).fill_null(pl.lit(old[c], dtype=row.schema[c]))
+                for c in row.columns
+                if c not in self._identity
+            )
+        rest = self._rows.join(
+            row.select(self._identity), on=self._identity, how="anti", nulls_equal=True
+        )
         self._rows = pl.concat([rest, row.with_columns(pl.lit(0, dtype=pl.Int8).alias("_op"))])
 
     def delete(self, tables: Sequence[str] | None, low: int, high: int) -> None:
@@ -67,13 +83,21 @@ class MemoryHistory:
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """Live rows, as `penstock.windows.kernel.History` has it."""
-        return pl.DataFrame() if self._rows is None else self._rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
+        return (
+            pl.DataFrame()
+            if self._rows is None
+            else self._rows.filter(self._chosen(low, high, tables)).sort("tbname", self._time)
+        )
 
-    def fetch_versions(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
+    def fetch_versions(
+        self, low: int, high: int, tables: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """All versions of live rows, as `penstock.windows.kernel.History` has it."""
         if self._versions is None:
             return pl.DataFrame()
-        return self._versions.filter(self._chosen(low, high, tables)).sort("tbname", self._time, maintain_order=True)
+        return self._versions.filter(self._chosen(low, high, tables)).sort(
+            "tbname", self._time, maintain_order=True
+        )
 
     def mark(self) -> str:
         """The present, as `penstock.windows.kernel.Rewindable` has it."""

@@ -1,7 +1,8 @@
 """Cases through the whole mesh: real Kafka, Redis, Spark and the SQL front door.
 
-All cases run side by side in one mesh with a manual clock, each in a database of its own and twice: with one partition, and with
-three and a barrier after every event. `run` hands out what came of it. Drained means that a barrier record came back.
+All cases run side by side in one mesh with a manual clock, each in a database of its own and twice:
+with one partition, and with three and a barrier after every event. `run` hands out what came of it.
+Drained means that a barrier record came back.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from tests.conformance.listener import Listener
 
 #: cases played at the same time; every database costs the mesh a query and a worker per partition
 WIDTH = 6
-#: with kills all cases of a group are open at the same time, and each start of the driver starts all their queries
+#: with kills all cases of a group are open at the same time, and each start of the driver starts
+#: all their queries
 KILL_WIDTH = 24
 _TIMEOUT = httpx.Timeout(300.0)
 #: a busy machine is slow, not wrong
@@ -54,18 +56,28 @@ class StackBackend:
 
     def __init__(self, *, kill: int, cases: Sequence[Case]) -> None:
         self._exit = ExitStack()
-        directory = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="penstock-conformance-")))
-        self._mesh = self._exit.enter_context(running_mesh(directory / "mesh", clock="manual", environment=PATIENT))
+        directory = Path(
+            self._exit.enter_context(tempfile.TemporaryDirectory(prefix="penstock-conformance-"))
+        )
+        self._mesh = self._exit.enter_context(
+            running_mesh(directory / "mesh", clock="manual", environment=PATIENT)
+        )
         self._listener = self._exit.enter_context(Listener())
-        self._catalog = self._exit.enter_context(CatalogReader(self._mesh.kafka_bootstrap, client_id="conformance"))
-        self._publisher = self._exit.enter_context(Publisher(self._mesh.kafka_bootstrap, client_id="conformance"))
-        # a group begins when all of the one before have a worker, and is half fed when those have ended: the pool takes cases in order
+        self._catalog = self._exit.enter_context(
+            CatalogReader(self._mesh.kafka_bootstrap, client_id="conformance")
+        )
+        self._publisher = self._exit.enter_context(
+            Publisher(self._mesh.kafka_bootstrap, client_id="conformance")
+        )
+        # a group begins when all of the one before have a worker, and is half fed when those have
+        # ended: the pool takes cases in order
         width = KILL_WIDTH if kill else WIDTH
         groups = [cases[i : i + width] for i in range(0, len(cases), width)]
         self._killers = [Killer(self._mesh, kill, len(group)) for group in groups]
         self._pool = ThreadPoolExecutor(max_workers=width)
         self._outcomes: dict[str, Future[Outcome]] = {
-            c.id: self._pool.submit(self._both, i, c, self._killers[i // width]) for i, c in enumerate(cases)
+            c.id: self._pool.submit(self._both, i, c, self._killers[i // width])
+            for i, c in enumerate(cases)
         }
 
     def run(self, case: Case) -> Outcome:
@@ -88,16 +100,23 @@ class StackBackend:
                 return first
             second = self._play(f"c{number}_3", case, killer, partitions=3)
         except Exception as error:
-            return Outcome(case.id, crash=f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
+            return Outcome(
+                case.id, crash=f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
+            )
         finally:
             killer.done()
         if _differ(first, second):
-            first.error, first.crash = "runs_differ", f"with three partitions: {json.dumps(second.to_json())[:1500]}"
+            first.error = "runs_differ"
+            first.crash = f"with three partitions: {json.dumps(second.to_json())[:1500]}"
         return first
 
     def _play(self, database: str, case: Case, killer: Killer, *, partitions: int) -> Outcome:
         outcome = Outcome(case.id)
-        with httpx.Client(base_url=self._mesh.gateway_url, auth=(self._mesh.user, self._mesh.password), timeout=_TIMEOUT) as http:
+        with httpx.Client(
+            base_url=self._mesh.gateway_url,
+            auth=(self._mesh.user, self._mesh.password),
+            timeout=_TIMEOUT,
+        ) as http:
             play = _Play(self, http, database, case, partitions, killer)
             try:
                 play.run(outcome)
@@ -112,13 +131,17 @@ class Killer:
     """Kills the Spark driver while the cases of a group are half fed."""
 
     def __init__(self, mesh: RunningMesh, wanted: int, cases: int) -> None:
-        self.wanted, self._mesh, self._left = wanted, mesh, cases
+        self.wanted = wanted
+        self._mesh = mesh
+        self._left = cases
         self._lock = threading.Condition()
         self._half = 0
         self.killed = 0
 
     def half_fed(self) -> None:
-        """A case has had half of its events: waits until all are there and the driver has been killed."""
+        """A case has had half of its events: waits until all are there and the driver has been
+        killed.
+        """
         if not self.wanted:
             return
         with self._lock:
@@ -145,8 +168,20 @@ class Killer:
 class _Play:
     """One case in one database."""
 
-    def __init__(self, backend: StackBackend, http: httpx.Client, database: str, case: Case, partitions: int, killer: Killer) -> None:
-        self.backend, self.http, self.database, self.case, self.partitions = backend, http, database, case, partitions
+    def __init__(
+        self,
+        backend: StackBackend,
+        http: httpx.Client,
+        database: str,
+        case: Case,
+        partitions: int,
+        killer: Killer,
+    ) -> None:
+        self.backend = backend
+        self.http = http
+        self.database = database
+        self.case = case
+        self.partitions = partitions
         self.killer = killer
         self.clock = case.clock_start
         self.path = f"/{database}"
@@ -187,9 +222,13 @@ class _Play:
             self.tick()
         elif kind == "DELETE":
             time = self.time_column(event[1])
-            self.sql(f"DELETE FROM {event[1]} WHERE `{time}` >= {event[2]} AND `{time}` <= {event[3]}")
+            self.sql(
+                f"DELETE FROM {event[1]} WHERE `{time}` >= {event[2]} AND `{time}` <= {event[3]}"
+            )
         elif kind in ("PAUSE", "RESUME"):
-            self.sql(f"{kind} STREAM {self.stream_name()}{' IGNORE UNTREATED' if len(event) > 1 else ''}")
+            self.sql(
+                f"{kind} STREAM {self.stream_name()}{' IGNORE UNTREATED' if len(event) > 1 else ''}"
+            )
         else:
             raise ValueError(f"unknown event {kind}")
 
@@ -201,14 +240,18 @@ class _Play:
         self.tick()
 
     def stream_name(self) -> str:
-        found = re.search(r"CREATE\s+STREAM\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+)", self.case.stream, re.IGNORECASE)
+        found = re.search(
+            r"CREATE\s+STREAM\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+)", self.case.stream, re.IGNORECASE
+        )
         assert found is not None
         return found[1]
 
     def plan(self) -> StreamPlan:
         """The stream's plan, from the catalog."""
         name = self.stream_name().rpartition(".")[2].strip("`")
-        found = self.backend._catalog.wait_for(lambda c: c.stream(self.database, name) is not None).stream(self.database, name)
+        found = self.backend._catalog.wait_for(
+            lambda c: c.stream(self.database, name) is not None
+        ).stream(self.database, name)
         assert found is not None
         return found.plan
 
@@ -216,7 +259,10 @@ class _Play:
         """Move processing time on every partition of the database."""
         record = encode(ControlRecord("tick", time=self.clock))
         topic = names.ingest_topic(self.database)
-        for sent in [self.backend._publisher.publish(topic, record, partition=p) for p in range(self.partitions)]:
+        for sent in [
+            self.backend._publisher.publish(topic, record, partition=p)
+            for p in range(self.partitions)
+        ]:
             sent.result(30)
 
     def time_column(self, table: str) -> str:
@@ -231,7 +277,9 @@ class _Play:
         parts = []
         for table, row in rows:
             columns = {self.time_column(table) if k == "ts" else k: v for k, v in row.items()}
-            parts.append(f"{table} ({', '.join(f'`{c}`' for c in columns)}) VALUES ({', '.join(_literal(v) for v in columns.values())})")
+            parts.append(
+                f"{table} ({', '.join(f'`{c}`' for c in columns)}) VALUES ({', '.join(_literal(v) for v in columns.values())})"
+            )
         self.sql("INSERT INTO " + " ".join(parts))
 
     def drain(self) -> None:
@@ -247,22 +295,40 @@ class _Play:
         columns = [c.name for c in target.columns]
         tags, shown = tags_of(target)
         keyed = {o.name for o in plan.outputs if o.sql.strip("`").startswith("_k")}
-        parts = [c.name for c, origin in zip(target.columns, target.column_of, strict=True) if origin in keyed] + tags
+        parts = [
+            c.name
+            for c, origin in zip(target.columns, target.column_of, strict=True)
+            if origin in keyed
+        ] + tags
         listed = ", ".join(f"`{c}`" for c in (*columns, *tags))
-        found = self.query(f"SELECT tbname AS penstock_child, {listed} FROM `{target.database}`.`{target.table}`")
+        found = self.query(
+            f"SELECT tbname AS penstock_child, {listed} FROM `{target.database}`.`{target.table}`"
+        )
 
         def rank(row: Row) -> tuple[Any, ...]:
-            order = [(row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0) for p in parts]
+            order = [
+                (row[p] is not None, str(type(row[p])), row[p] if row[p] is not None else 0)
+                for p in parts
+            ]
             return order, row["penstock_child"] if not parts else "", row[columns[0]]
 
         return [{c: row[c] for c in (*columns, *shown)} for row in sorted(found, key=rank)]
 
     def children(self) -> list[str]:
         target = self.plan().target
-        return sorted({r["c"] for r in self.query(f"SELECT DISTINCT tbname AS c FROM `{target.database}`.`{target.table}`")})
+        return sorted(
+            {
+                r["c"]
+                for r in self.query(
+                    f"SELECT DISTINCT tbname AS c FROM `{target.database}`.`{target.table}`"
+                )
+            }
+        )
 
     def notifications(self) -> list[Row]:
-        """Events that our listener got for this case; a NOTIFY stream's come with the drain that asks the notifier too."""
+        """Events that our listener got for this case; a NOTIFY stream's come with the drain that
+        asks the notifier too.
+        """
         return self.backend._listener.events(self.path)
 
     def query(self, text: str) -> list[Row]:
@@ -274,7 +340,10 @@ class _Play:
         )
         self._check(answer)
         table = pa.ipc.open_stream(answer.content).read_all()
-        fields = [pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f for f in table.schema]
+        fields = [
+            pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f
+            for f in table.schema
+        ]
         rows: list[Row] = table.cast(pa.schema(fields)).to_pylist()
         return rows
 
@@ -285,14 +354,23 @@ class _Play:
             Refused: with its key.
         """
         where = self.database if database == "" else database
-        answer = self.http.post("/v1/query", json={"sql": text, "database": where, "timezone": self.case.timezone})
+        answer = self.http.post(
+            "/v1/query", json={"sql": text, "database": where, "timezone": self.case.timezone}
+        )
         self._check(answer)
 
     def _check(self, answer: httpx.Response) -> None:
         if answer.status_code >= 400:
-            body = answer.json() if answer.headers.get("content-type", "").startswith("application/json") else {}
+            body = (
+                answer.json()
+                if answer.headers.get("content-type", "").startswith("application/json")
+                else {}
+            )
             error = body.get("error", body)
-            raise Refused(str(error.get("code", answer.status_code)), str(error.get("message", answer.text[:300])))
+            raise Refused(
+                str(error.get("code", answer.status_code)),
+                str(error.get("message", answer.text[:300])),
+            )
 
     def drop(self) -> None:
         """Give the mesh its workers back."""
@@ -315,10 +393,19 @@ def _literal(value: Any) -> str:
 
 
 def _differ(first: Outcome, second: Outcome) -> bool:
-    """Whether the two runs of a case gave different things; events may come in another order between child tables."""
-    plain = (first.rows, first.tables, first.error, first.snapshots) == (second.rows, second.tables, second.error, second.snapshots)
+    """Whether the two runs of a case gave different things; events may come in another order
+    between child tables.
+    """
+    plain = (first.rows, first.tables, first.error, first.snapshots) == (
+        second.rows,
+        second.tables,
+        second.error,
+        second.snapshots,
+    )
     return not plain or _unordered(first.notify) != _unordered(second.notify)
 
 
 def _unordered(events: list[Row]) -> list[str]:
-    return sorted(json.dumps({k: v for k, v in e.items() if k != "eventTime"}, sort_keys=True) for e in events)
+    return sorted(
+        json.dumps({k: v for k, v in e.items() if k != "eventTime"}, sort_keys=True) for e in events
+    )

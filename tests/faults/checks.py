@@ -33,7 +33,9 @@ class Rows(Check):
 
     def verify(self, load: Load) -> None:
         found = self.ask("SELECT tbname, ts, v, k, state, site FROM m")
-        expected = load.all().select("tbname", pl.col("ts").cast(found.schema["ts"]), "v", "k", "state", "site")
+        expected = load.all().select(
+            "tbname", pl.col("ts").cast(found.schema["ts"]), "v", "k", "state", "site"
+        )
         self.same(found, expected, "rows of m")
 
 
@@ -50,7 +52,9 @@ WINDOWS = {
 
 
 class Windows(Check):
-    """Every kind of window, on close, at once and by the clock: what SELECT computes over the rows."""
+    """Every kind of window, on close, at once and by the clock: what SELECT computes over the
+    rows.
+    """
 
     name = "windows"
 
@@ -66,17 +70,25 @@ class Windows(Check):
         self.stream(name, query, options, tags="TAGS (src VARCHAR(16))")
 
     def verify(self, load: Load) -> None:
-        for name, kind in [*((f"w_{k}", k) for k in WINDOWS), ("at_once", "interval"), ("delayed", "interval")]:
+        for name, kind in [
+            *((f"w_{k}", k) for k in WINDOWS),
+            ("at_once", "interval"),
+            ("delayed", "interval"),
+        ]:
             found = self.ask(f"SELECT src, w, c, s FROM {name}_r")
             expected = self.ask(f"{_CALC} {WINDOWS[kind]}").rename({"t": "src"})
             if kind in ("count", "event"):  # the last one of a table is not over, FLUSH or not
-                found, expected = (f.filter(pl.col("w") < self._last(load)) for f in (found, expected))
+                found, expected = (
+                    f.filter(pl.col("w") < self._last(load)) for f in (found, expected)
+                )
             assert expected.height > TABLES, f"{name}: too few windows to say anything"
             self.same(found, expected, name)
 
     @staticmethod
     def _last(load: Load) -> pl.Expr:
-        """Where windows may be open still: behind the newest row of the slowest table, less the length of the longest one."""
+        """Where windows may be open still: behind the newest row of the slowest table, less the
+        length of the longest one.
+        """
         newest = load.all().group_by("tbname").agg(pl.col("ts").max())["ts"].min()
         assert isinstance(newest, int)
         return pl.lit(newest - 30_000).cast(pl.Datetime("ms", "UTC"))
@@ -88,10 +100,18 @@ class Groups(Check):
     name = "groups over partitions"
 
     def setup(self) -> None:
-        self.stream("sites", "SELECT _wstart AS w, count(*) AS c, sum(v) AS s FROM m PARTITION BY site INTERVAL(5s)", "TRIGGER AT_ONCE")
+        self.stream(
+            "sites",
+            "SELECT _wstart AS w, count(*) AS c, sum(v) AS s FROM m PARTITION BY site INTERVAL(5s)",
+            "TRIGGER AT_ONCE",
+        )
 
     def verify(self, load: Load) -> None:
-        grouped = load.all().group_by("site", w=pl.col("ts") // 5000 * 5000).agg(c=pl.len().cast(pl.Int64), s=pl.col("v").sum())
+        grouped = (
+            load.all()
+            .group_by("site", w=pl.col("ts") // 5000 * 5000)
+            .agg(c=pl.len().cast(pl.Int64), s=pl.col("v").sum())
+        )
         found = self.ask("SELECT w, c, s FROM sites_r")
         self.same(found, grouped.select(pl.col("w").cast(found.schema["w"]), "c", "s"), "sites")
 
@@ -103,17 +123,31 @@ class Chain(Check):
     depth = 2
 
     def setup(self) -> None:
-        self.stream("first", "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)", "TRIGGER AT_ONCE")
-        self.stream("second", "SELECT _wstart AS w, sum(c) AS c FROM first_r PARTITION BY tbname INTERVAL(20s)", "TRIGGER AT_ONCE")
+        self.stream(
+            "first",
+            "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)",
+            "TRIGGER AT_ONCE",
+        )
+        self.stream(
+            "second",
+            "SELECT _wstart AS w, sum(c) AS c FROM first_r PARTITION BY tbname INTERVAL(20s)",
+            "TRIGGER AT_ONCE",
+        )
 
     def verify(self, load: Load) -> None:
-        grouped = load.all().group_by("tbname", w=pl.col("ts") // 20_000 * 20_000).agg(c=pl.len().cast(pl.Int64))
+        grouped = (
+            load.all()
+            .group_by("tbname", w=pl.col("ts") // 20_000 * 20_000)
+            .agg(c=pl.len().cast(pl.Int64))
+        )
         found = self.ask("SELECT w, c FROM second_r")
         self.same(found, grouped.select(pl.col("w").cast(found.schema["w"]), "c"), "second")
 
 
 class Notifications(Check):
-    """Window events: exactly once and in order by resume token, at least once with a stable messageId to a target of NOTIFY."""
+    """Window events: exactly once and in order by resume token, at least once with a stable
+    messageId to a target of NOTIFY.
+    """
 
     name = "notifications"
 
@@ -124,7 +158,10 @@ class Notifications(Check):
         self._resources.callback(self._receiver.down)
         notify = f"NOTIFY ('{self._receiver.url}') ON ('WINDOW_CLOSE') ON_FAILURE PAUSE"
         self.stream(
-            "told", "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)", "TRIGGER WINDOW_CLOSE", notify=notify
+            "told",
+            "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)",
+            "TRIGGER WINDOW_CLOSE",
+            notify=notify,
         )
         self._subscription = self.client.subscribe(f"{self.db}.told", what="events")
         self._subscription._patience = 300
@@ -136,7 +173,11 @@ class Notifications(Check):
     def _listen(self) -> None:
         with suppress(PenstockError, OSError):
             for update in self._subscription:
-                self._seen += [(e["tableName"], e["windowStart"]) for e in update.items if e["eventType"] == "WINDOW_CLOSE"]
+                self._seen += [
+                    (e["tableName"], e["windowStart"])
+                    for e in update.items
+                    if e["eventType"] == "WINDOW_CLOSE"
+                ]
 
     @contextmanager
     def meanwhile(self) -> Iterator[None]:
@@ -156,7 +197,12 @@ class Notifications(Check):
 
         def told() -> list[tuple[str, int]]:
             messages = {m["messageId"]: m for m in list(self._receiver.messages)}.values()
-            return [(e["tableName"], e["windowStart"]) for m in messages for s in m["streams"] for e in s["events"]]
+            return [
+                (e["tableName"], e["windowStart"])
+                for m in messages
+                for s in m["streams"]
+                for e in s["events"]
+            ]
 
         eventually(lambda: Counter(told()) == expected, 30)
         assert _in_order(told()), "a target is told of the windows of a table in their order"
@@ -178,12 +224,18 @@ def _in_order(events: list[tuple[str, int]]) -> bool:
 
 
 class Once(Check):
-    """In the log itself no result is there twice, and the catalog has one writer an epoch. Looks at what the other checks' streams left."""
+    """In the log itself no result is there twice, and the catalog has one writer an epoch. Looks at
+    what the other checks' streams left.
+    """
 
     name = "published once"
 
     def setup(self) -> None:
-        self.stream("closed", "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)", "TRIGGER WINDOW_CLOSE")
+        self.stream(
+            "closed",
+            "SELECT _wstart AS w, count(*) AS c FROM m PARTITION BY tbname INTERVAL(5s)",
+            "TRIGGER WINDOW_CLOSE",
+        )
 
     def verify(self, load: Load) -> None:
         bootstrap = self.world.mesh.kafka_bootstrap
@@ -193,23 +245,42 @@ class Once(Check):
         for table in tables:
             codec = TableCodec(table)
             for place, all_values in values.items():
-                own = [v for v, i in zip(all_values, schema_ids(all_values), strict=True) if i in table.schema_ids]
+                own = [
+                    v
+                    for v, i in zip(all_values, schema_ids(all_values), strict=True)
+                    if i in table.schema_ids
+                ]
                 decoded = codec.decode(own)
                 highest: dict[str, tuple[int, int]] = {}
-                for producer, offset, ordinal in decoded.records.select("producer", "offset", "ordinal").iter_rows():
-                    assert (offset, ordinal) > highest.get(producer, (-1, -1)), f"{table.name}[{place}]: {producer} again at {offset}"
+                for producer, offset, ordinal in decoded.records.select(
+                    "producer", "offset", "ordinal"
+                ).iter_rows():
+                    assert (offset, ordinal) > highest.get(producer, (-1, -1)), (
+                        f"{table.name}[{place}]: {producer} again at {offset}"
+                    )
                     highest[producer] = (offset, ordinal)
                 if table.name == "closed_r":
-                    assert decoded.rows.height == decoded.rows.unique(["tbname", "w"]).height, "a closed window is published once"
-                    assert all(partition(t, table.partitions) == place for t in decoded.rows["tbname"].unique())
-        epochs = [entries.read(v).epoch for v in read_topic(bootstrap, names.CATALOG, committed=True)[0]]
+                    assert decoded.rows.height == decoded.rows.unique(["tbname", "w"]).height, (
+                        "a closed window is published once"
+                    )
+                    assert all(
+                        partition(t, table.partitions) == place
+                        for t in decoded.rows["tbname"].unique()
+                    )
+        epochs = [
+            entries.read(v).epoch for v in read_topic(bootstrap, names.CATALOG, committed=True)[0]
+        ]
         assert epochs == sorted(epochs), "a writer of the catalog wrote after its successor"
 
 
 def read_topic(bootstrap: str, topic: str, *, committed: bool = False) -> dict[int, list[bytes]]:
     """The values of a whole topic, by partition."""
     admin = Admin(bootstrap)
-    ends = {tp: e for tp, e in admin.end_offsets((topic, p) for p in range(admin.topics()[topic])).items() if e}
+    ends = {
+        tp: e
+        for tp, e in admin.end_offsets((topic, p) for p in range(admin.topics()[topic])).items()
+        if e
+    }
     starts = admin.start_offsets(ends)
     left = {tp: starts[tp] for tp, e in ends.items() if e > starts[tp]}
     found: dict[int, list[bytes]] = {p: [] for _, p in ends}
@@ -220,4 +291,13 @@ def read_topic(bootstrap: str, topic: str, *, committed: bool = False) -> dict[i
     return found
 
 
-CHECKS: tuple[type[Check], ...] = (Rows, Windows, Groups, Chain, Notifications, Once, StreamTables, External)
+CHECKS: tuple[type[Check], ...] = (
+    Rows,
+    Windows,
+    Groups,
+    Chain,
+    Notifications,
+    Once,
+    StreamTables,
+    External,
+)

@@ -1,4 +1,6 @@
-"""The mesh of the fault suite, and the table of what was seen: printed at the end, and kept in docs/faults.md with RECORD=1."""
+"""The mesh of the fault suite, and the table of what was seen: printed at the end, and kept in
+docs/faults.md with RECORD=1.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome = yield
     result = outcome.get_result()  # type: ignore[attr-defined]
     params = getattr(getattr(item, "callspec", None), "params", {})
-    if {"outcome", "check"} <= params.keys() and (result.when == "call" or result.outcome != "passed"):
+    if {"outcome", "check"} <= params.keys() and (
+        result.when == "call" or result.outcome != "passed"
+    ):
         _report.outcome(params["outcome"].name, params["check"].name, result.outcome)
 
 

@@ -1,4 +1,6 @@
-"""Checks of what is neither a stream nor its source: tables with copies on several nodes, and rows that travel to another deployment."""
+"""Checks of what is neither a stream nor its source: tables with copies on several nodes, and rows
+that travel to another deployment.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,32 @@ from tests.faults.verdict import two_leaders
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import clause, settings_of
 
-_COLUMNS, _TYPES = ["ts", "n"], ["TIMESTAMP", "BIGINT"]
+_COLUMNS = ["ts", "n"]
+_TYPES = ["TIMESTAMP", "BIGINT"]
 _EVERY_SECONDS = 0.05
 
 
 class StreamTables(Check):
-    """A table of a raft group: what its producer was told is in it comes to a subscriber, each row once and in order."""
+    """A table of a raft group: what its producer was told is in it comes to a subscriber, each row
+    once and in order.
+    """
 
     name = "HA tables"
 
     def setup(self) -> None:
         self._table = f"{self.db}.trades"
-        self._halt, self._resources = threading.Event(), ExitStack()
+        self._halt = threading.Event()
+        self._resources = ExitStack()
         self._acked: list[int] = []
         self._seen: list[int] = []
         mesh = self.world.mesh
-        client = self._resources.enter_context(penstock.connect(mesh.gateway_url, password=mesh.password, timeout=180))
+        client = self._resources.enter_context(
+            penstock.connect(mesh.gateway_url, password=mesh.password, timeout=180)
+        )
         client.ha_stream_table(GROUP, penstock.table(_COLUMNS, _TYPES), self._table, 10_000)
-        subscription = client.subscribe_table(None, self._table, self.db, 0, self._take, True, reconnect=True)
+        subscription = client.subscribe_table(
+            None, self._table, self.db, 0, self._take, True, reconnect=True
+        )
         self._resources.callback(subscription.close)
         self._handle = client.stream_table(self._table)
         self._resources.callback(self._handle.close)
@@ -59,7 +69,9 @@ class StreamTables(Check):
         assert self._acked, "no row was acked"
         eventually(lambda: set(self._acked) <= set(self._seen), 30)
         assert self._seen == sorted(set(self._seen)), "a subscriber sees each row once, in order"
-        assert not two_leaders(self.world.mesh.kafka_bootstrap, self._table), "two leaders wrote in one epoch"
+        assert not two_leaders(self.world.mesh.kafka_bootstrap, self._table), (
+            "two leaders wrote in one epoch"
+        )
 
     def close(self) -> None:
         with suppress(Exception):
@@ -68,14 +80,24 @@ class StreamTables(Check):
 
 
 class External(Check):
-    """Over a link: a view carries the rows to a table that an external stream stands for, and a window reads them back from there."""
+    """Over a link: a view carries the rows to a table that an external stream stands for, and a
+    window reads them back from there.
+    """
 
     name = "external streams"
 
     def setup(self) -> None:
-        self.client.execute("CREATE STABLE far (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))", database=self.db)
-        self.client.execute(f"CREATE EXTERNAL STREAM away {clause(settings_of(self.world.mesh, f'{self.db}.far'))}", database=self.db)
-        self.client.execute("CREATE MATERIALIZED VIEW carried INTO away AS SELECT * FROM m", database=self.db)
+        self.client.execute(
+            "CREATE STABLE far (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))",
+            database=self.db,
+        )
+        self.client.execute(
+            f"CREATE EXTERNAL STREAM away {clause(settings_of(self.world.mesh, f'{self.db}.far'))}",
+            database=self.db,
+        )
+        self.client.execute(
+            "CREATE MATERIALIZED VIEW carried INTO away AS SELECT * FROM m", database=self.db
+        )
         query = "SELECT _wstart AS w, count(*) AS c, sum(v) AS s FROM away PARTITION BY tbname AS src INTERVAL(5s)"
         self.stream("returned", query, "TRIGGER AT_ONCE", tags="TAGS (src VARCHAR(16))")
 
@@ -83,12 +105,22 @@ class External(Check):
         sent = load.all()
         eventually(lambda: self.ask("SELECT count(*) FROM far").item() >= sent.height, 30)
         found = self.ask("SELECT tbname, ts, v, k, state, site FROM far")
-        self.same(found, sent.select("tbname", pl.col("ts").cast(found.schema["ts"]), "v", "k", "state", "site"), "rows of far")
-        grouped = sent.group_by("tbname", w=pl.col("ts") // 5000 * 5000).agg(c=pl.len().cast(pl.Int64), s=pl.col("v").sum())
+        self.same(
+            found,
+            sent.select("tbname", pl.col("ts").cast(found.schema["ts"]), "v", "k", "state", "site"),
+            "rows of far",
+        )
+        grouped = sent.group_by("tbname", w=pl.col("ts") // 5000 * 5000).agg(
+            c=pl.len().cast(pl.Int64), s=pl.col("v").sum()
+        )
 
         def came_back() -> bool:
             back = self.ask("SELECT src, w, c, s FROM returned_r")
-            self.same(back, grouped.select("tbname", pl.col("w").cast(back.schema["w"]), "c", "s"), "windows over the link")
+            self.same(
+                back,
+                grouped.select("tbname", pl.col("w").cast(back.schema["w"]), "c", "s"),
+                "windows over the link",
+            )
             return True
 
         eventually(came_back, 30)

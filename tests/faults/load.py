@@ -1,6 +1,8 @@
-"""Rows that flow in while faults happen: each write is repeated under its idempotency key until it is acknowledged.
+"""Rows that flow in while faults happen: each write is repeated under its idempotency key until it
+is acknowledged.
 
-What a machine cannot bear it is not given: writes wait while streams are far behind, so a backlog stays one that ends.
+What a machine cannot bear it is not given: writes wait while streams are far behind, so a backlog
+stays one that ends.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ STEP = 250
 _CHUNK = 240
 #: between two writes: some 600 rows a second, which a machine that is busy with a fault bears, too
 _PAUSE_SECONDS = 0.4
-#: records that wait for the streams; on a machine of its own a mesh is not that far behind even after a minute without its jobs
+#: records that wait for the streams; on a machine of its own a mesh is not that far behind even
+#: after a minute without its jobs
 _BEARABLE = 3_000
 
 
 def rows(first: int, count: int) -> pl.DataFrame:
-    """Rows *first*.. of a fleet: each table in turn, every table's time growing; with pauses, states and events in them."""
+    """Rows *first*.. of a fleet: each table in turn, every table's time growing; with pauses,
+    states and events in them.
+    """
     n = pl.int_range(first, first + count, eager=True)
     turn = pl.col("n") // TABLES
     return pl.DataFrame({"n": n}).select(
@@ -45,9 +50,14 @@ class Load:
 
     def __init__(self, world: World, database: str, *, bearable: float = _BEARABLE) -> None:
         """*bearable*: no write begins while more records than these wait."""
-        self._world, self._table, self._bearable = world, f"{database}.m", bearable
-        self._client: Connection = connect(world.mesh.gateway_url, password=world.mesh.password, timeout=20)
-        self._halt, self._lock = threading.Event(), threading.Lock()
+        self._world = world
+        self._table = f"{database}.m"
+        self._bearable = bearable
+        self._client: Connection = connect(
+            world.mesh.gateway_url, password=world.mesh.password, timeout=20
+        )
+        self._halt = threading.Event()
+        self._lock = threading.Lock()
         self._acked: list[pl.DataFrame] = []
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="load")
@@ -72,7 +82,9 @@ class Load:
 
     @property
     def sent(self) -> int:
-        """Rows that were acknowledged. Raises what ended the writing, so that nobody waits for more."""
+        """Rows that were acknowledged. Raises what ended the writing, so that nobody waits for
+        more.
+        """
         if self._failure is not None:
             raise self._failure
         return sum(f.height for f in self._acked)
@@ -86,9 +98,12 @@ class Load:
             while not self._halt.wait(_PAUSE_SECONDS):
                 if self._world.lag() > self._bearable:
                     continue
-                chunk, key = rows(first, _CHUNK), uuid.uuid4().hex
+                chunk = rows(first, _CHUNK)
+                key = uuid.uuid4().hex
                 with self._lock:
-                    persistently(lambda c=chunk, k=key: self._client.write(self._table, c, idempotency_key=k))  # type: ignore[misc]
+                    persistently(
+                        lambda c=chunk, k=key: self._client.write(self._table, c, idempotency_key=k)
+                    )  # type: ignore[misc]
                 self._acked.append(chunk)
                 first += _CHUNK
         except BaseException as error:

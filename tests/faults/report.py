@@ -27,7 +27,9 @@ class Report:
         self._times[scenario] = (seconds, limit)
 
     def took(self, scenario: str, seconds: float) -> None:
-        """From the first table that a scenario makes to the last that it drops: what the suite's time is made of."""
+        """From the first table that a scenario makes to the last that it drops: what the suite's
+        time is made of.
+        """
         self._took[scenario] = seconds
 
     def text(self) -> str:
@@ -36,17 +38,26 @@ class Report:
         return _table([_HEAD + self._checks(), *self._lines().values()]) + whole
 
     def record(self, order: Iterable[str], section: str = "streams") -> None:
-        """Put what was seen into the page's table, between its markers; scenarios of *order* that were not played keep their lines."""
+        """Put what was seen into the page's table, between its markers; scenarios of *order* that
+        were not played keep their lines.
+        """
         page = PAGE.read_text(encoding="utf-8")
         marked = re.compile(rf"(<!-- {section} -->\n)(.*?)(<!-- /{section} -->)", re.DOTALL)
         found = marked.search(page)
         assert found is not None
-        head, *old = [[c.strip() for c in line.strip("|").split("|")] for line in found[2].split("\n") if line.startswith("| ")]
+        head, *old = [
+            [c.strip() for c in line.strip("|").split("|")]
+            for line in found[2].split("\n")
+            if line.startswith("| ")
+        ]
         lines = self._lines()
         if head == _HEAD + self._checks():
             lines = {cells[0]: cells for cells in old} | lines
         table = _table([_HEAD + self._checks(), *(lines[name] for name in order if name in lines)])
-        PAGE.write_text(page[: found.start()] + f"{found[1]}\n{table}\n{found[3]}" + page[found.end() :], encoding="utf-8")
+        PAGE.write_text(
+            page[: found.start()] + f"{found[1]}\n{table}\n{found[3]}" + page[found.end() :],
+            encoding="utf-8",
+        )
 
     def _checks(self) -> list[str]:
         return list(dict.fromkeys(c for row in self.rows.values() for c in row))
@@ -56,7 +67,12 @@ class Report:
         found = {}
         for scenario, row in self.rows.items():
             seconds, limit = self._times.get(scenario, (float("nan"), float("nan")))
-            found[scenario] = [scenario, f"{seconds:.1f} s", f"{limit:.0f} s", *(row.get(c, "") for c in self._checks())]
+            found[scenario] = [
+                scenario,
+                f"{seconds:.1f} s",
+                f"{limit:.0f} s",
+                *(row.get(c, "") for c in self._checks()),
+            ]
         return found
 
 

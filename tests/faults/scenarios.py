@@ -1,8 +1,9 @@
-"""What can happen. Each scenario breaks something of a running mesh and returns when the broken part is there again.
+"""What can happen. Each scenario breaks something of a running mesh and returns when the broken
+part is there again.
 
-`limit` is the promise: seconds after the fault within which rows go through all streams again (on a quiet machine; a busy one gets
-four times that). It is printed in docs/faults.md. What has to be prepared before a fault does not count: such a scenario says when it
-struck.
+`limit` is the promise: seconds after the fault within which rows go through all streams again (on a
+quiet machine; a busy one gets four times that). It is printed in docs/faults.md. What has to be
+prepared before a fault does not count: such a scenario says when it struck.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from tests.stack.conftest import eventually
 
 @dataclass(frozen=True)
 class Scenario:
-    """`act` breaks what it is about in a mesh under load of a database; it may give the moment (monotonic) of the fault."""
+    """`act` breaks what it is about in a mesh under load of a database; it may give the moment
+    (monotonic) of the fault.
+    """
 
     name: str
     act: Callable[[World, Load, str], float | None]
@@ -58,10 +61,12 @@ def _worker(world: World, _load: Load, _db: str) -> None:
 
 
 def _redis_data(world: World, load: Load, _db: str) -> None:
-    # the markers of idempotency keys are lost with it: a write that is repeated across this may count twice, so none is under way
+    # the markers of idempotency keys are lost with it: a write that is repeated across this may
+    # count twice, so none is under way
     with load.quiet():
         world.lose_redis()
-        # tags of tables that only rows made known come back with rows; what was told to nobody else does not
+        # tags of tables that only rows made known come back with rows; what was told to nobody else
+        # does not
         persistently(lambda: world.client.execute("SHOW DATABASES"))
 
 
@@ -80,10 +85,14 @@ def _torn_state(world: World, _load: Load, db: str) -> None:
 
 
 def _backed_up(world: World, db: str, beyond: int = 0) -> int:
-    """Wait until the snode has kept more of the database's query than *beyond*; how much that is."""
+    """Wait until the snode has kept more of the database's query than *beyond*; how much that
+    is.
+    """
 
     def look() -> int:
-        subject = next((s for s in world.vault.subjects() if s.startswith(f"{names.ingest_topic(db)}.")), "")
+        subject = next(
+            (s for s in world.vault.subjects() if s.startswith(f"{names.ingest_topic(db)}.")), ""
+        )
         found = world.vault.backups(subject) if subject else []
         done = sum(found[0].facts["positions"].values()) if found else 0
         return done if done > beyond else 0
@@ -126,12 +135,17 @@ def _damage_newest(world: World, subject: str) -> int:
 
 
 def _disk_full(world: World, _load: Load, db: str) -> float:
-    """No byte is left for state files and checkpoints for five seconds, and until somebody has missed one."""
+    """No byte is left for state files and checkpoints for five seconds, and until somebody has
+    missed one.
+    """
     aside = world.state.with_name("state-aside")
     with world.jobs_dead():
         world.state.rename(aside)
         world.state.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(world.state)], capture_output=True).returncode:
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(world.state)],
+            capture_output=True,
+        ).returncode:
             world.state.rmdir()
             aside.rename(world.state)
             pytest.skip("a small disk needs the right to mount a tmpfs")
@@ -139,7 +153,8 @@ def _disk_full(world: World, _load: Load, db: str) -> float:
     mounted = time.time()
     states = f"*/{names.ingest_topic(db)}-*/p*"
     eventually(lambda: any(path.stat().st_mtime > mounted for path in world.state.glob(states)), 60)
-    log, filler = world.mesh.layout.log("spark"), world.state / "filler"
+    log = world.mesh.layout.log("spark")
+    filler = world.state / "filler"
     said = log.stat().st_size
     began = time.monotonic()
     try:
@@ -175,14 +190,21 @@ def _paused(world: World, _load: Load, _db: str, seconds: float = 30.0) -> None:
 
 
 def _clock(world: World, _load: Load, db: str) -> None:
-    """Ticks of a clock that jumps an hour ahead and back, and a client whose clock is a month ahead: nothing that is there may expire."""
-    now, topic = time.time_ns() // 10**6, names.ingest_topic(db)
+    """Ticks of a clock that jumps an hour ahead and back, and a client whose clock is a month
+    ahead: nothing that is there may expire.
+    """
+    now = time.time_ns() // 10**6
+    topic = names.ingest_topic(db)
     with Publisher(world.mesh.kafka_bootstrap, client_id="faults") as publisher:
         for jump in (0, 3_600_000, -3_600_000, 0):
             for place in range(Admin(world.mesh.kafka_bootstrap).topics()[topic]):
-                publisher.publish(topic, encode(ControlRecord("tick", time=now + jump)), partition=place).result(30)
+                publisher.publish(
+                    topic, encode(ControlRecord("tick", time=now + jump)), partition=place
+                ).result(30)
             with pytest.raises(PenstockError, match="E_ROW"):
-                world.client.write(f"{db}.m", rows(0, TABLES).with_columns(ts=pl.lit(now + 30 * 86_400_000)))
+                world.client.write(
+                    f"{db}.m", rows(0, TABLES).with_columns(ts=pl.lit(now + 30 * 86_400_000))
+                )
 
 
 def _everything(world: World, _load: Load, _db: str) -> None:

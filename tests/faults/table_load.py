@@ -1,7 +1,9 @@
-"""Producers and subscribers that write down what they were told, to be compared when everything is over.
+"""Producers and subscribers that write down what they were told, to be compared when everything is
+over.
 
-`acks-*.csv`: one line for each row that was acked: producer, number. `rows-*.csv`: one line for each row a subscriber got, in order: its
-id, producer, number, when it was sent and when it came (both in microseconds of one clock).
+`acks-*.csv`: one line for each row that was acked: producer, number. `rows-*.csv`: one line for
+each row a subscriber got, in order: its id, producer, number, when it was sent and when it came
+(both in microseconds of one clock).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from penstock.mesh.running import RunningMesh
 if TYPE_CHECKING:
     from tests.backends import RunningStack
 
-DATABASE, TABLE = "faults", "trades"
+DATABASE = "faults"
+TABLE = "trades"
 NAME = f"{DATABASE}.{TABLE}"
 GROUP = 11
 _COLUMNS = ["ts", "producer", "number", "sent"]
@@ -42,20 +45,29 @@ class Producer(threading.Thread):
 
     def __init__(self, client: Connection, name: str, path: Path, most: int) -> None:
         super().__init__(name=f"producer-{name}", daemon=True)
-        self._table, self.producer, self._path, self._most = client.stream_table(NAME), name, path, most
+        self._table = client.stream_table(NAME)
+        self.producer = name
+        self._path = path
+        self._most = most
         self._halt = threading.Event()
         self.acked = 0
         self.failed: list[str] = []
 
     def run(self) -> None:
-        number, turn = 0, 0
+        number = 0
+        turn = 0
         with open(self._path, "w", encoding="utf-8") as log:
             while not self._halt.is_set():
                 turn += 1
                 numbers = list(range(number, number + 1 + turn % self._most))
                 number = numbers[-1] + 1
                 n = len(numbers)
-                rows = {"ts": [time.time_ns() // 10**6] * n, "producer": [self.producer] * n, "number": numbers, "sent": [micros()] * n}
+                rows = {
+                    "ts": [time.time_ns() // 10**6] * n,
+                    "producer": [self.producer] * n,
+                    "number": numbers,
+                    "sent": [micros()] * n,
+                }
                 try:
                     self._table.append(rows)
                 except PenstockError as error:
@@ -79,20 +91,28 @@ class Watcher:
         self._lock = threading.Condition()
         #: (sent, came) of rows in order of arrival
         self.rows: list[tuple[int, int]] = []
-        self.subscription = client.subscribe_table(node, NAME, name, 0, self._take, True, reconnect=True)
+        self.subscription = client.subscribe_table(
+            node, NAME, name, 0, self._take, True, reconnect=True
+        )
 
     def _take(self, message: penstock.Message) -> None:
         came = micros()
         assert message.row_ids is not None
-        ids, table = message.row_ids.to_pylist(), message.table
+        ids = message.row_ids.to_pylist()
+        table = message.table
         names, numbers, sent = (table.column(c).to_pylist() for c in _COLUMNS[1:])
-        self._log.writelines(f"{i},{p},{n},{s},{came}\n" for i, p, n, s in zip(ids, names, numbers, sent, strict=True))
+        self._log.writelines(
+            f"{i},{p},{n},{s},{came}\n"
+            for i, p, n, s in zip(ids, names, numbers, sent, strict=True)
+        )
         with self._lock:
             self.rows += [(s, came) for s in sent]
             self._lock.notify_all()
 
     def after(self, moment: int, seconds: float) -> int:
-        """Wait for the first row that was sent after *moment*; when it came. Raises TimeoutError."""
+        """Wait for the first row that was sent after *moment*; when it came. Raises
+        TimeoutError.
+        """
 
         def found() -> int | None:
             return next((came for sent, came in self.rows[-20_000:] if sent > moment), None)
@@ -105,7 +125,9 @@ class Watcher:
 
     def wait_for(self, rows: int, seconds: float) -> None:
         with self._lock:
-            self._lock.wait_for(lambda: len(self.rows) >= rows or self.subscription.error is not None, seconds)
+            self._lock.wait_for(
+                lambda: len(self.rows) >= rows or self.subscription.error is not None, seconds
+            )
 
     def close(self) -> None:
         self.subscription.close()
@@ -116,16 +138,27 @@ class Watcher:
 def load(
     mesh: RunningMesh | RunningStack, out: Path, *, producers: int = 2, most: int = 5
 ) -> Iterator[tuple[list[Producer], list[Watcher]]]:
-    """Producers and two subscribers, at work until the end of the `with`; then all rows have come to all."""
+    """Producers and two subscribers, at work until the end of the `with`; then all rows have come
+    to all.
+    """
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
 
         def client() -> Connection:
-            return stack.enter_context(penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=60))
+            return stack.enter_context(
+                penstock.connect(
+                    mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=60
+                )
+            )
 
         create(client())
-        watchers = [Watcher(client(), f"w{i}", out / f"rows-w{i}.csv", node) for i, node in enumerate((None, "NODE2"))]
-        writers = [Producer(client(), f"p{i}", out / f"acks-p{i}.csv", most) for i in range(producers)]
+        watchers = [
+            Watcher(client(), f"w{i}", out / f"rows-w{i}.csv", node)
+            for i, node in enumerate((None, "NODE2"))
+        ]
+        writers = [
+            Producer(client(), f"p{i}", out / f"acks-p{i}.csv", most) for i in range(producers)
+        ]
         for writer in writers:
             writer.start()
         try:

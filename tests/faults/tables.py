@@ -1,7 +1,8 @@
 """Stream tables of a raft group, broken in every way that they promise to bear.
 
-Rounds of kill -9 of the leader under load, each measured from the kill to the first row at a subscriber that was sent after it. Then each
-once: the leader is stopped past its lease and woken, Redis is killed, the Kafka broker is killed, a follower loses its disk.
+Rounds of kill -9 of the leader under load, each measured from the kill to the first row at a
+subscriber that was sent after it. Then each once: the leader is stopped past its lease and woken,
+Redis is killed, the Kafka broker is killed, a follower loses its disk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Group:
     """The nodes as a test sees them."""
 
     def __init__(self, mesh: RunningMesh, nodes: Nodes) -> None:
-        self.mesh, self._nodes = mesh, nodes
+        self.mesh = mesh
+        self._nodes = nodes
 
     def leader(self, *, other_than: str = "") -> str:
         """Alias of the node that leads and serves. Raises TimeoutError."""
@@ -50,10 +52,16 @@ class Group:
             try:
                 for alias in ALIASES:
                     self.mesh.wait_ready(alias.lower(), seconds=_PATIENCE)
-                states = [self._nodes.ask(self.mesh.node_url(a), "/v1/node", seconds=2.0) for a in ALIASES]
+                states = [
+                    self._nodes.ask(self.mesh.node_url(a), "/v1/node", seconds=2.0) for a in ALIASES
+                ]
                 rows = [t["next"] for s in states for t in s["tables"] if t["table"] == NAME]
                 alive = [len(g["alive"]) for s in states for g in s["groups"]]
-                if len(rows) == len(ALIASES) and max(rows) - min(rows) < 1_000 and min(alive) == len(ALIASES):
+                if (
+                    len(rows) == len(ALIASES)
+                    and max(rows) - min(rows) < 1_000
+                    and min(alive) == len(ALIASES)
+                ):
                     return
                 why = f"rows {rows}, alive {alive}"
             except Exception as away:
@@ -63,7 +71,9 @@ class Group:
 
 
 def kill_leader(group: Group, watchers: list[Watcher]) -> float:
-    """Milliseconds from kill -9 to the first row sent after it, at the subscriber that waits longest."""
+    """Milliseconds from kill -9 to the first row sent after it, at the subscriber that waits
+    longest.
+    """
     leader = group.leader()
     pid = group.mesh.kill(leader.lower())
     moment = micros()
@@ -120,13 +130,23 @@ SCENARIOS: dict[str, Callable[[Group, list[Watcher]], float]] = {
     "kafka_restarted": restart("kafka"),
     "follower_wiped": wipe_follower,
 }
-#: milliseconds: of a kill, and of each scenario (a broker takes seconds to start, many on a busy machine)
+#: milliseconds: of a kill, and of each scenario (a broker takes seconds to start, many on a busy
+#: machine)
 _KILL_LIMIT = 2_000
-LIMITS = {"leader_paused": 10_000, "redis_restarted": 15_000, "kafka_restarted": 60_000, "follower_wiped": 30_000}
+LIMITS = {
+    "leader_paused": 10_000,
+    "redis_restarted": 15_000,
+    "kafka_restarted": 60_000,
+    "follower_wiped": 30_000,
+}
 
 
-def rounds_of(mesh: RunningMesh, out: Path, rounds: int, scenarios: list[str]) -> tuple[list[float], dict[str, float], Verdict]:
-    """Break the mesh, under load all the time; milliseconds of kills and of scenarios, and the verdict over everything."""
+def rounds_of(
+    mesh: RunningMesh, out: Path, rounds: int, scenarios: list[str]
+) -> tuple[list[float], dict[str, float], Verdict]:
+    """Break the mesh, under load all the time; milliseconds of kills and of scenarios, and the
+    verdict over everything.
+    """
     shutil.rmtree(out, ignore_errors=True)
     with load(mesh, out) as (producers, watchers):
         group = Group(mesh, producers[0]._table._client._nodes)
@@ -153,7 +173,9 @@ def _steady(producers: list[Producer], watchers: list[Watcher]) -> None:
     end = time.monotonic() + _PATIENCE
     while any(p.acked < t for p, t in zip(producers, target, strict=True)):
         if time.monotonic() > end:
-            raise TimeoutError(f"producers are stuck at {[p.acked for p in producers]}: {[p.failed[-1:] for p in producers]}")
+            raise TimeoutError(
+                f"producers are stuck at {[p.acked for p in producers]}: {[p.failed[-1:] for p in producers]}"
+            )
         time.sleep(0.02)
     moment = micros()
     for watcher in watchers:
@@ -175,7 +197,10 @@ def run(rounds: int, out: Path) -> bool:
             running_mesh(Path(directory), rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
         ):
             _, others, found = rounds_of(mesh, out / name, 0, [name])
-            print(f"tables-other: scenario={name} lost={found.lost} dup={found.dup} ms={others[name]:.0f}", flush=True)
+            print(
+                f"tables-other: scenario={name} lost={found.lost} dup={found.dup} ms={others[name]:.0f}",
+                flush=True,
+            )
             good = good and found.good and others[name] <= LIMITS[name]
     print(f"logs of producers and subscribers: {out}", flush=True)
     return good

@@ -1,4 +1,6 @@
-"""Streams, their results and their notifications through every scenario: the product of `scenarios` and `checks`."""
+"""Streams, their results and their notifications through every scenario: the product of `scenarios`
+and `checks`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
 CHOSEN = [s for s in SCENARIOS if QUICK in (None, s.quick) and re.search(SCENARIO, s.name)]
-_BEFORE_ROWS, _AFTER_ROWS = 2400, 2400
+_BEFORE_ROWS = 2400
+_AFTER_ROWS = 2400
 
 
 @dataclass
@@ -62,7 +65,8 @@ def outcome(request: pytest.FixtureRequest, worlds: Worlds, report: Report) -> O
     """Set all checks up, let the scenario happen under load, and verify each check."""
     scenario: Scenario = request.param
     try:
-        world, began = worlds.get(), time.monotonic()
+        world = worlds.get()
+        began = time.monotonic()
         found = play(world, scenario, report)
         report.took(scenario.name, time.monotonic() - began)
         return found
@@ -77,7 +81,10 @@ def play(world: World, scenario: Scenario, report: Report) -> Outcome:
     db = unique("f")
     client = world.client
     persistently(lambda: client.execute(f"CREATE DATABASE IF NOT EXISTS {db}"))
-    client.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))", database=db)
+    client.execute(
+        "CREATE STABLE m (ts TIMESTAMP, v DOUBLE, k INT, state INT) TAGS (site VARCHAR(8))",
+        database=db,
+    )
     checks: list[Check] = [kind(world, db) for kind in CHECKS]
     try:
         for check in checks:
@@ -108,7 +115,12 @@ def play(world: World, scenario: Scenario, report: Report) -> Outcome:
             except Exception as wrong:
                 found.failures[check.name] = wrong
         if seconds > 4 * scenario.limit:
-            found.failures.setdefault(Rows.name, AssertionError(f"recovered after {seconds:.0f} s, promised are {scenario.limit:.0f} s"))
+            found.failures.setdefault(
+                Rows.name,
+                AssertionError(
+                    f"recovered after {seconds:.0f} s, promised are {scenario.limit:.0f} s"
+                ),
+            )
         return found
     finally:
         for check in checks:
@@ -117,7 +129,9 @@ def play(world: World, scenario: Scenario, report: Report) -> Outcome:
 
 
 def drop(world: World, db: str, checks: list[Check]) -> None:
-    """Every partition that is read costs a worker: the database goes with its streams, the last one first."""
+    """Every partition that is read costs a worker: the database goes with its streams, the last one
+    first.
+    """
     for check in checks[::-1]:
         check.drop()
     persistently(lambda: world.client.execute(f"DROP DATABASE IF EXISTS {db}"))

@@ -1,4 +1,6 @@
-"""`make test-faults ONLY=tables [ROUNDS=20] [OUT=DIR]`: stream tables of a raft group; see `tables.py`. It prints its lines as it goes."""
+"""`make test-faults ONLY=tables [ROUNDS=20] [OUT=DIR]`: stream tables of a raft group; see
+`tables.py`. It prints its lines as it goes.
+"""
 
 from __future__ import annotations
 

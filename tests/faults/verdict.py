@@ -57,16 +57,24 @@ def two_leaders(bootstrap: str, table: str) -> int:
         database, _, name = table.partition(".")
         found = catalog.catalog.table(database, name)
         assert found is not None
-        codec, topic = TableCodec(found), found.topic
+        codec = TableCodec(found)
+        topic = found.topic
     end = Admin(bootstrap).end_offsets([(topic, 0)])[topic, 0]
     start = Admin(bootstrap).start_offsets([(topic, 0)])[topic, 0]
     leaders: dict[int, set[str]] = {}
-    fence, at = Fence(), start
+    fence = Fence()
+    at = start
     with Reader(bootstrap, {(topic, 0): start}, client_id="verdict") as reader:
         while at < end:
             for batch in reader.read(1_000, 1.0):
-                values = [v for v, i in zip(batch.values, schema_ids(batch.values), strict=True) if i == found.schema_id]
-                for offset, trace, producer in codec.decode(values).records.select("offset", "trace", "producer").iter_rows():
+                values = [
+                    v
+                    for v, i in zip(batch.values, schema_ids(batch.values), strict=True)
+                    if i == found.schema_id
+                ]
+                for offset, trace, producer in (
+                    codec.decode(values).records.select("offset", "trace", "producer").iter_rows()
+                ):
                     assert producer == names.replicated_producer(found.id)
                     leader = parse_trace(trace).leader
                     if fence.admits(offset, leader):

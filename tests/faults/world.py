@@ -1,4 +1,6 @@
-"""A mesh that faults happen to: started once, broken and mended by scenarios, started anew when one has broken it for good."""
+"""A mesh that faults happen to: started once, broken and mended by scenarios, started anew when one
+has broken it for good.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +34,42 @@ from tests.stack.federation_kit import SELF
 T = TypeVar("T")
 #: quick epochs, so that a snode has something to keep; patient about a busy machine
 ENVIRONMENT = {
-    "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120", "PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SPARK_LEASE_SECONDS": "5",
-    "PENSTOCK_NOTIFIER_RETRY_MAX": "1", **SELF,
-}  # fmt: skip
+    "PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120",
+    "PENSTOCK_SPARK_EPOCH_SECONDS": "6",
+    "PENSTOCK_SPARK_LEASE_SECONDS": "5",
+    "PENSTOCK_NOTIFIER_RETRY_MAX": "1",
+    **SELF,
+}
 
 
 class World:
     """One mesh on ports that stay, so that clients find it again after all of it was killed."""
 
-    def __init__(self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS, **environment: str) -> None:
-        self.directory, self.rooms = directory, rooms
+    def __init__(
+        self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS, **environment: str
+    ) -> None:
+        self.directory = directory
+        self.rooms = rooms
         self._environment = {**ENVIRONMENT, **environment}
         self._ports = tuple(f"{name}={number}" for name, number in free_ports().by_name.items())
         self._supervisor: subprocess.Popen[bytes] | None = None
         self.mesh: RunningMesh = self.start()
-        self.client = penstock.connect(self.mesh.gateway_url, password=self.mesh.password, timeout=180)
+        self.client = penstock.connect(
+            self.mesh.gateway_url, password=self.mesh.password, timeout=180
+        )
         self.client.execute("CREATE SNODE ON DNODE 1")
 
     def start(self) -> RunningMesh:
-        """Start the mesh of the directory, new or as it was left: every room, and three nodes of stream tables."""
-        self._supervisor = launch(self.directory, rooms=self.rooms, ports=self._ports, environment=self._environment, nodes=3)
+        """Start the mesh of the directory, new or as it was left: every room, and three nodes of
+        stream tables.
+        """
+        self._supervisor = launch(
+            self.directory,
+            rooms=self.rooms,
+            ports=self._ports,
+            environment=self._environment,
+            nodes=3,
+        )
         settings = {}
         layout = Layout(self.directory.absolute())
         for state in wait_for_start(self._supervisor, layout):
@@ -120,14 +138,21 @@ class World:
 
         def works(process: psutil.Process) -> bool:
             parent = process.parent()
-            # as an argument of its own: the JVM has it inside of another; the daemon itself is a child of the JVM
-            return "spark_jobs.daemon" in process.cmdline() and parent is not None and parent.name() != "java"
+            # as an argument of its own: the JVM has it inside of another; the daemon itself is a
+            # child of the JVM
+            return (
+                "spark_jobs.daemon" in process.cmdline()
+                and parent is not None
+                and parent.name() != "java"
+            )
 
         return self.one_of_the_jobs(works)
 
     @contextmanager
     def nobody_restarts(self) -> Iterator[None]:
-        """What dies inside the `with` stays dead until behind it: a supervisor that is awake starts it again at once."""
+        """What dies inside the `with` stays dead until behind it: a supervisor that is awake starts
+        it again at once.
+        """
         assert self._supervisor is not None
         self._supervisor.send_signal(signal.SIGSTOP)
         try:
@@ -164,7 +189,9 @@ class World:
         """Redis dies and comes back with nothing."""
         with self.nobody_restarts():
             pid = self.mesh.kill("redis")
-            eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)  # its parent sleeps; a dead one writes no file
+            eventually(
+                lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10
+            )  # its parent sleeps; a dead one writes no file
             for leftover in self.mesh.layout.redis.iterdir():
                 if leftover.is_dir():
                     shutil.rmtree(leftover)
@@ -173,12 +200,18 @@ class World:
         self.mesh.wait_ready("redis", not_pid=pid)
 
     def lag(self) -> float:
-        """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no jobs."""
+        """Records that wait, over all queries, as the jobs' metrics say; 0 while there are no
+        jobs.
+        """
         try:
             lines = metrics_kit.text(self.mesh, "spark", timeout=2).splitlines()
         except (OSError, http.client.HTTPException, PenstockError):  # it may die over its answer
             return 0.0
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("penstock_lag_records{"))
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith("penstock_lag_records{")
+        )
 
     def redis(self) -> redis.Redis:
         found: redis.Redis = redis.Redis.from_url(self.mesh.redis_url, decode_responses=True)
@@ -186,7 +219,9 @@ class World:
 
 
 def persistently(action: Callable[[], T], seconds: float = 180.0) -> T:
-    """Repeat *action* until the mesh lets it; what is wrong with the question itself is raised at once."""
+    """Repeat *action* until the mesh lets it; what is wrong with the question itself is raised at
+    once.
+    """
     end = time.monotonic() + seconds
     while True:
         try:

@@ -1,7 +1,9 @@
-"""`make fuzz [SEED=] [CASES=] [FUZZ_OUT=]`: random streams on the kernels against the slow calculator.
+"""`make fuzz [SEED=] [CASES=] [FUZZ_OUT=]`: random streams on the kernels against the slow
+calculator.
 
-Each case is one plan with one history of writes and deletes, run whole or cut into calls, saved and restored at random (SPLIT), with
-room for so many rows in memory (ROOM). One that fails is shrunk and written as a conformance case. A seed names a run for good.
+Each case is one plan with one history of writes and deletes, run whole or cut into calls, saved and
+restored at random (SPLIT), with room for so many rows in memory (ROOM). One that fails is shrunk
+and written as a conformance case. A seed names a run for good.
 """
 
 from __future__ import annotations
@@ -41,15 +43,32 @@ class Trial:
     def expected(self) -> list[dict[str, Any]]:
         calculator = Calculator(self.plan)
         calculator.play(self.events, DEFAULT_CLOCK)
-        return sorted(calculator.published(), key=lambda r: (str(r.get("k", "")), str(r.get("c", "")), r["ws"]))
+        return sorted(
+            calculator.published(),
+            key=lambda r: (str(r.get("k", "")), str(r.get("c", "")), r["ws"]),
+        )
 
     def raw(self) -> dict[str, Any]:
         """The trial as a conformance case."""
-        how = " ".join([*([f"SPLIT={self.split}"] if self.split is not None else []), *([f"ROOM={self.room}"] if self.room else [])])
+        how = " ".join(
+            [
+                *([f"SPLIT={self.split}"] if self.split is not None else []),
+                *([f"ROOM={self.room}"] if self.room else []),
+            ]
+        )
         about = f"random: {self.stream.split(' INTO ')[0]}{f' [{how}]' if how else ''}"
         # a case holds exact values, also where a sketch of many values may be beside them
-        expect = [{name: value for name, value in row.items() if name != "_p"} for row in self.expected()]
-        return {"id": self.id, "about": about, "tables": list(draw.TABLES), "stream": self.stream, "events": self.events, "expect": expect}
+        expect = [
+            {name: value for name, value in row.items() if name != "_p"} for row in self.expected()
+        ]
+        return {
+            "id": self.id,
+            "about": about,
+            "tables": list(draw.TABLES),
+            "stream": self.stream,
+            "events": self.events,
+            "expect": expect,
+        }
 
     def fault(self) -> str | None:
         """What is wrong with what the kernel gives; None: nothing."""
@@ -67,7 +86,10 @@ class Trial:
             else:
                 left[_whose(row)].remove(match)
         over = [row for rows in left.values() for row in rows]
-        words = [*(f"missing {json.dumps(r)}" for r in missing), *(f"too many {json.dumps(r)}" for r in over)]
+        words = [
+            *(f"missing {json.dumps(r)}" for r in missing),
+            *(f"too many {json.dumps(r)}" for r in over),
+        ]
         return "; ".join(words) or None
 
 
@@ -76,7 +98,9 @@ def _whose(row: dict[str, Any]) -> Any:
 
 
 def _agree(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether all is the same, but for what a sketch may be off: a distinct value in sixty, and of many values some ranks."""
+    """Whether all is the same, but for what a sketch may be off: a distinct value in sixty, and of
+    many values some ranks.
+    """
     if {*found, "_p"} != {*wanted, "_p"}:
         return False
     for name, value in found.items():
@@ -103,7 +127,12 @@ def trial(seed: str, number: int) -> Trial:
     split = chance.randint(0, 999) if chance.random() < 0.6 else None
     room = chance.randint(1, 50) if chance.random() < 0.5 else None
     return Trial(
-        f"fuzz_{seed}_{number}", plan, draw.statement(plan, plan.window[0] != "rows" and chance.random() < 0.3), happened, split, room
+        f"fuzz_{seed}_{number}",
+        plan,
+        draw.statement(plan, plan.window[0] != "rows" and chance.random() < 0.3),
+        happened,
+        split,
+        room,
     )
 
 
@@ -114,7 +143,8 @@ def shrink(failing: Trial) -> Trial:
         again = False
         for smaller in _smaller(failing):
             if smaller.fault() is not None:
-                failing, again = smaller, True
+                failing = smaller
+                again = True
                 break
     return failing
 
@@ -135,7 +165,13 @@ def _smaller(big: Trial) -> list[Trial]:
                 add([*big.events[:i], ["BATCH", part], *big.events[i + 1 :]])
         elif event[0] == "BATCH" and len(event[1]) > 1:
             for j in range(len(event[1])):
-                add([*big.events[:i], ["BATCH", [*event[1][:j], *event[1][j + 1 :]]], *big.events[i + 1 :]])
+                add(
+                    [
+                        *big.events[:i],
+                        ["BATCH", [*event[1][:j], *event[1][j + 1 :]]],
+                        *big.events[i + 1 :],
+                    ]
+                )
     if big.room is not None:
         made.append(Trial(big.id, big.plan, big.stream, big.events, big.split, None))
     if big.split is not None:
@@ -156,9 +192,13 @@ def _try(seed: str, numbers: range) -> list[tuple[dict[str, Any], str]]:
 def main() -> int:
     """The command; 1 when a case failed."""
     parser = argparse.ArgumentParser(prog="make fuzz")
-    parser.add_argument("--seed", default=f"{datetime.now(UTC):%Y%m%d}", help="names the run; the date if not given")
+    parser.add_argument(
+        "--seed", default=f"{datetime.now(UTC):%Y%m%d}", help="names the run; the date if not given"
+    )
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--out", type=Path, default=Path("fuzz-failures.json"), help="where shrunk failing cases go")
+    parser.add_argument(
+        "--out", type=Path, default=Path("fuzz-failures.json"), help="where shrunk failing cases go"
+    )
     given = parser.parse_args()
     chunks = [range(i, min(i + _CHUNK, given.cases)) for i in range(0, given.cases, _CHUNK)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -167,7 +207,9 @@ def main() -> int:
         print(f"FAILED {raw['id']}: {raw['about']}: {fault}")
     if failed:
         given.out.write_text(json.dumps([raw for raw, _ in failed], indent=1))
-        print(f"cases written to {given.out}; play them with make conformance CASES={given.out} (SPLIT as said)")
+        print(
+            f"cases written to {given.out}; play them with make conformance CASES={given.out} (SPLIT as said)"
+        )
     print(f"seed {given.seed}: {given.cases - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 

@@ -1,9 +1,11 @@
-"""What a stream must publish, worked out from the documented rules alone: all rows in a list, every window cut anew, no state kept.
+"""What a stream must publish, worked out from the documented rules alone: all rows in a list, every
+window cut anew, no state kept.
 
-It shares no code with the kernels. It takes the events of a conformance case and knows every window kind, expiry for each window,
-updates as replacements and as copies, deletes, history, pauses, and the triggers whose last state is a function of the rows: AT_ONCE,
-WINDOW_CLOSE, MAX_DELAY and CONTINUOUS_WINDOW_CLOSE after their last tick; FORCE_WINDOW_CLOSE by the clock. Of sketches it knows the exact
-value, and what they may say instead. Refuses notifications and numbers of many digits.
+It shares no code with the kernels. It takes the events of a conformance case and knows every window
+kind, expiry for each window, updates as replacements and as copies, deletes, history, pauses, and
+the triggers whose last state is a function of the rows: AT_ONCE, WINDOW_CLOSE, MAX_DELAY and
+CONTINUOUS_WINDOW_CLOSE after their last tick; FORCE_WINDOW_CLOSE by the clock. Of sketches it knows
+the exact value, and what they may say instead. Refuses notifications and numbers of many digits.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ Values = dict[str, Any]
 #: of apercentile
 PERCENT = 30
 #: values that a digest keeps as they are; beyond, the rank may be so many percent off
-_EXACT, _OFF = 400, 2
-_LONG_AGO, _NEVER = -(10**18), 10**18
+_EXACT = 400
+_OFF = 2
+_LONG_AGO = -(10**18)
+_NEVER = 10**18
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A stream. `window`: ("interval", size, sliding), ("session", gap), ("state",), ("event",), ("count", n, step) or ("rows",)."""
+    """A stream. `window`: ("interval", size, sliding), ("session", gap), ("state",), ("event",),
+    ("count", n, step) or ("rows",).
+    """
 
     window: tuple[Any, ...]
     trigger: str
@@ -46,7 +52,11 @@ class Plan:
 
     @property
     def expires(self) -> bool:
-        return self.ignore_expired and self.trigger != "CONTINUOUS_WINDOW_CLOSE" and self.window[0] != "rows"
+        return (
+            self.ignore_expired
+            and self.trigger != "CONTINUOUS_WINDOW_CLOSE"
+            and self.window[0] != "rows"
+        )
 
     @property
     def closes(self) -> bool:
@@ -87,7 +97,8 @@ class Calculator:
         #: what came while the stream was paused; None: it is not
         self.held: list[list[Any]] | None = None
         self.clock = 0
-        # of FORCE_WINDOW_CLOSE: the rows it has seen, the next window to close, the first with rows of each group, what is published
+        # of FORCE_WINDOW_CLOSE: the rows it has seen, the next window to close, the first with rows
+        # of each group, what is published
         self.seen: dict[tuple[str, int], Values] = {}
         self.next = 0
         self.began: dict[Any, int] = {}
@@ -122,10 +133,14 @@ class Calculator:
             self._delete(*event[1:])
 
     def _resume(self, *, untreated: bool) -> None:
-        """*untreated*: rows that came meanwhile are in the source table and nothing to the stream; deletes are."""
-        held, self.held = self.held or [], None
+        """*untreated*: rows that came meanwhile are in the source table and nothing to the stream;
+        deletes are.
+        """
+        held = self.held or []
+        self.held = None
         for event in held:
-            runs, self.runs = self.runs, self.runs and not untreated
+            runs = self.runs
+            self.runs = self.runs and not untreated
             self._happen(event)
             self.runs = runs
         self._tick()
@@ -133,7 +148,8 @@ class Calculator:
     def _create(self) -> None:
         self.runs = True
         if self.plan.forced:
-            self.seen, self.next = dict(self.stored), self.clock // self.plan.window[1]
+            self.seen = dict(self.stored)
+            self.next = self.clock // self.plan.window[1]
         if not self.plan.history:
             return
         for (table, ts), values in self.stored.items():
@@ -144,10 +160,12 @@ class Calculator:
                 self._raise(row)
 
     def _write(self, rows: list[tuple[str, Values]]) -> None:
-        t, tables = {group: self._t(group) for group in self.top}, dict(self.tables)
+        t = {group: self._t(group) for group in self.top}
+        tables = dict(self.tables)
         came: list[Copy] = []
         for table, given in rows:
-            # a partial write leaves the other columns as they are; as a row of its own it has NULL there
+            # a partial write leaves the other columns as they are; as a row of its own it has NULL
+            # there
             blank = dict.fromkeys(("a", "b", "c", "d"))
             whole = blank | self.stored.get((table, given["ts"]), {}) | given
             self.stored[table, given["ts"]] = whole
@@ -175,7 +193,9 @@ class Calculator:
         if self.plan.replaces:
             same = [c for c in self.copies if (c.table, c.ts) == (row.table, row.ts)]
             kept = [replace(c, until=min(c.until, since)) for c in same]
-            self.copies = [c for c in self.copies if c not in same] + [c for c in kept if c.since < c.until]
+            self.copies = [c for c in self.copies if c not in same] + [
+                c for c in kept if c.since < c.until
+            ]
         if self._passes(row):
             self.copies.append(replace(row, since=since))
 
@@ -207,18 +227,24 @@ class Calculator:
         return self.top[group] - self.plan.watermark if group in self.top else _LONG_AGO
 
     def _group(self, row: Copy) -> Any:
-        return {"": None, "tbname": row.table, "c": row.values["c"], "tbname, c": (row.table, row.values["c"])}[self.plan.by]
+        return {
+            "": None,
+            "tbname": row.table,
+            "c": row.values["c"],
+            "tbname, c": (row.table, row.values["c"]),
+        }[self.plan.by]
 
     def _passes(self, row: Copy) -> bool:
         return not self.plan.where or (row.values["d"] is not None and row.values["d"] > 2)
 
-    # -- the clock -----------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- the clock
 
     def _tick(self) -> None:
         """Close what is over by the clock, once and for good."""
         if not self.runs or not self.plan.forced or self.held is not None:
             return
-        size, first = self.plan.window[1], self.next
+        size = self.plan.window[1]
+        first = self.next
         self.next = max(first, (self.clock - self.plan.watermark) // size)
         windows: dict[Any, dict[int, list[Copy]]] = defaultdict(lambda: defaultdict(list))
         for (table, ts), values in self.seen.items():
@@ -229,28 +255,39 @@ class Calculator:
             there = windows.get(group, {})
             self.began.setdefault(group, min(there, default=0))
             for i in range(max(first, self.began[group]), self.next):
-                window = Window(i * size, (i + 1) * size, (i + 1) * size - 1, tuple(there.get(i, ())))
+                window = Window(
+                    i * size, (i + 1) * size, (i + 1) * size - 1, tuple(there.get(i, ()))
+                )
                 if window.rows:
                     self.closed.append(self._result(group, window))
                 elif self.plan.fill:
                     self.closed.append(self._blank(group, window))
 
-    # -- results -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- results
 
     def published(self) -> list[Values]:
         """The rows of the result as they are now; `_p`: between what `p` may be."""
         if self.plan.forced:
             return self.closed
         if self.plan.window[0] == "rows":
-            latest = {(self._group(c), c.ts): c for c in sorted(self.copies, key=lambda c: c.arrival)}
-            return [{"ws": c.ts, "s": c.values["a"]} | self._keys(group) for (group, _), c in latest.items()]
+            latest = {
+                (self._group(c), c.ts): c for c in sorted(self.copies, key=lambda c: c.arrival)
+            }
+            return [
+                {"ws": c.ts, "s": c.values["a"]} | self._keys(group)
+                for (group, _), c in latest.items()
+            ]
         groups: dict[Any, list[Copy]] = defaultdict(list)
         for copy in self.copies:
             groups[self._group(copy)].append(copy)
         made: list[Values] = []
         for group, copies in groups.items():
             ordered = sorted(copies, key=lambda c: (c.ts, c.arrival))
-            shown = [w for w in getattr(self, f"_{self.plan.window[0]}")(ordered) if not self.plan.closes or w.last < self._t(group)]
+            shown = [
+                w
+                for w in getattr(self, f"_{self.plan.window[0]}")(ordered)
+                if not self.plan.closes or w.last < self._t(group)
+            ]
             made += [self._result(group, w) for w in shown]
             if self.plan.fill:
                 made += [self._blank(group, w) for w in self._gaps(shown)]
@@ -258,7 +295,9 @@ class Calculator:
 
     def _blank(self, group: Any, window: Window) -> Values:
         """What FILL(NULL) gives for a window without rows."""
-        filled = dict.fromkeys(("n", "s", "lo", "hi", *(("h", "p", "_p") if self.plan.sketch else ())))
+        filled = dict.fromkeys(
+            ("n", "s", "lo", "hi", *(("h", "p", "_p") if self.plan.sketch else ()))
+        )
         return {"ws": window.start, "we": window.end} | filled | self._keys(group)
 
     def _gaps(self, shown: list[Window]) -> list[Window]:
@@ -270,9 +309,13 @@ class Calculator:
     def _result(self, group: Any, window: Window) -> Values:
         a = [r.values["a"] for r in window.rows if r.values["a"] is not None]
         row: Values = {
-            "ws": window.start, "we": window.end, "n": len(window.rows), "s": sum(a) if a else None,
-            "lo": min(a, default=None), "hi": max(a, default=None),
-        }  # fmt: skip
+            "ws": window.start,
+            "we": window.end,
+            "n": len(window.rows),
+            "s": sum(a) if a else None,
+            "lo": min(a, default=None),
+            "hi": max(a, default=None),
+        }
         if self.plan.sketch:
             row |= {"h": len(set(a)), "p": _percentile(a, PERCENT), "_p": _near(a, PERCENT)}
         return row | self._keys(group)
@@ -339,13 +382,16 @@ def _percentile(values: list[int], percent: float) -> float | None:
     ordered = sorted(values)
     place = percent * (len(ordered) - 1) / 100
     below = int(place)
-    return ordered[below] + (ordered[min(below + 1, len(ordered) - 1)] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[min(below + 1, len(ordered) - 1)] - ordered[below]) * (
+        place - below
+    )
 
 
 def _near(values: list[int], percent: float) -> tuple[float, float] | None:
     """Between what apercentile may be; None: it has to be exact."""
     if len(values) <= _EXACT:
         return None
-    low, high = _percentile(values, percent - _OFF), _percentile(values, percent + _OFF)
+    low = _percentile(values, percent - _OFF)
+    high = _percentile(values, percent + _OFF)
     assert low is not None and high is not None
     return low, high

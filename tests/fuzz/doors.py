@@ -1,6 +1,8 @@
-"""Mutated bytes for everything that decodes what others send: `python -m tests.fuzz.doors COUNT SEED`.
+"""Mutated bytes for everything that decodes what others send: `python -m tests.fuzz.doors COUNT
+SEED`.
 
-Ends with status 0 when each of them was taken or refused with an error of ours. A crash of the process is a failure, too.
+Ends with status 0 when each of them was taken or refused with an error of ours. A crash of the
+process is a failure, too.
 """
 
 from __future__ import annotations
@@ -30,32 +32,65 @@ from penstock.types import ColumnType
 from services.tables.intake import _head_of as head_of
 
 _LAYOUT = rows.Layout(
-    1, 100, "db", "t", "in.db", 2,
+    1,
+    100,
+    "db",
+    "t",
+    "in.db",
+    2,
     (
-        Column("time", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("n", ColumnType("INT")),
-        Column("s", ColumnType("VARCHAR", 64)), Column("d", ColumnType("DECIMAL", 0, 9, 2)), Column("b", ColumnType("VARBINARY", 8)),
+        Column("time", ColumnType("TIMESTAMP")),
+        Column("v", ColumnType("DOUBLE")),
+        Column("n", ColumnType("INT")),
+        Column("s", ColumnType("VARCHAR", 64)),
+        Column("d", ColumnType("DECIMAL", 0, 9, 2)),
+        Column("b", ColumnType("VARBINARY", 8)),
     ),
-    (), "ms", 10**15, True,
-)  # fmt: skip
+    (),
+    "ms",
+    10**15,
+    True,
+)
 _AVRO = {
-    "type": "record", "name": "r", "fields": [
-        {"name": "a", "type": ["null", "long"]}, {"name": "s", "type": {"type": "array", "items": "string"}},
-        {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "a", "type": ["null", "long"]},
+        {"name": "s", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "d",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
     ],
-}  # fmt: skip
+}
 _TABLE = pa.table(
     {
-        "time": pa.array(range(1, 41), pa.int64()), "v": [0.5] * 40, "n": pa.array(range(40), pa.int32()),
+        "time": pa.array(range(1, 41), pa.int64()),
+        "v": [0.5] * 40,
+        "n": pa.array(range(40), pa.int32()),
         "s": pa.array(["some text", None, "ü" * 9, ""] * 10).dictionary_encode(),
     }
-)  # fmt: skip
+)
 #: what mutations like to put in
-_ODD = (b"\xff" * 4, b"\x7f\xff\xff\xff", b"\0" * 8, b"\\ud83d", b"[[[[", b'"\n', b"{}", b"1e999", b"\x80" * 9, b"NaN")
+_ODD = (
+    b"\xff" * 4,
+    b"\x7f\xff\xff\xff",
+    b"\0" * 8,
+    b"\\ud83d",
+    b"[[[[",
+    b'"\n',
+    b"{}",
+    b"1e999",
+    b"\x80" * 9,
+    b"NaN",
+)
 
 
 def _stream(table: pa.Table, compression: str | None = None) -> bytes:
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
@@ -89,21 +124,42 @@ def _text(data: bytes) -> str:
 def doors() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
     """Each decoder, and good bytes for it."""
     decode, message = _avro()
-    plain = _TABLE.drop_columns("s").append_column("s", pa.array(["abc", "a text of more than twelve bytes"] * 20, pa.string_view()))
+    plain = _TABLE.drop_columns("s").append_column(
+        "s", pa.array(["abc", "a text of more than twelve bytes"] * 20, pa.string_view())
+    )
     row = b'{"time": 1, "v": 0.5, "n": 3, "s": "text", "d": "1.25", "b": "\\\\x00ff"}'
     line = b'cpu,host=a,dc=x usage=0.5,n=3i,u=7u,ok=t,s="hi\nthere" 1700000000000000000\n'
     return {
-        "arrow": (_arrow, [_stream(_TABLE), _stream(plain), _stream(_TABLE, "lz4"), _stream(plain, "zstd")]),
+        "arrow": (
+            _arrow,
+            [_stream(_TABLE), _stream(plain), _stream(_TABLE, "lz4"), _stream(plain, "zstd")],
+        ),
         "append": (
             _append,
-            [to_stream(_TABLE, {"penstock.producer": "p", "penstock.seq": "7", "penstock.settled": "3", "penstock.after": "2"})],
+            [
+                to_stream(
+                    _TABLE,
+                    {
+                        "penstock.producer": "p",
+                        "penstock.seq": "7",
+                        "penstock.settled": "3",
+                        "penstock.after": "2",
+                    },
+                )
+            ],
         ),
         "link": (unpack, [pack({"ch": 1, "op": "append"}, _TABLE)]),
         "link text": (lambda data: unpack(_text(data)), [b'{"ch": 1, "op": "credit", "n": 4}']),
         "json": (_json, [row, b"[" + row + b"," + row + b"]"]),
-        "frame": (lambda data: from_text(_text(data)), [b'{"seq": 7, "table": "a.b", "rows": [' + row + b"]}"]),
+        "frame": (
+            lambda data: from_text(_text(data)),
+            [b'{"seq": 7, "table": "a.b", "rows": [' + row + b"]}"],
+        ),
         "lines": (lambda data: lines.parse(data.decode()), [line * 3]),
-        "token": (lambda data: Cursor.from_token(_text(data)), [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()]),
+        "token": (
+            lambda data: Cursor.from_token(_text(data)),
+            [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],
+        ),
         "avro": (decode, [message]),
         "avro schema": (lambda data: parsed(_text(data)), [json.dumps(_AVRO).encode()]),
     }
@@ -124,7 +180,9 @@ def mutated(good: bytes, chance: random.Random) -> bytes:
         elif kind == 3:
             del data[place:]
         elif place < len(data):
-            data[place] = chance.randrange(256) if kind == 4 else data[place] ^ (1 << chance.randrange(8))
+            data[place] = (
+                chance.randrange(256) if kind == 4 else data[place] ^ (1 << chance.randrange(8))
+            )
     return bytes(data)
 
 

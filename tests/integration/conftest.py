@@ -1,7 +1,8 @@
-"""Kafka and Redis as the rooms need them, and whole meshes, from two makers: the embedded mesh's child processes, and containers.
+"""Kafka and Redis as the rooms need them, and whole meshes, from two makers: the embedded mesh's
+child processes, and containers.
 
-Every test runs against both, or against what PENSTOCK_TEST_BACKEND names; without a Docker daemon (or without an image) the container half
-skips and says what is missing.
+Every test runs against both, or against what PENSTOCK_TEST_BACKEND names; without a Docker daemon
+(or without an image) the container half skips and says what is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.mesh.running import RunningMesh, running_mesh
-from tests.backends import KAFKA_IMAGE, REDIS_IMAGE, RunningStack, backends, require_image, running_stack
+from tests.backends import (
+    KAFKA_IMAGE,
+    REDIS_IMAGE,
+    RunningStack,
+    backends,
+    require_image,
+    running_stack,
+)
 
 # after tests.backends, which says how testcontainers is to behave here
 from testcontainers.community.redis import RedisContainer  # isort: skip
@@ -32,7 +40,9 @@ def local_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
 
 @contextmanager
 def kafka_container() -> Iterator[str]:
-    """A broker in the public image's layout. It learns the port it is reached at only when it runs, so it starts by waiting for that."""
+    """A broker in the public image's layout. It learns the port it is reached at only when it runs,
+    so it starts by waiting for that.
+    """
     waiting = "while [ ! -f /tmp/advertised ]; do sleep 0.1; done; . /tmp/advertised; exec /etc/kafka/docker/run"
     settings = {
         "KAFKA_NODE_ID": "1",
@@ -48,7 +58,9 @@ def kafka_container() -> Iterator[str]:
         "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
         "KAFKA_MESSAGE_MAX_BYTES": str(32 << 20),
     }
-    container = DockerContainer(KAFKA_IMAGE).with_exposed_ports(9092).with_command(["sh", "-c", waiting])
+    container = (
+        DockerContainer(KAFKA_IMAGE).with_exposed_ports(9092).with_command(["sh", "-c", waiting])
+    )
     for name, value in settings.items():
         container = container.with_env(name, value)
     with container:
@@ -57,10 +69,13 @@ def kafka_container() -> Iterator[str]:
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
             entry = tarfile.TarInfo("advertised")
-            entry.size, entry.mode = len(text), 0o644
+            entry.size = len(text)
+            entry.mode = 0o644
             tar.addfile(entry, io.BytesIO(text))
         container.get_wrapped_container().put_archive("/tmp", archive.getvalue())
-        LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(120).wait_until_ready(container)
+        LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(120).wait_until_ready(
+            container
+        )
         yield address
 
 
@@ -87,11 +102,15 @@ def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", params=_MAKERS)
-def mesh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh | RunningStack]:
+def mesh(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningMesh | RunningStack]:
     """All rooms, shared by the session's tests: use names of your own."""
     directory = tmp_path_factory.mktemp("mesh")
     if request.param == "local":
-        with running_mesh(directory, environment={"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "150"}) as running:
+        with running_mesh(
+            directory, environment={"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "150"}
+        ) as running:
             yield running
         return
     with running_stack(directory) as stack:

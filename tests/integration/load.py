@@ -1,7 +1,9 @@
-"""Rows written without pause, under idempotency keys, until told to stop, beside a stream over them and a subscriber to its windows.
+"""Rows written without pause, under idempotency keys, until told to stop, beside a stream over them
+and a subscriber to its windows.
 
-Every write is repeated until it is acked, so in the end each batch has to be there exactly once, each window has to be right, and the
-subscriber has to have seen each window once, whatever died in between.
+Every write is repeated until it is acked, so in the end each batch has to be there exactly once,
+each window has to be right, and the subscriber has to have seen each window once, whatever died in
+between.
 """
 
 from __future__ import annotations
@@ -25,8 +27,12 @@ PER_WINDOW = WINDOW_MS // STEP_MS
 class Load:
     """Of one database, which it makes and drops. Use it in a `with`."""
 
-    def __init__(self, client: Connection, database: str, *, partitions: int = 2, pause: float = 0.02) -> None:
-        self.database, self._client, self._pause = database, client, pause
+    def __init__(
+        self, client: Connection, database: str, *, partitions: int = 2, pause: float = 0.02
+    ) -> None:
+        self.database = database
+        self._client = client
+        self._pause = pause
         self.acked = 0
         #: batch → when its ack came
         self.times: dict[int, float] = {}
@@ -35,7 +41,8 @@ class Load:
         self.newest = -1
         self.retries = 0
         self.problem: Exception | None = None
-        self._stop, self._abandon = threading.Event(), threading.Event()
+        self._stop = threading.Event()
+        self._abandon = threading.Event()
         client.execute(f"CREATE DATABASE {database} PARTITIONS {partitions}")
         client.execute(f"CREATE STABLE {database}.m (ts TIMESTAMP, v INT) TAGS (place INT)")
         client.execute(
@@ -43,7 +50,10 @@ class Load:
             f"SELECT _wstart, count(*) AS n, sum(v) AS v FROM {database}.m PARTITION BY tbname AS name INTERVAL(1s)"
         )
         self._subscription = client.subscribe(f"{database}.s", stream=True).open()
-        self._threads = [threading.Thread(target=self._guard, args=(work,), daemon=True) for work in (self._write, self._listen)]
+        self._threads = [
+            threading.Thread(target=self._guard, args=(work,), daemon=True)
+            for work in (self._write, self._listen)
+        ]
 
     def __enter__(self) -> Load:
         for thread in self._threads:
@@ -67,10 +77,15 @@ class Load:
     def _write(self) -> None:
         batch = 0
         while not self._stop.is_set():
-            rows = [{"tbname": f"t{i}", "ts": START + batch * STEP_MS, "v": batch + i, "place": i} for i in range(TABLES)]
+            rows = [
+                {"tbname": f"t{i}", "ts": START + batch * STEP_MS, "v": batch + i, "place": i}
+                for i in range(TABLES)
+            ]
             while True:
                 try:
-                    self._client.write(f"{self.database}.m", rows, idempotency_key=f"{self.database}-{batch}")
+                    self._client.write(
+                        f"{self.database}.m", rows, idempotency_key=f"{self.database}-{batch}"
+                    )
                     break
                 except PenstockError:
                     self.retries += 1
@@ -93,20 +108,27 @@ class Load:
         while not condition():
             if self.problem is not None:
                 raise AssertionError("the load broke") from self.problem
-            assert time.monotonic() - began < seconds, f"acked {self.acked}, newest window {self.newest}, retries {self.retries}"
+            assert time.monotonic() - began < seconds, (
+                f"acked {self.acked}, newest window {self.newest}, retries {self.retries}"
+            )
             time.sleep(0.02)
         return time.monotonic() - began
 
     def recovery(self) -> tuple[float, float]:
-        """Wait until writes are acked and windows over them arrive that began after now; seconds of either."""
-        began, batch = time.monotonic(), self.acked
+        """Wait until writes are acked and windows over them arrive that began after now; seconds of
+        either.
+        """
+        began = time.monotonic()
+        batch = self.acked
         self.wait(lambda: self.acked >= batch + 2)
         acked = self.times[batch + 2] - began
         self.wait(lambda: self.newest > batch + PER_WINDOW)
         return acked, time.monotonic() - began
 
     def check(self) -> None:
-        """Stop writing; everything acked is there once, every window is right, and was told once."""
+        """Stop writing; everything acked is there once, every window is right, and was told
+        once.
+        """
         self._stop.set()
         self._threads[0].join(200)
         assert not self._threads[0].is_alive() and self.problem is None, self.problem

@@ -1,7 +1,8 @@
-"""The jobs' state elsewhere than on a volume that all share: in a bucket, and backed up behind rsync.
+"""The jobs' state elsewhere than on a volume that all share: in a bucket, and backed up behind
+rsync.
 
-Each test has a stack of its own, so the file comes before those that share one. The servers run on this machine, at the address
-where containers find it.
+Each test has a stack of its own, so the file comes before those that share one. The servers run on
+this machine, at the address where containers find it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from tests.rsync_daemon import needs_rsync, rsync_daemon
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("containers" not in backends(), reason="local: tests/stack has test_snode.py and test_state_in_s3.py"),
+    pytest.mark.skipif(
+        "containers" not in backends(),
+        reason="local: tests/stack has test_snode.py and test_state_in_s3.py",
+    ),
 ]
 
 ROOMS = ("kafka", "redis", "gateway", "notifier", "store", "edge", "jobs", "spark-worker")
@@ -52,10 +56,14 @@ def bucket(host: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_workers_that_share_no_disk_take_over_from_each_other(bucket: str, tmp_path: Path) -> None:
-    """Two workers with a bucket and nothing else in common: one joins while rows flow, the other dies."""
+    """Two workers with a bucket and nothing else in common: one joins while rows flow, the other
+    dies.
+    """
     name = f"db{secrets.token_hex(4)}"
     with (
-        running_stack(tmp_path, files=["tests/integration/bucket.yml"], services=ROOMS, BUCKET_ENDPOINT=bucket) as stack,
+        running_stack(
+            tmp_path, files=["tests/integration/bucket.yml"], services=ROOMS, BUCKET_ENDPOINT=bucket
+        ) as stack,
         stack.connect() as client,
     ):
         with Load(client, name, partitions=4) as load:
@@ -69,7 +77,9 @@ def test_workers_that_share_no_disk_take_over_from_each_other(bucket: str, tmp_p
 def test_a_lost_volume_of_state_comes_back_from_an_rsync_daemon(host: str, tmp_path: Path) -> None:
     with (
         rsync_daemon(tmp_path / "daemon", host) as (url, there),
-        running_stack(tmp_path / "stack", services=[*ROOMS, "snode"], STACK_BACKUP_DIR=url) as stack,
+        running_stack(
+            tmp_path / "stack", services=[*ROOMS, "snode"], STACK_BACKUP_DIR=url
+        ) as stack,
         stack.connect() as client,
     ):
         lose_and_restore(stack, client)

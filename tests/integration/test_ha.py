@@ -1,4 +1,6 @@
-"""Profile ha in a stack of its own. The file comes before those that share a stack, so that a small machine has one at a time."""
+"""Profile ha in a stack of its own. The file comes before those that share a stack, so that a small
+machine has one at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,23 @@ from tests.integration.load import Load
 
 @pytest.mark.docker
 @pytest.mark.timeout(900)
-@pytest.mark.skipif("containers" not in backends(), reason="local: the embedded mesh has one broker and one Redis")
+@pytest.mark.skipif(
+    "containers" not in backends(), reason="local: the embedded mesh has one broker and one Redis"
+)
 def test_three_brokers_and_redis_with_sentinels(tmp_path: Path) -> None:
-    """The broker that leads and the Redis that is master die under load; others take over, nothing acked is lost."""
+    """The broker that leads and the Redis that is master die under load; others take over, nothing
+    acked is lost.
+    """
     name = f"db{secrets.token_hex(4)}"
-    with running_stack(tmp_path / "ha", env_files=["deploy/compose/ha.env"]) as stack, stack.connect() as client:
+    with (
+        running_stack(tmp_path / "ha", env_files=["deploy/compose/ha.env"]) as stack,
+        stack.connect() as client,
+    ):
         with Load(client, name, partitions=3) as load:
             load.wait(lambda: load.newest > 2)
-            described = Admin(stack.kafka_bootstrap)._topics()[names.ingest_topic(name)].partitions.values()
+            described = (
+                Admin(stack.kafka_bootstrap)._topics()[names.ingest_topic(name)].partitions.values()
+            )
             assert all(len(p.replicas) == 3 and len(p.isrs) == 3 for p in described)
             for room in ("kafka-2", "redis"):
                 stack.container(room).kill()  # stays down: somebody else has to do it
@@ -30,7 +41,9 @@ def test_three_brokers_and_redis_with_sentinels(tmp_path: Path) -> None:
                 print(f"\n{room} is gone: acks after {acked:.1f} s, new windows after {told:.1f} s")
             for room in ("kafka-2", "redis"):
                 stack.container(room).start()
-                stack.wait_ready(room, seconds=400)  # a JVM's start on a machine with other work to do
+                stack.wait_ready(
+                    room, seconds=400
+                )  # a JVM's start on a machine with other work to do
             load.recovery()
             load.check()
         load.drop()

@@ -19,9 +19,17 @@ def topic(kafka: str) -> str:
     return name
 
 
-def read_all(kafka: str, topic: str, partitions: int, count: int, *, committed: bool = False) -> list[tuple[int, bytes]]:
+def read_all(
+    kafka: str, topic: str, partitions: int, count: int, *, committed: bool = False
+) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
-    with Reader(kafka, {(topic, p): BEGINNING for p in range(partitions)}, client_id="contract", committed=committed, ends=True) as reader:
+    with Reader(
+        kafka,
+        {(topic, p): BEGINNING for p in range(partitions)},
+        client_id="contract",
+        committed=committed,
+        ends=True,
+    ) as reader:
         while len(found) < count or len(reader.at_end) < partitions:
             for batch in reader.read(timeout=10):
                 found += [(batch.partition, value or b"") for value in batch.values]
@@ -32,9 +40,13 @@ def test_partitioner_is_ours(kafka: str, topic: str) -> None:
     tables = [f"table {i} ü" for i in range(200)]
     with Publisher(kafka, client_id="contract") as publisher:
         futures = [publisher.publish(topic, name.encode(), key=name.encode()) for name in tables]
-        placed = {name: future.result(30).partition for name, future in zip(tables, futures, strict=True)}
+        placed = {
+            name: future.result(30).partition for name, future in zip(tables, futures, strict=True)
+        }
     assert placed == {name: partition(name, 4) for name in tables}
-    assert sorted((p, n.encode()) for n, p in placed.items()) == sorted(read_all(kafka, topic, 4, 200))
+    assert sorted((p, n.encode()) for n, p in placed.items()) == sorted(
+        read_all(kafka, topic, 4, 200)
+    )
 
 
 def test_offsets_of_an_ingest_topic_have_no_gaps(kafka: str, topic: str) -> None:
@@ -67,14 +79,18 @@ def test_deleted_records_are_gone_and_say_so(kafka: str, topic: str) -> None:
         publisher.flush()
     admin.delete_records({(topic, 3): 6})
     assert admin.start_offsets([(topic, 3)]) == {(topic, 3): 6}
-    with Reader(kafka, {(topic, 3): 2}, client_id="contract") as reader, pytest.raises(BusError) as gone:
+    with (
+        Reader(kafka, {(topic, 3): 2}, client_id="contract") as reader,
+        pytest.raises(BusError) as gone,
+    ):
         while not reader.read(timeout=10):
             pass
     assert gone.value.code == "E_OFFSET_GONE"
 
 
 def test_transactions_are_all_or_nothing_and_fence_the_older_producer(kafka: str) -> None:
-    topic, identity = f"contract-{uuid.uuid4().hex[:8]}", f"contract-{uuid.uuid4().hex}"
+    topic = f"contract-{uuid.uuid4().hex[:8]}"
+    identity = f"contract-{uuid.uuid4().hex}"
     Admin(kafka).ensure_topics({topic: 1}, replication=1)
     with Publisher(kafka, client_id="old", transactional_id=identity) as old:
         old.fence()

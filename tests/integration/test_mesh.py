@@ -1,4 +1,5 @@
-"""A whole mesh from outside, as its users have it: plain Kafka, HTTP and WebSocket; and whatever dies under load, nothing acked is lost.
+"""A whole mesh from outside, as its users have it: plain Kafka, HTTP and WebSocket; and whatever
+dies under load, nothing acked is lost.
 
 The same tests run against the embedded mesh and against the stack in containers.
 """
@@ -28,14 +29,27 @@ Mesh = RunningMesh | RunningStack
 ROOMS = {
     "local": ("gateway", "notifier", "store", "spark", "kafka", "redis"),
     "containers": (
-        "gateway", "notifier", "store", "jobs", "spark-worker", "spark-master", "kafka", "redis", "edge", "federation", "snode", "tables-1",
+        "gateway",
+        "notifier",
+        "store",
+        "jobs",
+        "spark-worker",
+        "spark-master",
+        "kafka",
+        "redis",
+        "edge",
+        "federation",
+        "snode",
+        "tables-1",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
 def client(mesh: Mesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=180) as connection:
+    with connect(
+        mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=180
+    ) as connection:
         yield connection
 
 
@@ -45,8 +59,12 @@ def name() -> str:
 
 
 def test_plain_clients_of_everything(mesh: Mesh, name: str) -> None:
-    """DDL over REST, rows by a plain Kafka producer, windows by SELECT, notifications by a plain WebSocket."""
-    with httpx.Client(base_url=mesh.gateway_url, auth=(mesh.user, mesh.password), timeout=180) as http:
+    """DDL over REST, rows by a plain Kafka producer, windows by SELECT, notifications by a plain
+    WebSocket.
+    """
+    with httpx.Client(
+        base_url=mesh.gateway_url, auth=(mesh.user, mesh.password), timeout=180
+    ) as http:
 
         def sql(text: str) -> list[list[object]]:
             answer = http.post("/rest/sql", content=text).json()
@@ -61,19 +79,43 @@ def test_plain_clients_of_everything(mesh: Mesh, name: str) -> None:
             f"SELECT _wstart, count(*) AS n, avg(volts) AS volts FROM {name}.meters PARTITION BY tbname AS meter INTERVAL(1m)"
         )
         login = base64.b64encode(f"{mesh.user}:{mesh.password}".encode()).decode()
-        with websocket(f"{mesh.notifier_url}/ws", additional_headers={"Authorization": f"Basic {login}"}) as subscriber:
-            subscriber.send(json.dumps({"action": "subscribe", "id": "a", "stream": f"{name}.minutely", "what": "rows", "from": "latest"}))
+        with websocket(
+            f"{mesh.notifier_url}/ws", additional_headers={"Authorization": f"Basic {login}"}
+        ) as subscriber:
+            subscriber.send(
+                json.dumps(
+                    {
+                        "action": "subscribe",
+                        "id": "a",
+                        "stream": f"{name}.minutely",
+                        "what": "rows",
+                        "from": "latest",
+                    }
+                )
+            )
             assert json.loads(subscriber.recv(60))["type"] == "subscribed"
             registered = http.get(f"/subjects/in.{name}-meters/versions/latest").json()
             schema = fastavro.parse_schema(json.loads(registered["schema"]))
-            producer = Producer({**mesh.kafka_client, "partitioner": "murmur2_random", "acks": "all"})
+            producer = Producer(
+                {**mesh.kafka_client, "partitioner": "murmur2_random", "acks": "all"}
+            )
             failures: list[object] = []
             for seconds, volts in ((5, 220.0), (35, 222.0), (65, 100.0)):
-                row = {"tbname": "m1", "ts": 1772355600000 + seconds * 1000, "volts": volts, "site": "south"}
+                row = {
+                    "tbname": "m1",
+                    "ts": 1772355600000 + seconds * 1000,
+                    "volts": volts,
+                    "site": "south",
+                }
                 body = io.BytesIO()
                 fastavro.schemaless_writer(body, schema, {"rows": [row]})
                 value = b"\0" + registered["id"].to_bytes(4, "big") + body.getvalue()
-                producer.produce(f"in.{name}", key="m1", value=value, on_delivery=lambda error, _: failures.append(error))
+                producer.produce(
+                    f"in.{name}",
+                    key="m1",
+                    value=value,
+                    on_delivery=lambda error, _: failures.append(error),
+                )
             assert producer.flush(60) == 0 and failures == [None] * 3
             update = json.loads(subscriber.recv(60))
             assert [(r["meter"], r["n"], r["volts"]) for r in update["rows"]] == [("m1", 2, 221.0)]
@@ -86,18 +128,23 @@ def test_plain_clients_of_everything(mesh: Mesh, name: str) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("room", sorted({r for rooms in ROOMS.values() for r in rooms}))
-def test_any_one_may_die_under_load(mesh: Mesh, client: Connection, name: str, room: str, record_property: Callable[..., None]) -> None:
+def test_any_one_may_die_under_load(
+    mesh: Mesh, client: Connection, name: str, room: str, record_property: Callable[..., None]
+) -> None:
     backend = "containers" if isinstance(mesh, RunningStack) else "local"
     if room not in ROOMS[backend]:
         pytest.skip(f"{backend}: there is no {room}")
     with Load(client, name) as load:
         load.wait(lambda: load.newest > 2)
-        killed, began = mesh.kill(room), time.monotonic()
+        killed = mesh.kill(room)
+        began = time.monotonic()
         acked, told = load.recovery()
         mesh.wait_ready(room, not_pid=killed)
         ready = time.monotonic() - began
         load.recovery()
         load.check()
     record_property("room", room)
-    print(f"\nkilled {room} ({backend}): acks after {acked:.1f} s, new windows after {told:.1f} s, ready after {ready:.1f} s")
+    print(
+        f"\nkilled {room} ({backend}): acks after {acked:.1f} s, new windows after {told:.1f} s, ready after {ready:.1f} s"
+    )
     load.drop()

@@ -28,7 +28,8 @@ def test_password_is_asked_for(redis_url: str) -> None:
 
 
 def test_one_holder_and_epochs_grow(client: redis.Redis, name: str) -> None:
-    first, second = Lease(client, name, address="a"), Lease(client, name, address="b")
+    first = Lease(client, name, address="a")
+    second = Lease(client, name, address="b")
     assert first.acquire(seen=41) and not second.acquire()
     holder = second.holder()
     assert holder is not None and (holder.epoch, holder.address) == (42, "a")
@@ -40,7 +41,8 @@ def test_one_holder_and_epochs_grow(client: redis.Redis, name: str) -> None:
 
 
 def test_a_lease_runs_out_and_its_old_holder_is_told(client: redis.Redis, name: str) -> None:
-    first, second = Lease(client, name, ttl=0.2), Lease(client, name, ttl=5)
+    first = Lease(client, name, ttl=0.2)
+    second = Lease(client, name, ttl=5)
     assert first.acquire()
     while not second.acquire():
         pass

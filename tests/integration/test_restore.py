@@ -1,4 +1,6 @@
-"""The volume with the jobs' state is gone: what snode kept is put onto a fresh one, streams go on, and nothing is lost or told twice."""
+"""The volume with the jobs' state is gone: what snode kept is put onto a fresh one, streams go on,
+and nothing is lost or told twice.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def snode(client: Connection) -> Iterator[None]:
 
 def backed_up(stack: RunningStack, query: str) -> int:
     """Records that the newest backup of *query* covers; 0 while there is none."""
-    listed = stack.container("snode").exec_run(["penstock", "snode", "list", "--query", query], stderr=False)
+    listed = stack.container("snode").exec_run(
+        ["penstock", "snode", "list", "--query", query], stderr=False
+    )
     lines = listed.output.decode().splitlines()[1:]
     return int(lines[0].split()[-1]) if listed.exit_code == 0 and lines else 0
 
@@ -52,7 +56,9 @@ def lose_and_restore(stack: RunningStack, client: Connection) -> None:
         lose_the_volume(stack)
         stack.up()
         acked, told = load.recovery()
-        print(f"\nrestored onto a fresh volume: acks after {acked:.1f} s, new windows after {told:.1f} s")
+        print(
+            f"\nrestored onto a fresh volume: acks after {acked:.1f} s, new windows after {told:.1f} s"
+        )
         load.check()
         assert "state restored from a backup" in stack.container("jobs").logs().decode()
     load.drop()

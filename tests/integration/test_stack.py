@@ -1,4 +1,6 @@
-"""What only the stack in containers has: more of a room, a cluster of Spark workers, networks that break, other stacks."""
+"""What only the stack in containers has: more of a room, a cluster of Spark workers, networks that
+break, other stacks.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def hosts_at_work(stack: RunningStack, topic: str) -> set[str]:
     """Containers whose Python workers have a task of the topic's query now."""
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
         tasks = client.hgetall(names.query_progress(topic))
-    return {json.loads(value)["host"] for field, value in tasks.items() if field.startswith("task:")}
+    return {
+        json.loads(value)["host"] for field, value in tasks.items() if field.startswith("task:")
+    }
 
 
 def address(stack: RunningStack, room: str, number: int) -> str:
@@ -48,7 +52,9 @@ def address(stack: RunningStack, room: str, number: int) -> str:
 
 
 def one_joins_another_dies(stack: RunningStack, load: Load, topic: str, dies: int) -> None:
-    """While rows of *topic* flow a second worker gets partitions, and worker number *dies* is killed: everything is there, once."""
+    """While rows of *topic* flow a second worker gets partitions, and worker number *dies* is
+    killed: everything is there, once.
+    """
     load.wait(lambda: load.newest > 2)
     stack.scale(spark_worker=2)
     load.wait(lambda: len(hosts_at_work(stack, topic)) == 2)
@@ -59,8 +65,12 @@ def one_joins_another_dies(stack: RunningStack, load: Load, topic: str, dies: in
     load.check()
 
 
-def test_workers_that_share_a_volume_come_and_go_while_rows_flow(stack: RunningStack, client: Connection, name: str) -> None:
-    """A second worker takes over partitions at the next epoch, with their state; it dies, and the first has them back."""
+def test_workers_that_share_a_volume_come_and_go_while_rows_flow(
+    stack: RunningStack, client: Connection, name: str
+) -> None:
+    """A second worker takes over partitions at the next epoch, with their state; it dies, and the
+    first has them back.
+    """
     try:
         with Load(client, name, partitions=4) as load:
             one_joins_another_dies(stack, load, names.ingest_topic(name), 2)
@@ -69,7 +79,9 @@ def test_workers_that_share_a_volume_come_and_go_while_rows_flow(stack: RunningS
         stack.scale(spark_worker=1)
 
 
-def test_a_worker_cut_off_from_the_network_loses_nothing(stack: RunningStack, client: Connection, name: str) -> None:
+def test_a_worker_cut_off_from_the_network_loses_nothing(
+    stack: RunningStack, client: Connection, name: str
+) -> None:
     try:
         stack.scale(spark_worker=2)
         with Load(client, name, partitions=4) as load:
@@ -91,9 +103,18 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
     try:
         stack.scale(gateway=2, notifier=2)
         for number in (1, 2):
-            with connect(f"http://{address(stack, 'gateway', number)}:7700", user=stack.user, password=stack.password, timeout=180) as own:
+            with connect(
+                f"http://{address(stack, 'gateway', number)}:7700",
+                user=stack.user,
+                password=stack.password,
+                timeout=180,
+            ) as own:
                 own.execute(f"CREATE DATABASE {name}{number} PARTITIONS 1")
-                eventually(lambda: f"{name}{number}" in {r[0] for r in client.query("SHOW DATABASES").rows})  # noqa: B023
+                eventually(
+                    lambda number=number: (
+                        f"{name}{number}" in {r[0] for r in client.query("SHOW DATABASES").rows}
+                    )
+                )
                 own.execute(f"DROP DATABASE {name}{number}")
         with Load(client, name) as load:
             load.wait(lambda: load.newest > 2)
@@ -108,13 +129,18 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
         stack.scale(gateway=1, notifier=1)
 
 
-def test_a_killed_node_of_stream_tables_is_replaced_under_load(stack: RunningStack, client: Connection, tmp_path: Path) -> None:
-    """Each leader in turn dies in its container: another goes on, and the dead one comes back with every row."""
+def test_a_killed_node_of_stream_tables_is_replaced_under_load(
+    stack: RunningStack, client: Connection, tmp_path: Path
+) -> None:
+    """Each leader in turn dies in its container: another goes on, and the dead one comes back with
+    every row.
+    """
     with table_load.load(stack, tmp_path) as (producers, watchers):
         for _ in range(3):
             leader = client.get_streaming_leader(table_load.GROUP)
             room = f"tables-{leader[-1]}"
-            killed, moment = stack.kill(room), table_load.micros()
+            killed = stack.kill(room)
+            moment = table_load.micros()
             came = max(w.after(moment, 60) for w in watchers)
             # no connection is refused where a container is gone: the lease is waited for
             assert came - moment < 10_000_000
@@ -124,20 +150,39 @@ def test_a_killed_node_of_stream_tables_is_replaced_under_load(stack: RunningSta
     assert verdict(stack.kafka_bootstrap, tmp_path, table_load.NAME).good
     total = client.get_persistence_meta(table_load.NAME)["totalSize"]
     for node in ("NODE1", "NODE2", "NODE3"):
-        eventually(lambda: client.get_persistence_meta(table_load.NAME, node=node)["totalSize"] == total)  # noqa: B023
+        eventually(
+            lambda node=node: (
+                client.get_persistence_meta(table_load.NAME, node=node)["totalSize"] == total
+            )
+        )
     client.execute(f"DROP DATABASE {table_load.DATABASE}")
 
 
-def test_an_external_stream_between_two_stacks(stack: RunningStack, client: Connection, name: str, tmp_path: Path) -> None:
-    """Another project's table is read under a name of ours, also after the room that keeps its password was started anew."""
+def test_an_external_stream_between_two_stacks(
+    stack: RunningStack, client: Connection, name: str, tmp_path: Path
+) -> None:
+    """Another project's table is read under a name of ours, also after the room that keeps its
+    password was started anew.
+    """
     network = docker.from_env().networks.get(f"{stack.name}_default")
     # where our containers find this machine, and so what the other stack publishes
     host = network.attrs["IPAM"]["Config"][0]["Gateway"]
     rooms = ("kafka", "redis", "gateway", "notifier", "store", "federation", "edge")
-    with running_stack(tmp_path / "far", services=rooms, STACK_WAIT_FOR_JOBS="false", STACK_BIND=host) as far, far.connect() as there:
+    with (
+        running_stack(
+            tmp_path / "far", services=rooms, STACK_WAIT_FOR_JOBS="false", STACK_BIND=host
+        ) as far,
+        far.connect() as there,
+    ):
         there.execute("CREATE DATABASE far PARTITIONS 2")
         there.execute("CREATE STABLE far.meters (ts TIMESTAMP, v INT) TAGS (site INT)")
-        there.write("far.meters", [{"tbname": f"m{i % 5}", "ts": 1772355600000 + i, "v": i, "site": i % 5} for i in range(100)])
+        there.write(
+            "far.meters",
+            [
+                {"tbname": f"m{i % 5}", "ts": 1772355600000 + i, "v": i, "site": i % 5}
+                for i in range(100)
+            ],
+        )
         client.execute(f"CREATE DATABASE {name} PARTITIONS 1")
         client.execute(
             f"CREATE EXTERNAL STREAM {name}.meters SETTINGS type='penstock', hosts='{host}:{far.variables['STACK_FEDERATION_PORT']}', "

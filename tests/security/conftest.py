@@ -1,8 +1,9 @@
 """Attackers of a mesh, one fixture each, beside an owner who has something to lose.
 
-The mesh is shared by all tests of a session and has every service but the stream jobs, which most attacks can do without; a test of
-streams asks for `own_mesh()`, which has them. `victims` makes two databases: `own`, on which the attackers have the
-right that they are named after, and `foreign`, on which they have none. An attack passes when nobody gets more than the right says.
+The mesh is shared by all tests of a session and has every service but the stream jobs, which most
+attacks can do without; a test of streams asks for `own_mesh()`, which has them. `victims` makes two
+databases: `own`, on which the attackers have the right that they are named after, and `foreign`, on
+which they have none. An attack passes when nobody gets more than the right says.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Attacker:
             return client.post("/rest/sql", content=text.encode())
 
     def connect(self) -> Connection:
-        return connect(self.mesh.gateway_url, user=self.name, password=self.password or "", timeout=150)
+        return connect(
+            self.mesh.gateway_url, user=self.name, password=self.password or "", timeout=150
+        )
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +112,9 @@ def anyone(request: pytest.FixtureRequest) -> Attacker:
 
 @dataclass(frozen=True)
 class Account:
-    """Another account of the machine: sees what the modes of files and directories let others see."""
+    """Another account of the machine: sees what the modes of files and directories let others
+    see.
+    """
 
     uid: int = 65534
     gid: int = 65534
@@ -132,7 +137,9 @@ class Account:
 
 @pytest.fixture
 def account() -> Account:
-    """An account of the machine without rights on the mesh's files; skips where the tests may not change the user."""
+    """An account of the machine without rights on the mesh's files; skips where the tests may not
+    change the user.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root to act as another account")
     return Account()

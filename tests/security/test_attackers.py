@@ -17,7 +17,8 @@ from tests.stack.attackers import ATTACKERS, ATTACKS
 from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
 
 #: of an attack, and what the slowest of a hundred statements may take meanwhile
-SECONDS, LIMIT_S = 12, 0.5
+SECONDS = 12
+LIMIT_S = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +63,30 @@ def _p99_while(client: Connection, going: Callable[[], bool]) -> tuple[float, fl
 
 
 def _port(mesh: RunningMesh, door: str) -> int:
-    urls = {"gateway": mesh.gateway_url, "notifier": mesh.notifier_url, "store": mesh.store_url, "federation": mesh.federation_url}
+    urls = {
+        "gateway": mesh.gateway_url,
+        "notifier": mesh.notifier_url,
+        "store": mesh.store_url,
+        "federation": mesh.federation_url,
+    }
     return urlsplit(urls[door]).port or 0 if door in urls else int(mesh.state()["ports"][door])
 
 
 #: what is done at which door
 _DOORS = [
-    ("guesses", "gateway"), ("silent", "gateway"), ("sockets", "notifier"), ("calls", "store"), ("links", "federation"),
-    ("silent", "federation"), ("nodes", "node1"), ("silent", "node1"), ("questions", "gateway-health"), ("silent", "gateway-health"),
-    ("questions", "store-health"), ("silent", "federation-health"),
-]  # fmt: skip
+    ("guesses", "gateway"),
+    ("silent", "gateway"),
+    ("sockets", "notifier"),
+    ("calls", "store"),
+    ("links", "federation"),
+    ("silent", "federation"),
+    ("nodes", "node1"),
+    ("silent", "node1"),
+    ("questions", "gateway-health"),
+    ("silent", "gateway-health"),
+    ("questions", "store-health"),
+    ("silent", "federation-health"),
+]
 
 
 def test_every_attack_is_tried() -> None:
@@ -80,8 +95,11 @@ def test_every_attack_is_tried() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "door"), _DOORS)
-def test_select_and_insert_stay_quick_under_a_hundred_attackers(mesh: RunningMesh, ann: Connection, kind: str, door: str) -> None:
-    port, pids = _port(mesh, door), _pids(mesh)
+def test_select_and_insert_stay_quick_under_a_hundred_attackers(
+    mesh: RunningMesh, ann: Connection, kind: str, door: str
+) -> None:
+    port = _port(mesh, door)
+    pids = _pids(mesh)
     command = [sys.executable, "-m", "tests.stack.attackers", kind, str(port), str(SECONDS)]
     until = time.monotonic() + SECONDS
     before = _p99_while(ann, lambda: time.monotonic() < until)
@@ -91,6 +109,10 @@ def test_select_and_insert_stay_quick_under_a_hundred_attackers(mesh: RunningMes
         attempts = int(attackers.stdout.read())
     assert attempts >= ATTACKERS
     assert _pids(mesh) == pids, "a service was started anew: nobody could ask for its health"
-    print(f"{kind} at {door}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}")
+    print(
+        f"{kind} at {door}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}"
+    )
     for came, quiet in zip(during, before, strict=True):
-        assert came < max(LIMIT_S, 1.5 * quiet), "a machine that is busy with others is slow without attackers, too"
+        assert came < max(LIMIT_S, 1.5 * quiet), (
+            "a machine that is busy with others is slow without attackers, too"
+        )

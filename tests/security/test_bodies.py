@@ -16,7 +16,9 @@ PATH = f"/v1/tables/{OWN}/secrets/rows"
 
 @pytest.mark.parametrize("who", ["stranger", "reader"])
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson", ARROW])
-def test_who_may_not_write_is_told_before_a_body_is_read(request: pytest.FixtureRequest, who: str, kind: str) -> None:
+def test_who_may_not_write_is_told_before_a_body_is_read(
+    request: pytest.FixtureRequest, who: str, kind: str
+) -> None:
     """If it were decoded first the answer would be that it is none."""
     attacker: Attacker = request.getfixturevalue(who)
     with attacker.http() as client:
@@ -32,5 +34,9 @@ def test_who_may_not_write_is_told_before_a_frame_is_read(stranger: Attacker) ->
     key = key_of(stranger.name, stranger.password or "")
     with dial(url, additional_headers=key, open_timeout=60, max_size=None) as socket:
         socket.recv(60)
-        socket.send(json.dumps({"seq": 1, "table": f"{OWN}.secrets", "rows": [{"ts": "nonsense"}] * 100_000}))
+        socket.send(
+            json.dumps(
+                {"seq": 1, "table": f"{OWN}.secrets", "rows": [{"ts": "nonsense"}] * 100_000}
+            )
+        )
         assert json.loads(socket.recv(60))["error"]["code"] == "E_FORBIDDEN"

@@ -1,4 +1,6 @@
-"""A foreign database through the ways to SQL: rows, definitions and rights stay behind its grants."""
+"""A foreign database through the ways to SQL: rows, definitions and rights stay behind its
+grants.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,18 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_foreign_database_stays_closed(anyone: Attacker, victims: Connection, attack: str) -> None:
+def test_a_foreign_database_stays_closed(
+    anyone: Attacker, victims: Connection, attack: str
+) -> None:
     answer = anyone.sql(attack)
     assert answer.status_code == (401 if anyone.password is None else 403), answer.text
     assert SECRET not in answer.text
     assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]
 
 
-def test_each_right_gives_what_it_says(reader: Attacker, writer: Attacker, creator: Attacker, victims: Connection) -> None:
+def test_each_right_gives_what_it_says(
+    reader: Attacker, writer: Attacker, creator: Attacker, victims: Connection
+) -> None:
     assert reader.sql(f"SELECT who FROM {OWN}.secrets").json()["data"][0] == ["mine"]
     assert writer.sql(f"INSERT INTO {OWN}.secrets VALUES ('2026-03-02', 'hers')").status_code == 200
     assert creator.sql(f"CREATE TABLE {OWN}.made (ts TIMESTAMP, v INT)").status_code == 200
@@ -47,7 +53,9 @@ def test_each_right_gives_what_it_says(reader: Attacker, writer: Attacker, creat
     assert creator.sql(f"SELECT who FROM {OWN}.secrets").status_code == 403
 
 
-def test_another_account_of_the_machine_reads_no_password(account: Account, mesh: RunningMesh) -> None:
+def test_another_account_of_the_machine_reads_no_password(
+    account: Account, mesh: RunningMesh
+) -> None:
     secrets = mesh.layout.root / "secrets"
     files = [p for p in secrets.iterdir() if p.is_file()]
     assert files

@@ -18,17 +18,25 @@ from tests.security.conftest import FOREIGN, OWN, PASSWORD, SECRET, Attacker
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
-MINE, THEIRS = names.ingest_topic(OWN), names.ingest_topic(FOREIGN)
+MINE = names.ingest_topic(OWN)
+THEIRS = names.ingest_topic(FOREIGN)
 MESHS_OWN = (names.CATALOG, names.EVENTS, names.EXCHANGE, names.EPOCHS, names.DEAD_LETTER)
 _SECONDS = 3.0
 
 
-def client(mesh: RunningMesh, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> dict[str, Any]:
+def client(
+    mesh: RunningMesh, user: str, password: str, mechanism: str = "SCRAM-SHA-256"
+) -> dict[str, Any]:
     """What librdkafka needs to log in; its own lines are not ours to show."""
     return {
-        "bootstrap.servers": mesh.kafka_bootstrap, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism,
-        "sasl.username": user, "sasl.password": password, "log_level": 0, "socket.timeout.ms": 3000,
-    }  # fmt: skip
+        "bootstrap.servers": mesh.kafka_bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+        "log_level": 0,
+        "socket.timeout.ms": 3000,
+    }
 
 
 def as_user(attacker: Attacker) -> dict[str, Any]:
@@ -46,16 +54,28 @@ def served(config: dict[str, Any]) -> bool:
 
 def topics_of(config: dict[str, Any]) -> set[str]:
     """The topics that the broker tells this client of."""
-    return {name for name, topic in AdminClient(config).list_topics(timeout=_SECONDS).topics.items() if topic.error is None}
+    return {
+        name
+        for name, topic in AdminClient(config).list_topics(timeout=_SECONDS).topics.items()
+        if topic.error is None
+    }
 
 
 def written(config: dict[str, Any], *topics: str) -> set[str]:
-    """The topics of these that a record of this client gets into. One that it may not know of is none to it."""
-    producer = Producer({**config, "message.timeout.ms": 3000, "topic.metadata.propagation.max.ms": 1000})
+    """The topics of these that a record of this client gets into. One that it may not know of is
+    none to it.
+    """
+    producer = Producer(
+        {**config, "message.timeout.ms": 3000, "topic.metadata.propagation.max.ms": 1000}
+    )
     found: set[str] = set()
     try:
         for topic in topics:
-            producer.produce(topic, b"not a row batch", on_delivery=lambda error, _, t=topic: found.add(t) if error is None else None)
+            producer.produce(
+                topic,
+                b"not a row batch",
+                on_delivery=lambda error, _, t=topic: found.add(t) if error is None else None,
+            )
         producer.flush(15)
     finally:
         producer.close()
@@ -64,7 +84,9 @@ def written(config: dict[str, Any], *topics: str) -> set[str]:
 
 @contextmanager
 def reading(config: dict[str, Any], group: str, *topics: str) -> Iterator[Consumer]:
-    consumer = Consumer({**config, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer = Consumer(
+        {**config, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    )
     try:
         consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
         yield consumer
@@ -73,7 +95,9 @@ def reading(config: dict[str, Any], group: str, *topics: str) -> Iterator[Consum
 
 
 def read(config: dict[str, Any], *topics: str) -> set[str]:
-    """The topics of these that this client gets a record, or the end, of; one that it may not know of stays silent."""
+    """The topics of these that this client gets a record, or the end, of; one that it may not know
+    of stays silent.
+    """
     found: set[str] = set()
     refused: set[str] = set()
     with reading({**config, "enable.partition.eof": True}, "any", *topics) as consumer:
@@ -83,7 +107,9 @@ def read(config: dict[str, Any], *topics: str) -> set[str]:
             if message is None or message.topic() is None:
                 continue
             error = message.error()
-            (found if error is None or error.name() == "_PARTITION_EOF" else refused).add(message.topic() or "")
+            (found if error is None or error.name() == "_PARTITION_EOF" else refused).add(
+                message.topic() or ""
+            )
     return found
 
 
@@ -99,10 +125,18 @@ def commits(config: dict[str, Any], topic: str, group: str) -> bool:
 
 def test_nobody_is_served_without_a_login(mesh: RunningMesh, victims: Connection) -> None:
     assert not served({"bootstrap.servers": mesh.kafka_bootstrap, "log_level": 0})
-    for user, password in (("root", "wrong"), ("reader", "wrong"), ("mallory", PASSWORD), (names.KAFKA_USER, "wrong"), ("", "")):
+    for user, password in (
+        ("root", "wrong"),
+        ("reader", "wrong"),
+        ("mallory", PASSWORD),
+        (names.KAFKA_USER, "wrong"),
+        ("", ""),
+    ):
         assert not served(client(mesh, user, password)), user
     assert not served(client(mesh, names.KAFKA_USER, "", "PLAIN"))
-    assert not served(client(mesh, "reader", PASSWORD, "PLAIN")), "users of the catalog log in by SCRAM only"
+    assert not served(client(mesh, "reader", PASSWORD, "PLAIN")), (
+        "users of the catalog log in by SCRAM only"
+    )
 
 
 def test_a_login_without_grants_sees_nothing(stranger: Attacker) -> None:
@@ -129,7 +163,13 @@ def test_write_writes_its_database_and_nothing_else(writer: Attacker, victims: C
 
 def test_groups_are_a_users_own(reader: Attacker) -> None:
     config = as_user(reader)
-    for group, allowed in (("reader", True), ("reader:night", True), ("reader2", False), ("writer", False), ("penstock.notifier", False)):
+    for group, allowed in (
+        ("reader", True),
+        ("reader:night", True),
+        ("reader2", False),
+        ("writer", False),
+        ("penstock.notifier", False),
+    ):
         assert commits(config, MINE, group) is allowed, group
 
 
@@ -153,22 +193,28 @@ def test_users_manage_nothing(writer: Attacker, mesh: RunningMesh) -> None:
                 future.result(15)
 
 
-def test_root_reads_and_writes_every_database_but_not_what_is_the_meshs_own(mesh: RunningMesh, victims: Connection) -> None:
+def test_root_reads_and_writes_every_database_but_not_what_is_the_meshs_own(
+    mesh: RunningMesh, victims: Connection
+) -> None:
     config = client(mesh, mesh.user, mesh.password)
     assert {MINE, THEIRS} <= topics_of(config) and not topics_of(config) & set(MESHS_OWN)
     assert read(config, THEIRS, *MESHS_OWN) == {THEIRS} and not written(config, *MESHS_OWN)
 
 
 def test_rights_follow_grants_at_once(mesh: RunningMesh, victims: Connection) -> None:
-    user, database = unique("u"), unique("d")
+    user = unique("u")
+    database = unique("d")
     victims.execute(
         f"CREATE DATABASE {database}; CREATE USER {user} PASS '{PASSWORD}'; CREATE ROLE r_{user}; GRANT ROLE r_{user} TO {user}"
     )
-    config, topic = client(mesh, user, PASSWORD), names.ingest_topic(database)
+    config = client(mesh, user, PASSWORD)
+    topic = names.ingest_topic(database)
     assert not read(config, topic)
     victims.execute(f"GRANT READ ON {database}.* TO r_{user}")
     assert read(config, topic) and not written(config, topic)
-    victims.execute(f"GRANT WRITE ON {database}.* TO {user}; REVOKE READ ON {database}.* FROM r_{user}")
+    victims.execute(
+        f"GRANT WRITE ON {database}.* TO {user}; REVOKE READ ON {database}.* FROM r_{user}"
+    )
     assert written(config, topic) and not read(config, topic)
     victims.execute(f"ALTER USER {user} ENABLE 0")
     assert not written(config, topic)
@@ -183,7 +229,9 @@ def test_rights_follow_grants_at_once(mesh: RunningMesh, victims: Connection) ->
     assert not served(config)
 
 
-def test_a_user_who_is_older_than_kafkas_login_is_known_once_logged_in(mesh: RunningMesh, victims: Connection) -> None:
+def test_a_user_who_is_older_than_kafkas_login_is_known_once_logged_in(
+    mesh: RunningMesh, victims: Connection
+) -> None:
     from penstock.kafka_users import KafkaUsers
 
     user = unique("old")
@@ -197,10 +245,14 @@ def test_a_user_who_is_older_than_kafkas_login_is_known_once_logged_in(mesh: Run
     eventually(lambda: served(config))
 
 
-def test_a_rule_that_no_grant_means_is_taken_back(mesh: RunningMesh, stranger: Attacker, victims: Connection) -> None:
+def test_a_rule_that_no_grant_means_is_taken_back(
+    mesh: RunningMesh, stranger: Attacker, victims: Connection
+) -> None:
     from penstock.kafka_users import KafkaUsers, Rule
 
-    KafkaUsers(mesh.kafka_bootstrap, client_id="test").allow([Rule("stranger", "READ", "TOPIC", THEIRS)])
+    KafkaUsers(mesh.kafka_bootstrap, client_id="test").allow(
+        [Rule("stranger", "READ", "TOPIC", THEIRS)]
+    )
     assert read(as_user(stranger), THEIRS)
     user = unique("u")
     victims.execute(f"CREATE USER {user} PASS '{PASSWORD}'; DROP USER {user}")

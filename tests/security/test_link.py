@@ -1,4 +1,6 @@
-"""A hostile peer on `/link`: without a key, with few rights, and with frames that are none. Others' links go on."""
+"""A hostile peer on `/link`: without a key, with few rights, and with frames that are none. Others'
+links go on.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,48 @@ from tests.stack.federation_kit import link_to
 
 #: frames that no honest peer sends: texts, then bytes
 TEXTS = [
-    "", "nonsense", "[]", "1", "null", "{}", '"x"', "[" * 100_000, '{"ch": 1e999}', '{"ch": "x"}', '{"ch": {}}', '{"ch": -1}',
-    '{"ch": 1, "op": []}', '{"ch": 1, "op": {"a": 1}}', '{"ch": 1, "op": "__init__"}', '{"ch": 1, "op": "query"}',
-    '{"ch": 1, "op": "query", "sql": 7}', '{"ch": 1, "op": "query", "sql": "SELECT 1", "credit": "x"}',
-    '{"ch": 1, "op": "describe", "table": {"a": []}}', '{"ch": 1, "op": "subscribe", "sql": "SELECT", "from": "x"}',
-    '{"ch": 1, "op": "append", "table": "\\ud800", "database": "own", "producer": 7}', '{"ch": 1, "op": "credit", "n": 1e999}',
-    '{"ch": 99, "op": "credit", "n": 5}', '{"ch": 99, "op": "close"}', '{"ch": ' + "9" * 10_000 + "}", '{"ch": 1, "delete": {}}',
-]  # fmt: skip
+    "",
+    "nonsense",
+    "[]",
+    "1",
+    "null",
+    "{}",
+    '"x"',
+    "[" * 100_000,
+    '{"ch": 1e999}',
+    '{"ch": "x"}',
+    '{"ch": {}}',
+    '{"ch": -1}',
+    '{"ch": 1, "op": []}',
+    '{"ch": 1, "op": {"a": 1}}',
+    '{"ch": 1, "op": "__init__"}',
+    '{"ch": 1, "op": "query"}',
+    '{"ch": 1, "op": "query", "sql": 7}',
+    '{"ch": 1, "op": "query", "sql": "SELECT 1", "credit": "x"}',
+    '{"ch": 1, "op": "describe", "table": {"a": []}}',
+    '{"ch": 1, "op": "subscribe", "sql": "SELECT", "from": "x"}',
+    '{"ch": 1, "op": "append", "table": "\\ud800", "database": "own", "producer": 7}',
+    '{"ch": 1, "op": "credit", "n": 1e999}',
+    '{"ch": 99, "op": "credit", "n": 5}',
+    '{"ch": 99, "op": "close"}',
+    '{"ch": ' + "9" * 10_000 + "}",
+    '{"ch": 1, "delete": {}}',
+]
 HEAD = b'{"ch": 1, "seq": 1}'
 FRAMES = [
-    b"", b"\0", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f" + HEAD, b"\0\0\0\0", len(HEAD).to_bytes(4, "little") + HEAD,
-    len(HEAD).to_bytes(4, "little") + HEAD + b"nonsense", (4).to_bytes(4, "little") + b"\xff\xfe\x00\x01", (10**6).to_bytes(4, "little"),
-    pack({"ch": 77, "seq": 1}, pa.table({"a": [1]})), pack({"ch": "x"}, pa.table({"a": [1]})), pack({}, pa.table({"a": [1]})),
-]  # fmt: skip
+    b"",
+    b"\0",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\x7f" + HEAD,
+    b"\0\0\0\0",
+    len(HEAD).to_bytes(4, "little") + HEAD,
+    len(HEAD).to_bytes(4, "little") + HEAD + b"nonsense",
+    (4).to_bytes(4, "little") + b"\xff\xfe\x00\x01",
+    (10**6).to_bytes(4, "little"),
+    pack({"ch": 77, "seq": 1}, pa.table({"a": [1]})),
+    pack({"ch": "x"}, pa.table({"a": [1]})),
+    pack({}, pa.table({"a": [1]})),
+]
 
 
 def address(mesh: RunningMesh) -> str:
@@ -45,7 +76,11 @@ def key_of(user: str, password: str) -> dict[str, str]:
 
 
 def opened(attacker: Attacker) -> ClientConnection:
-    return dial(address(attacker.mesh), additional_headers=key_of(attacker.name, attacker.password or ""), open_timeout=60)
+    return dial(
+        address(attacker.mesh),
+        additional_headers=key_of(attacker.name, attacker.password or ""),
+        open_timeout=60,
+    )
 
 
 def asked(link: ClientConnection, request: dict[str, Any]) -> dict[str, Any]:
@@ -58,13 +93,20 @@ def asked(link: ClientConnection, request: dict[str, Any]) -> dict[str, Any]:
             return answer
 
 
-@pytest.mark.parametrize("headers", [{}, key_of("root", "wrong"), key_of("nobody", PASSWORD), {"Authorization": "Bearer a.b.c"}])
-def test_nobody_opens_a_link_without_a_key(mesh: RunningMesh, victims: Connection, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [{}, key_of("root", "wrong"), key_of("nobody", PASSWORD), {"Authorization": "Bearer a.b.c"}],
+)
+def test_nobody_opens_a_link_without_a_key(
+    mesh: RunningMesh, victims: Connection, headers: dict[str, str]
+) -> None:
     with pytest.raises(InvalidStatus, match="401"):
         dial(address(mesh), additional_headers=headers, open_timeout=60)
 
 
-def test_pages_other_paths_and_other_versions_are_refused(mesh: RunningMesh, victims: Connection) -> None:
+def test_pages_other_paths_and_other_versions_are_refused(
+    mesh: RunningMesh, victims: Connection
+) -> None:
     key = key_of("stranger", PASSWORD)
     with pytest.raises(InvalidStatus, match="403"):
         dial(address(mesh), additional_headers=key, origin="http://evil.example", open_timeout=60)  # type: ignore[arg-type]
@@ -99,12 +141,16 @@ def test_frames_that_are_none_cost_their_own_link_at_most(stranger: Attacker) ->
                     assert SECRET not in str(asked(link, {"ch": 5, "op": "information"}))
                 except ConnectionClosed:
                     pass
-            assert honest.query(f"SELECT who FROM {FOREIGN}.secrets").to_pylist() == [{"who": SECRET}], frame[:50]
+            assert honest.query(f"SELECT who FROM {FOREIGN}.secrets").to_pylist() == [
+                {"who": SECRET}
+            ], frame[:50]
     assert mesh.state()["rooms"]["federation"]["pid"] == pid
 
 
 @pytest.mark.parametrize("who", ["stranger", "reader", "writer", "creator"])
-def test_a_link_has_the_rights_of_its_user(request: pytest.FixtureRequest, victims: Connection, who: str) -> None:
+def test_a_link_has_the_rights_of_its_user(
+    request: pytest.FixtureRequest, victims: Connection, who: str
+) -> None:
     attacker: Attacker = request.getfixturevalue(who)
     attacks: list[dict[str, Any]] = [
         {"op": "query", "sql": f"SELECT who FROM {FOREIGN}.secrets"},
@@ -123,7 +169,10 @@ def test_a_link_has_the_rights_of_its_user(request: pytest.FixtureRequest, victi
             answer = asked(link, {"ch": number, **attack})
             assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN"), (attack, answer)
         assert FOREIGN not in str(asked(link, {"ch": 50, "op": "information"}))
-        assert asked(link, {"ch": 51, "op": "query", "sql": "SELECT 1", "as_user": "root"})["code"] == "E_REQUEST"
+        assert (
+            asked(link, {"ch": 51, "op": "query", "sql": "SELECT 1", "as_user": "root"})["code"]
+            == "E_REQUEST"
+        )
 
 
 def test_channels_and_credit_are_bounded(stranger: Attacker) -> None:

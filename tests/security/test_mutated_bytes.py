@@ -1,7 +1,9 @@
-"""Mutated bytes at the doors of a mesh, beside honest writers: no process ends, nobody reads another's bytes, no ack is missing.
+"""Mutated bytes at the doors of a mesh, beside honest writers: no process ends, nobody reads
+another's bytes, no ack is missing.
 
-A hundred mutations a door in the cheap part, 100,000 over all doors in the long one. What a mesh adds to `tests/fuzz/doors.py`:
-sockets, event loops, and whoever decodes the bytes later. A foreign registry's Avro and stream tables' writes are mutated there only.
+A hundred mutations a door in the cheap part, 100,000 over all doors in the long one. What a mesh
+adds to `tests/fuzz/doors.py`: sockets, event loops, and whoever decodes the bytes later. A foreign
+registry's Avro and stream tables' writes are mutated there only.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ PARTITIONS = 2
 Send = Callable[[bytes], str]
 
 
-# ------------------------------------------------------------------------------------------------------ good bytes
+# ---------------------------------------------------------------- good bytes
 
 
 ROW = {"tbname": "p1", "ts": T0, "v": 0.5, "n": 3, "s": "some text", "g": 1}
@@ -71,7 +73,7 @@ def token() -> bytes:
     return Cursor({0: 0, 1: 0}, {"0/a": (1, 2)}).token().encode()
 
 
-# ------------------------------------------------------------------------------------------------------ doors
+# ---------------------------------------------------------------- doors
 
 
 class Doors:
@@ -87,26 +89,47 @@ class Doors:
         self._sockets: dict[str, ClientConnection] = {}
         store = flight.FlightClient(self._mesh.store_url)
         self._store = store
-        self._call = flight.FlightCallOptions(headers=[(b"authorization", self._key["Authorization"].encode())], timeout=60)
+        self._call = flight.FlightCallOptions(
+            headers=[(b"authorization", self._key["Authorization"].encode())], timeout=60
+        )
 
     def known(self) -> dict[str, tuple[Send, list[bytes]]]:
         """Each way in, with good bytes for it."""
         row = json.dumps(ROW).encode()
         frame = json.dumps({"seq": 7, "table": TABLE, "rows": [ROW]}).encode()
         ask = json.dumps({"action": "subscribe", "id": "a", "table": TABLE}).encode()
-        links = [{"ch": 1, "op": "information"}, {"ch": 2, "op": "append", "table": "points", "database": OWN, "producer": "p"}]
+        links = [
+            {"ch": 1, "op": "information"},
+            {"ch": 2, "op": "append", "table": "points", "database": OWN, "producer": "p"},
+        ]
         return {
-            "arrow": (lambda data: self._post(f"/v1/tables/{OWN}/points/rows", data, ARROW), arrow_bodies()),
-            "json": (lambda data: self._post(f"/v1/tables/{OWN}/points/rows", data, "application/json"), [row, b"[" + row + b"]"]),
+            "arrow": (
+                lambda data: self._post(f"/v1/tables/{OWN}/points/rows", data, ARROW),
+                arrow_bodies(),
+            ),
+            "json": (
+                lambda data: self._post(f"/v1/tables/{OWN}/points/rows", data, "application/json"),
+                [row, b"[" + row + b"]"],
+            ),
             "lines": (lambda data: self._post(f"/write?db={OWN}", data, "text/plain"), [LINE]),
             "socket text": (lambda data: self._socket("/v1/ingest", _text(data)), [frame]),
             "socket rows": (lambda data: self._socket("/v1/ingest", data), [to_stream(ROWS, META)]),
-            "link text": (lambda data: self._link(_text(data)), [json.dumps(link).encode() for link in links]),
+            "link text": (
+                lambda data: self._link(_text(data)),
+                [json.dumps(link).encode() for link in links],
+            ),
             "link rows": (lambda data: self._link(data), [pack({"ch": 2, "seq": 1}, ROWS)]),
             "token": (lambda data: self._subscribe(_text(data)), [token()]),
             "subscription": (lambda data: self._socket("/ws", _text(data)), [ask]),
             "record": (self._publish, [self._record]),
-            "ticket": (self._fetch, [json.dumps({"sql": f"SELECT s FROM {TABLE} LIMIT 5", "after": {f"in.{OWN}:0": 0}}).encode()]),
+            "ticket": (
+                self._fetch,
+                [
+                    json.dumps(
+                        {"sql": f"SELECT s FROM {TABLE} LIMIT 5", "after": {f"in.{OWN}:0": 0}}
+                    ).encode()
+                ],
+            ),
         }
 
     def close(self) -> None:
@@ -122,8 +145,17 @@ class Doors:
 
     def _open(self, path: str) -> ClientConnection:
         if path not in self._sockets:
-            urls = {"/v1/ingest": self._mesh.gateway_url, "/ws": self._mesh.notifier_url, "/link": self._mesh.federation_url}
-            socket = dial(urls[path].replace("http", "ws", 1) + path, additional_headers=self._key, open_timeout=60, legacy=True)
+            urls = {
+                "/v1/ingest": self._mesh.gateway_url,
+                "/ws": self._mesh.notifier_url,
+                "/link": self._mesh.federation_url,
+            }
+            socket = dial(
+                urls[path].replace("http", "ws", 1) + path,
+                additional_headers=self._key,
+                open_timeout=60,
+                legacy=True,
+            )
             if path == "/v1/ingest":
                 socket.recv(60)
             self._sockets[path] = socket
@@ -140,12 +172,16 @@ class Doors:
             return ""
 
     def _link(self, data: str | bytes) -> str:
-        """Send a frame that may have no answer, and a question behind it that has one, unless the connection ends."""
+        """Send a frame that may have no answer, and a question behind it that has one, unless the
+        connection ends.
+        """
         said = ""
         try:
             socket = self._open("/link")
             if isinstance(data, bytes):
-                socket.send(json.dumps({"ch": 2, "op": "append", "table": "points", "database": OWN}))
+                socket.send(
+                    json.dumps({"ch": 2, "op": "append", "table": "points", "database": OWN})
+                )
             socket.send(data)
             socket.send(json.dumps({"ch": 9_999, "op": "no such"}))
             while '"ch": 9999' not in said.replace('"ch":9999', '"ch": 9999'):
@@ -156,7 +192,9 @@ class Doors:
 
     def _subscribe(self, text: str) -> str:
         """Subscribe from a token, which is taken or refused, and leave again."""
-        said = self._socket("/ws", json.dumps({"action": "subscribe", "id": "t", "table": TABLE, "from": text}))
+        said = self._socket(
+            "/ws", json.dumps({"action": "subscribe", "id": "t", "table": TABLE, "from": text})
+        )
         self._sockets.pop("/ws").close()
         return said
 
@@ -178,11 +216,13 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-# ------------------------------------------------------------------------------------------------------ who is beside them
+# ---------------------------------------------------------------- who is beside them
 
 
 class Honest:
-    """Write row after row into the table that is attacked, over one way, until the end; note each write without an ack."""
+    """Write row after row into the table that is attacked, over one way, until the end; note each
+    write without an ack.
+    """
 
     def __init__(self, name: str, write: Callable[[int], object]) -> None:
         self.name = name
@@ -215,24 +255,35 @@ def rows_of(name: str, number: int) -> dict[str, Any]:
 
 
 @contextmanager
-def honest_writers(mesh: RunningMesh, root: Connection, round_: str) -> Iterator[tuple[Honest, Honest]]:
+def honest_writers(
+    mesh: RunningMesh, root: Connection, round_: str
+) -> Iterator[tuple[Honest, Honest]]:
     with link_to(mesh) as link:
-        requests = Honest(f"requests_{round_}", lambda n: root.write(TABLE, [rows_of(f"requests_{round_}", n)]))
+        requests = Honest(
+            f"requests_{round_}", lambda n: root.write(TABLE, [rows_of(f"requests_{round_}", n)])
+        )
         frames = Honest(
-            f"frames_{round_}", lambda n: link.write("points", OWN, pa.Table.from_pylist([rows_of(f"frames_{round_}", n)], ROWS.schema))
+            f"frames_{round_}",
+            lambda n: link.write(
+                "points", OWN, pa.Table.from_pylist([rows_of(f"frames_{round_}", n)], ROWS.schema)
+            ),
         )
         with requests, frames:
             yield requests, frames
 
 
 def pids(mesh: RunningMesh) -> dict[str, Any]:
-    return {room: (found["pid"], found["restarts"]) for room, found in mesh.state()["rooms"].items()}
+    return {
+        room: (found["pid"], found["restarts"]) for room, found in mesh.state()["rooms"].items()
+    }
 
 
 @pytest.fixture(scope="module")
 def fuzzer(mesh: RunningMesh, victims: Connection) -> Attacker:
     """Somebody with READ and WRITE on the database of the table that is attacked."""
-    victims.execute(f"CREATE STABLE {TABLE} (ts TIMESTAMP, v DOUBLE, n INT, s VARCHAR(64)) TAGS (g INT)")
+    victims.execute(
+        f"CREATE STABLE {TABLE} (ts TIMESTAMP, v DOUBLE, n INT, s VARCHAR(64)) TAGS (g INT)"
+    )
     victims.execute(f"CREATE USER fuzzer PASS '{PASSWORD}'")
     victims.execute(f"GRANT READ, WRITE ON {OWN}.* TO fuzzer")
     return Attacker("fuzzer", PASSWORD, mesh)
@@ -259,14 +310,29 @@ def doors(mesh: RunningMesh, fuzzer: Attacker, record: bytes) -> Iterator[Doors]
 
 
 NAMES = [
-    "arrow", "json", "lines", "socket text", "socket rows", "link text", "link rows", "token", "subscription", "record", "ticket",
-]  # fmt: skip
+    "arrow",
+    "json",
+    "lines",
+    "socket text",
+    "socket rows",
+    "link text",
+    "link rows",
+    "token",
+    "subscription",
+    "record",
+    "ticket",
+]
 LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
-@pytest.mark.parametrize("count", [pytest.param(100, id="few"), pytest.param(100_000 // len(NAMES) + 1, id="many", marks=LONG)])
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(100, id="few"), pytest.param(100_000 // len(NAMES) + 1, id="many", marks=LONG)],
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_mutated_bytes_harm_nobody(mesh: RunningMesh, victims: Connection, doors: Doors, name: str, count: int) -> None:
+def test_mutated_bytes_harm_nobody(
+    mesh: RunningMesh, victims: Connection, doors: Doors, name: str, count: int
+) -> None:
     send, samples = doors.known()[name]
     key = base64.b64encode(f"{mesh.user}:{mesh.password}".encode()).decode()
     secrets = (SECRET, mesh.password, key)
@@ -283,6 +349,8 @@ def test_mutated_bytes_harm_nobody(mesh: RunningMesh, victims: Connection, doors
     for writer in writers:
         assert writer.acked and not writer.failed, writer.failed
         counted = f"SELECT count(*) FROM {TABLE} WHERE tbname = '{writer.name}'"
-        eventually(lambda counted=counted, writer=writer: victims.query(counted).rows == [(writer.acked,)])
+        eventually(
+            lambda counted=counted, writer=writer: victims.query(counted).rows == [(writer.acked,)]
+        )
     kept = str(victims.query(f"SELECT * FROM {TABLE} WHERE g <> 9 OR g IS NULL").rows)
     assert not any(secret in kept for secret in secrets)

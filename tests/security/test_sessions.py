@@ -1,4 +1,6 @@
-"""Tokens and sessions on a mesh: what they can make, what they cannot, and that a log-out ends them."""
+"""Tokens and sessions on a mesh: what they can make, what they cannot, and that a log-out ends
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def root(mesh: RunningMesh) -> Iterator[Connection]:
 
 
 def token_of(mesh: RunningMesh, seconds: int) -> str:
-    answer = httpx.post(f"{mesh.gateway_url}/v1/tokens", auth=("ann", PASSWORD), json={"seconds": seconds})
+    answer = httpx.post(
+        f"{mesh.gateway_url}/v1/tokens", auth=("ann", PASSWORD), json={"seconds": seconds}
+    )
     return str(answer.json()["token"])
 
 
@@ -52,18 +56,34 @@ def test_a_short_token_makes_no_longer_one(mesh: RunningMesh, root: Connection) 
 
 
 @pytest.mark.parametrize("name", ["ann", "ANN"])
-def test_a_token_does_not_change_its_owners_password(mesh: RunningMesh, root: Connection, name: str) -> None:
+def test_a_token_does_not_change_its_owners_password(
+    mesh: RunningMesh, root: Connection, name: str
+) -> None:
     answer = sql(mesh, f"ALTER USER {name} PASS 'somebody elses now'", token_of(mesh, 60))
-    assert answer.status_code == 403 and answer.json()["error"]["code"] == "E_FORBIDDEN", answer.text
+    assert answer.status_code == 403 and answer.json()["error"]["code"] == "E_FORBIDDEN", (
+        answer.text
+    )
     with connect(mesh.gateway_url, user="ann", password=PASSWORD) as client:
         client.execute(f"ALTER USER {name} PASS '{PASSWORD}'")
 
 
 def test_whoever_knows_roots_password_signs_nothing(mesh: RunningMesh) -> None:
-    claims = {"iss": "penstock", "sub": "root", "mrk": "", "aud": "access", "jti": "1", "exp": int(time.time()) + 60}
+    claims = {
+        "iss": "penstock",
+        "sub": "root",
+        "mrk": "",
+        "aud": "access",
+        "jti": "1",
+        "exp": int(time.time()) + 60,
+    }
     key = hmac.digest(mesh.password.encode(), b"penstock tokens", "sha256")
     for signed_with in (key, mesh.password.encode() * 2):
-        assert sql(mesh, "SHOW DATABASES", jwt.encode(claims, signed_with, algorithm="HS256")).status_code == 401
+        assert (
+            sql(
+                mesh, "SHOW DATABASES", jwt.encode(claims, signed_with, algorithm="HS256")
+            ).status_code
+            == 401
+        )
     assert mesh.layout.token_key.stat().st_mode & 0o077 == 0
 
 

@@ -1,4 +1,6 @@
-"""The attacks on a mesh whose endpoints speak TLS: nothing is answered in the clear, and what is answered is no more than without TLS."""
+"""The attacks on a mesh whose endpoints speak TLS: nothing is answered in the clear, and what is
+answered is no more than without TLS.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,23 @@ from tests.stack.doors_kit import mesh_without_jobs
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     made = issued(tmp_path_factory.mktemp("tls"))
-    return {"PENSTOCK_TLS_CA": str(made.ca), "PENSTOCK_TLS_CERT": str(made.cert), "PENSTOCK_TLS_KEY": str(made.key)}
+    return {
+        "PENSTOCK_TLS_CA": str(made.ca),
+        "PENSTOCK_TLS_CERT": str(made.cert),
+        "PENSTOCK_TLS_KEY": str(made.key),
+    }
 
 
 @pytest.fixture(scope="module")
 def tls_mesh(tmp_path_factory: pytest.TempPathFactory, ca: dict[str, str]) -> Iterator[RunningMesh]:
     with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=ca) as running:
-        with connect(running.gateway_url, user="root", password=running.password, ca=ca["PENSTOCK_TLS_CA"], timeout=150) as root:
+        with connect(
+            running.gateway_url,
+            user="root",
+            password=running.password,
+            ca=ca["PENSTOCK_TLS_CA"],
+            timeout=150,
+        ) as root:
             for database in (FOREIGN, "own"):
                 root.execute(f"CREATE DATABASE {database}")
                 root.execute(f"CREATE TABLE {database}.secrets (ts TIMESTAMP, who VARCHAR(32))")
@@ -37,10 +49,16 @@ def tls_mesh(tmp_path_factory: pytest.TempPathFactory, ca: dict[str, str]) -> It
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("key", [None, ("root", "wrong"), ("stranger", PASSWORD)], ids=["none", "wrong", "stranger"])
-def test_grants_hold_behind_tls(tls_mesh: RunningMesh, ca: dict[str, str], key: tuple[str, str] | None, attack: str) -> None:
+@pytest.mark.parametrize(
+    "key", [None, ("root", "wrong"), ("stranger", PASSWORD)], ids=["none", "wrong", "stranger"]
+)
+def test_grants_hold_behind_tls(
+    tls_mesh: RunningMesh, ca: dict[str, str], key: tuple[str, str] | None, attack: str
+) -> None:
     trusted = ssl.create_default_context(cafile=ca["PENSTOCK_TLS_CA"])
-    with httpx.Client(base_url=tls_mesh.gateway_url, auth=key, timeout=60, verify=trusted) as client:
+    with httpx.Client(
+        base_url=tls_mesh.gateway_url, auth=key, timeout=60, verify=trusted
+    ) as client:
         answer = client.post("/rest/sql", content=attack.encode())
     # many wrong passwords of one address are refused unread
     allowed = {None: (401,), ("root", "wrong"): (401, 429)}.get(key, (403,))
@@ -49,7 +67,12 @@ def test_grants_hold_behind_tls(tls_mesh: RunningMesh, ca: dict[str, str], key: 
 
 
 def doors(mesh: RunningMesh) -> list[tuple[str, int]]:
-    urls = [mesh.gateway_url, mesh.notifier_url, mesh.store_url, mesh.settings["PENSTOCK_FEDERATION_URL"]]
+    urls = [
+        mesh.gateway_url,
+        mesh.notifier_url,
+        mesh.store_url,
+        mesh.settings["PENSTOCK_FEDERATION_URL"],
+    ]
     return [(u.hostname or "", u.port or 0) for u in map(urlsplit, urls)]
 
 
@@ -79,7 +102,9 @@ def test_no_endpoint_speaks_old_versions(tls_mesh: RunningMesh) -> None:
 
 def test_half_a_handshake_stops_nobody(tls_mesh: RunningMesh, ca: dict[str, str]) -> None:
     trusted = ssl.create_default_context(cafile=ca["PENSTOCK_TLS_CA"])
-    begun = [socket.create_connection(place, timeout=30) for place in doors(tls_mesh) for _ in range(20)]
+    begun = [
+        socket.create_connection(place, timeout=30) for place in doors(tls_mesh) for _ in range(20)
+    ]
     try:
         for raw in begun:
             raw.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")

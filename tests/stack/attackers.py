@@ -1,4 +1,5 @@
-"""Attackers without credentials, in a process of their own: `python -m tests.stack.attackers KIND PORT SECONDS`.
+"""Attackers without credentials, in a process of their own: `python -m tests.stack.attackers KIND
+PORT SECONDS`.
 
 A hundred of them, half from one address and half from an address each, do the same thing as fast as
 they are let. Prints how many of their attempts came to an end.
@@ -79,7 +80,10 @@ async def questions(number: int, port: int) -> None:
 
 async def silent(number: int, port: int) -> None:
     """Connections that send a part of their headers and wait; five each."""
-    held = [await asyncio.open_connection("127.0.0.1", port, local_addr=address_of(number)) for _ in range(5)]
+    held = [
+        await asyncio.open_connection("127.0.0.1", port, local_addr=address_of(number))
+        for _ in range(5)
+    ]
     try:
         for _, writer in held:
             writer.write(b"POST /rest/sql HTTP/1.1\r\nHost:")
@@ -94,20 +98,32 @@ async def calls(number: int, port: int) -> None:
     """Passwords over Flight."""
 
     def call() -> None:
-        options = flight.FlightCallOptions(headers=[(b"authorization", b"Basic " + _guess(True).encode())], timeout=10)
-        with flight.FlightClient(f"grpc://127.0.0.1:{port}") as client, contextlib.suppress(flight.FlightError):
+        options = flight.FlightCallOptions(
+            headers=[(b"authorization", b"Basic " + _guess(True).encode())], timeout=10
+        )
+        with (
+            flight.FlightClient(f"grpc://127.0.0.1:{port}") as client,
+            contextlib.suppress(flight.FlightError),
+        ):
             client.do_get(flight.Ticket(b"SELECT 1"), options).read_all()
 
     await asyncio.to_thread(call)
 
 
 ATTACKS: dict[str, Attack] = {
-    "guesses": guesses, "sockets": sockets, "links": links, "nodes": nodes, "questions": questions, "silent": silent, "calls": calls,
-}  # fmt: skip
+    "guesses": guesses,
+    "sockets": sockets,
+    "links": links,
+    "nodes": nodes,
+    "questions": questions,
+    "silent": silent,
+    "calls": calls,
+}
 
 
 async def attack(kind: str, port: int, seconds: float) -> int:
-    until, count = time.monotonic() + seconds, 0
+    until = time.monotonic() + seconds
+    count = 0
 
     async def one(number: int) -> None:
         nonlocal count

@@ -1,8 +1,10 @@
-"""One mesh for all tests of a session: every room as a real process, in a directory and on ports of its own.
+"""One mesh for all tests of a session: every room as a real process, in a directory and on ports of
+its own.
 
-`PENSTOCK_TEST_BACKEND=local` (default) starts child processes. With `containers` the tests of the shared mesh run against the compose
-stack; others skip, and so does what looks into the embedded mesh's files. Tests that kill rooms or move the clock by hand ask for
-`own_mesh`, which starts another one for them alone. A failing test carries the end of every room's log in its report.
+`PENSTOCK_TEST_BACKEND=local` (default) starts child processes. With `containers` the tests of the
+shared mesh run against the compose stack; others skip, and so does what looks into the embedded
+mesh's files. Tests that kill rooms or move the clock by hand ask for `own_mesh`, which starts
+another one for them alone. A failing test carries the end of every room's log in its report.
 """
 
 from __future__ import annotations
@@ -35,11 +37,15 @@ CONTAINERS = os.environ.get("PENSTOCK_TEST_BACKEND") == "containers"
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if CONTAINERS and "mesh" not in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.skip(reason="containers: this test starts processes of its own"))
+        item.add_marker(
+            pytest.mark.skip(reason="containers: this test starts processes of its own")
+        )
 
 
 class _SharedTogether(LoadScopeScheduling):  # type: ignore[misc]
-    """Files go to workers whole, and all that use the session's mesh to one of them: a mesh costs a minute and memory."""
+    """Files go to workers whole, and all that use the session's mesh to one of them: a mesh costs a
+    minute and memory.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
@@ -53,7 +59,10 @@ def _uses_the_shared_mesh(path: Path) -> bool:
 
 
 #: a test or a fixture that has the fixture `mesh`
-_TAKES_MESH = re.compile(r"^(?:@pytest\.fixture.*\n(?:async )?def \w+|(?:async )?def test_\w+)\([^)]*\bmesh:", re.MULTILINE)
+_TAKES_MESH = re.compile(
+    r"^(?:@pytest\.fixture.*\n(?:async )?def \w+|(?:async )?def test_\w+)\([^)]*\bmesh:",
+    re.MULTILINE,
+)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
@@ -83,11 +92,19 @@ _shared: list[RunningMesh] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def _leave_no_databases() -> Iterator[None]:
-    """Every partition that is read costs the shared mesh a worker: what a file of tests made goes when it is done."""
+    """Every partition that is read costs the shared mesh a worker: what a file of tests made goes
+    when it is done.
+    """
     yield
     for running in _shared:
-        with connect(running.gateway_url, user=running.user, password=running.password, timeout=150) as client:
-            databases = [row[0] for row in client.query("SHOW DATABASES").rows if not str(row[0]).endswith("_schema")]
+        with connect(
+            running.gateway_url, user=running.user, password=running.password, timeout=150
+        ) as client:
+            databases = [
+                row[0]
+                for row in client.query("SHOW DATABASES").rows
+                if not str(row[0]).endswith("_schema")
+            ]
             for name in databases:
                 for stream in client.query("SHOW STREAMS", database=name).rows:
                     client.execute(f"DROP STREAM IF EXISTS `{stream[0]}`", database=name)
@@ -102,14 +119,17 @@ def own_mesh(tmp_path: Path) -> Iterator[MeshFactory]:
 
         def start(data_dir: Path | None = None, **options: object) -> RunningMesh:
             options["environment"] = {**PATIENT, **dict(options.get("environment") or {})}  # type: ignore[call-overload]
-            context: AbstractContextManager[RunningMesh] = running_mesh(data_dir or tmp_path / "own", **options)  # type: ignore[arg-type]
+            context: AbstractContextManager[RunningMesh] = running_mesh(
+                data_dir or tmp_path / "own", **options
+            )  # type: ignore[arg-type]
             return stack.enter_context(context)
 
         yield start
 
 
 def eventually(check: Callable[[], T], deadline: float = 30.0, every: float = 0.02) -> T:
-    """Repeat *check* until it returns something true and raises nothing; what it last said when it never does.
+    """Repeat *check* until it returns something true and raises nothing; what it last said when it
+    never does.
 
     *deadline* is seconds on a quiet machine; a busy one gets four times that.
     """

@@ -1,4 +1,6 @@
-"""A mesh for tests of its doors: every service that answers somebody, and no stream jobs, which these tests can do without."""
+"""A mesh for tests of its doors: every service that answers somebody, and no stream jobs, which
+these tests can do without.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ PASSWORD = "correct horse battery"
 
 @contextmanager
 def mesh_without_jobs(
-    directory: Path, *, rooms: tuple[str, ...] = ROOMS, environment: Mapping[str, str] | None = None, nodes: int = 0
+    directory: Path,
+    *,
+    rooms: tuple[str, ...] = ROOMS,
+    environment: Mapping[str, str] | None = None,
+    nodes: int = 0,
 ) -> Iterator[RunningMesh]:
     """Run it in *directory*; *environment* and *nodes* are those of `running_mesh`."""
     own = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", **(environment or {})}

@@ -11,7 +11,10 @@ from tests.stack.federation_kit import health_port
 def text(mesh: RunningMesh, room: str, timeout: float = 5) -> str:
     """All of it, with names. Raises OSError."""
     key = mesh.layout.metrics_key.read_text(encoding="utf-8").strip()
-    asked = Request(f"http://127.0.0.1:{health_port(mesh, room)}/metrics", headers={"Authorization": f"Bearer {key}"})
+    asked = Request(
+        f"http://127.0.0.1:{health_port(mesh, room)}/metrics",
+        headers={"Authorization": f"Bearer {key}"},
+    )
     with urlopen(asked, timeout=timeout) as answer:
         return str(answer.read().decode())
 
@@ -22,4 +25,6 @@ def lines(mesh: RunningMesh, room: str) -> list[str]:
 
 def above_0(mesh: RunningMesh, room: str, name: str) -> bool:
     """Whether any metric whose line begins with *name* is above 0."""
-    return any(line.startswith(name) and float(line.rpartition(" ")[2]) > 0 for line in lines(mesh, room))
+    return any(
+        line.startswith(name) and float(line.rpartition(" ")[2]) > 0 for line in lines(mesh, room)
+    )

@@ -1,4 +1,6 @@
-"""The notifier with broker, Redis and gateway, and without stream jobs: the test publishes rows and window events itself."""
+"""The notifier with broker, Redis and gateway, and without stream jobs: the test publishes rows and
+window events itself.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,13 @@ class Kit:
     """What a test does to the mesh and asks it."""
 
     def __init__(self, mesh: RunningMesh, catalog: CatalogReader, publisher: Publisher) -> None:
-        self.mesh, self.catalog, self.publisher = mesh, catalog, publisher
+        self.mesh = mesh
+        self.catalog = catalog
+        self.publisher = publisher
         self.redis = redis.from_url(mesh.redis_url, decode_responses=True)
-        self._http = httpx.Client(base_url=mesh.gateway_url, auth=(mesh.user, mesh.password), timeout=60)
+        self._http = httpx.Client(
+            base_url=mesh.gateway_url, auth=(mesh.user, mesh.password), timeout=60
+        )
         self._positions: Counter[int] = Counter()
         self._databases = 0
 
@@ -60,18 +66,29 @@ class Kit:
             f"CREATE STREAM {name} INTO {name}_r AS SELECT _wstart, count(*) c FROM meters PARTITION BY tbname INTERVAL(1s) {clause}",
             database,
         )
-        entry = self.catalog.wait_for(lambda c: c.stream(database, name) is not None).stream(database, name)
+        entry = self.catalog.wait_for(lambda c: c.stream(database, name) is not None).stream(
+            database, name
+        )
         assert entry is not None
         return entry
 
     def table(self, database: str, name: str = "meters") -> Table:
-        table = self.catalog.wait_for(lambda c: c.table(database, name) is not None).table(database, name)
+        table = self.catalog.wait_for(lambda c: c.table(database, name) is not None).table(
+            database, name
+        )
         assert table is not None
         return table
 
     def rows(self, table: Table, tables: list[str], v: int = 1, **stamp: Any) -> None:
         """Publish one row per name, as a client of the ingestion topic would."""
-        rows = pl.DataFrame({"tbname": tables, "ts": [1700006400000 + v] * len(tables), "v": [v] * len(tables), "g": [1] * len(tables)})
+        rows = pl.DataFrame(
+            {
+                "tbname": tables,
+                "ts": [1700006400000 + v] * len(tables),
+                "v": [v] * len(tables),
+                "g": [1] * len(tables),
+            }
+        )
         rows = rows.with_columns(pl.col("v", "g").cast(pl.Int32))
         for place, value in TableCodec(table).encode_partitioned(rows, table.partitions, **stamp):
             self.publisher.publish(table.topic, value, partition=place).result(10)
@@ -82,11 +99,23 @@ class Kit:
         for _ in range(count):
             number = self._positions[entry.id]
             self._positions[entry.id] += 1
-            event = {"tableName": "d1", "eventType": "WINDOW_CLOSE", "windowStart": number, "padding": "x" * padding}
+            event = {
+                "tableName": "d1",
+                "eventType": "WINDOW_CLOSE",
+                "windowStart": number,
+                "padding": "x" * padding,
+            }
             record = EventsRecord(
-                entry.id, f"{entry.database}.{entry.name}", names.stream_producer(entry.id, "in.x", 0), number, number, json.dumps([event])
+                entry.id,
+                f"{entry.database}.{entry.name}",
+                names.stream_producer(entry.id, "in.x", 0),
+                number,
+                number,
+                json.dumps([event]),
             )
-            sent.append(self.publisher.publish(names.EVENTS, encode(record), partition=self.place(entry)))
+            sent.append(
+                self.publisher.publish(names.EVENTS, encode(record), partition=self.place(entry))
+            )
         for one in sent:
             one.result(10)
 
@@ -97,13 +126,19 @@ class Kit:
     def barrier(self, *entries: StreamEntry) -> str:
         """Send a barrier behind the events of these streams; its id."""
         barrier = f"b{time.time_ns()}"
-        value = encode(ControlRecord("barrier", id=barrier, body=json.dumps({"streams": [e.id for e in entries]})))
+        value = encode(
+            ControlRecord(
+                "barrier", id=barrier, body=json.dumps({"streams": [e.id for e in entries]})
+            )
+        )
         for place in range(names.BUILT_IN_TOPICS[names.EVENTS]):
             self.publisher.publish(names.EVENTS, value, partition=place).result(10)
         return barrier
 
     def passed(self, barrier: str) -> bool:
-        fields = {f"notifier:{names.EVENTS}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EVENTS])}
+        fields = {
+            f"notifier:{names.EVENTS}:{p}" for p in range(names.BUILT_IN_TOPICS[names.EVENTS])
+        }
         return set(self.redis.hkeys(names.barrier(barrier))) == fields
 
     def metric(self, name: str, stream: str = "") -> float:
@@ -113,7 +148,11 @@ class Kit:
 
     def subscribe(self, name: str, *, start: str = "latest", **request: Any) -> Subscription:
         return Subscription(
-            self.mesh.notifier_url, self.mesh.user, self.mesh.password, subscription_request(name, **request), start=start
+            self.mesh.notifier_url,
+            self.mesh.user,
+            self.mesh.password,
+            subscription_request(name, **request),
+            start=start,
         ).open()
 
 
@@ -175,7 +214,10 @@ class Receiver:
 
     def numbers(self) -> list[int]:
         """Window starts in the order of first arrival, repeats of a message dropped."""
-        found = {m["messageId"]: [e["windowStart"] for s in m["streams"] for e in s["events"]] for m in list(self.messages)}
+        found = {
+            m["messageId"]: [e["windowStart"] for s in m["streams"] for e in s["events"]]
+            for m in list(self.messages)
+        }
         return [n for numbers in found.values() for n in numbers]
 
 

@@ -1,4 +1,6 @@
-"""The operator alone: broker, Redis and the stream jobs, with catalog entries and controls written by the test in the gateway's place."""
+"""The operator alone: broker, Redis and the stream jobs, with catalog entries and controls written
+by the test in the gateway's place.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,16 @@ class _View:
         if table is None:
             return None
         return TableDef(
-            table.id, table.database, table.name, table.kind, table.columns, table.tags, table.precision, table.key_column,
+            table.id,
+            table.database,
+            table.name,
+            table.kind,
+            table.columns,
+            table.tags,
+            table.precision,
+            table.key_column,
             result_of=table.result_of,
-        )  # fmt: skip
+        )
 
     def function(self, name: str) -> None:
         return None
@@ -99,25 +108,44 @@ class OperatorKit:
         return self.writer.new_id(), self.writer.new_id()
 
     def _table(
-        self, ids: tuple[int, int], database: str, name: str, columns: tuple[Column, ...], tags: tuple[Column, ...],
+        self,
+        ids: tuple[int, int],
+        database: str,
+        name: str,
+        columns: tuple[Column, ...],
+        tags: tuple[Column, ...],
         result_of: int | None = None,
-    ) -> Table:  # fmt: skip
+    ) -> Table:
         """A table to commit; *ids*: its own and its first schema's."""
         found = self.catalog.catalog.database(database)
         assert found is not None
         return Table(
-            ids[0], database, name, "stable", names.ingest_topic(database), found.partitions, found.precision,
-            (TableVersion(ids[1], columns, tags),), result_of=result_of,
-        )  # fmt: skip
+            ids[0],
+            database,
+            name,
+            "stable",
+            names.ingest_topic(database),
+            found.partitions,
+            found.precision,
+            (TableVersion(ids[1], columns, tags),),
+            result_of=result_of,
+        )
 
     def stream(
         self, sql: str, database: str, *, wait: bool = True, partitions: Sequence[int] | None = None
-    ) -> tuple[StreamEntry, Table]:  # fmt: skip
-        """CREATE STREAM; returns when it is live in every partition. *partitions*: where it is announced now, others later."""
+    ) -> tuple[StreamEntry, Table]:
+        """CREATE STREAM; returns when it is live in every partition. *partitions*: where it is
+        announced now, others later.
+        """
         statement = parse_one(sql)
         assert isinstance(statement, CreateStream)
-        ids, stream_id = self._ids(), self.writer.new_id()  # a stream's id is the highest of what is made for it
-        planned = plan_stream(statement, _View(self), database=database, stream_id=stream_id, target_id=ids[0])
+        ids, stream_id = (
+            self._ids(),
+            self.writer.new_id(),
+        )  # a stream's id is the highest of what is made for it
+        planned = plan_stream(
+            statement, _View(self), database=database, stream_id=stream_id, target_id=ids[0]
+        )
         assert planned.new_target is not None
         new = planned.new_target
         made = self._table(ids, new.database, new.name, new.columns, new.tags, stream_id)
@@ -134,7 +162,11 @@ class OperatorKit:
         """Say in these partitions of its source that a stream begins."""
         source = self.catalog.catalog.table_by_id(entry.plan.source.table_id)
         assert source is not None
-        self.control(source.topic, ControlRecord("stream_on", stream=entry.id, body=entry.plan.to_json()), partitions)
+        self.control(
+            source.topic,
+            ControlRecord("stream_on", stream=entry.id, body=entry.plan.to_json()),
+            partitions,
+        )
 
     def wait_live(self, entry: StreamEntry) -> None:
         """Return when a stream is live in every partition."""
@@ -142,7 +174,9 @@ class OperatorKit:
         assert source is not None
         wanted = {f"{source.topic}:{p}" for p in range(source.partitions)}
         if entry.plan.path == "exchange":
-            wanted |= {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+            wanted |= {
+                f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])
+            }
         eventually(lambda: wanted <= set(self.redis.hkeys(names.stream_status(entry.id))))
 
     def drop_stream(self, entry: StreamEntry) -> None:
@@ -151,7 +185,9 @@ class OperatorKit:
         self.commit([], [entry])
         self.control(source.topic, ControlRecord("stream_off", stream=entry.id))
 
-    def control(self, topic: str, record: ControlRecord, partitions: Sequence[int] | None = None) -> None:
+    def control(
+        self, topic: str, record: ControlRecord, partitions: Sequence[int] | None = None
+    ) -> None:
         """To every partition of the topic, or to some."""
         for p in range(self.catalog.catalog.topics()[topic]) if partitions is None else partitions:
             self.publisher.publish(topic, encode(record), partition=p).result(30)
@@ -178,8 +214,13 @@ class OperatorKit:
             barrier = uuid.uuid4().hex
             self.control(topic, ControlRecord("barrier", id=barrier))
             wanted = {f"scan:{topic}:{p}" for p in range(self.catalog.catalog.topics()[topic])}
-            wanted |= {f"exchange:{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
-            eventually(lambda b=barrier, w=wanted: w <= set(self.redis.hkeys(names.barrier(b))), deadline)  # type: ignore[misc]
+            wanted |= {
+                f"exchange:{names.EXCHANGE}:{q}"
+                for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])
+            }
+            eventually(
+                lambda b=barrier, w=wanted: w <= set(self.redis.hkeys(names.barrier(b))), deadline
+            )  # type: ignore[misc]
 
     def records(self, topic: str) -> list[tuple[int, int, bytes]]:
         """(partition, offset, value) of the whole topic."""
@@ -188,23 +229,32 @@ class OperatorKit:
         found: list[tuple[int, int, bytes]] = []
         if not ends:
             return found
-        with Reader(self.mesh.kafka_bootstrap, dict.fromkeys(ends, 0), client_id="kit-read") as reader:
+        with Reader(
+            self.mesh.kafka_bootstrap, dict.fromkeys(ends, 0), client_id="kit-read"
+        ) as reader:
             left = dict(ends)
             while left:
                 for batch in reader.read(50_000, 1.0):
-                    found += [(batch.partition, int(o), v) for o, v in zip(batch.offsets, batch.values, strict=True) if v is not None]
+                    found += [
+                        (batch.partition, int(o), v)
+                        for o, v in zip(batch.offsets, batch.values, strict=True)
+                        if v is not None
+                    ]
                     if batch.next_offset >= ends[batch.topic, batch.partition]:
                         left.pop((batch.topic, batch.partition), None)
         return found
 
     def raw_results(self, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
         """(rows, records) of a result table exactly as they are in the log, in its order."""
-        rows, records = [], []
+        rows = []
+        records = []
         codec = TableCodec(table)
         for p in range(table.partitions):
             values = [v for q, _, v in self.records(table.topic) if q == p]
             ids = schema_ids(values)
-            decoded = codec.decode([v for v, i in zip(values, ids, strict=True) if i == table.schema_id])
+            decoded = codec.decode(
+                [v for v, i in zip(values, ids, strict=True) if i == table.schema_id]
+            )
             rows.append(decoded.rows.with_columns(_p=pl.lit(p)))
             records.append(decoded.records.with_columns(_p=pl.lit(p)))
         return pl.concat(rows), pl.concat(records)
@@ -213,15 +263,21 @@ class OperatorKit:
         """The live rows of a result table as every reader of ours sees them."""
         rows, _ = self.raw_results(table)
         time_column = table.time_column
-        last = rows.unique(["tbname", time_column], keep="last", maintain_order=True).filter(pl.col("_op") != 1)
+        last = rows.unique(["tbname", time_column], keep="last", maintain_order=True).filter(
+            pl.col("_op") != 1
+        )
         return last.drop("_record", "_write", "_op", "_p").sort("tbname", time_column)
 
     def repeats(self, table: Table) -> int:
-        """Result records in the log whose position (or one above it) their producer had published there already."""
+        """Result records in the log whose position (or one above it) their producer had published
+        there already.
+        """
         _, records = self.raw_results(table)
         highest: dict[tuple[int, str], tuple[int, int]] = {}
         count: Counter[str] = Counter()
-        for p, producer, offset, ordinal in records.select("_p", "producer", "offset", "ordinal").iter_rows():
+        for p, producer, offset, ordinal in records.select(
+            "_p", "producer", "offset", "ordinal"
+        ).iter_rows():
             if (offset, ordinal) <= highest.get((p, producer), (-1, -1)):
                 count["repeat"] += 1
             highest[p, producer] = max(highest.get((p, producer), (-1, -1)), (offset, ordinal))
@@ -233,9 +289,16 @@ class OperatorKit:
 
 
 @contextmanager
-def operator_kit(directory: Path, rooms: tuple[str, ...] = ROOMS, **environment: str) -> Iterator[OperatorKit]:
-    """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment*: the jobs' settings, others as variables."""
-    own = {name if name.startswith("PENSTOCK_") else f"PENSTOCK_SPARK_{name.upper()}": value for name, value in environment.items()}
+def operator_kit(
+    directory: Path, rooms: tuple[str, ...] = ROOMS, **environment: str
+) -> Iterator[OperatorKit]:
+    """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment*: the jobs'
+    settings, others as variables.
+    """
+    own = {
+        name if name.startswith("PENSTOCK_") else f"PENSTOCK_SPARK_{name.upper()}": value
+        for name, value in environment.items()
+    }
     with running_mesh(directory, rooms=rooms, environment=own) as mesh:
         kit = OperatorKit(mesh)
         try:
@@ -244,8 +307,12 @@ def operator_kit(directory: Path, rooms: tuple[str, ...] = ROOMS, **environment:
             kit.close()
 
 
-def meter_rows(tables: int, count: int, *, start: int = 1_700_000_000_000, step: int = 100, first: int = 0) -> pl.DataFrame:
-    """Rows *first*.. of a fleet of meters: each table in turn, every table's time growing by *step* ms."""
+def meter_rows(
+    tables: int, count: int, *, start: int = 1_700_000_000_000, step: int = 100, first: int = 0
+) -> pl.DataFrame:
+    """Rows *first*.. of a fleet of meters: each table in turn, every table's time growing by *step*
+    ms.
+    """
     n = pl.int_range(first, first + count, eager=True)
     return pl.DataFrame({"n": n}).select(
         tbname=pl.format("d{}", pl.col("n") % tables),
@@ -257,9 +324,13 @@ def meter_rows(tables: int, count: int, *, start: int = 1_700_000_000_000, step:
 
 
 def windows_of(rows: pl.DataFrame, size: int = 10_000, key: str = "tbname") -> pl.DataFrame:
-    """What `count(*), avg(current), max(voltage) … INTERVAL(10s)` should give, by a plain polars query."""
+    """What `count(*), avg(current), max(voltage) … INTERVAL(10s)` should give, by a plain polars
+    query.
+    """
     grouped = rows.group_by(key, wstart=pl.col("ts") // size * size)
-    return grouped.agg(n=pl.len(), c=pl.col("current").mean(), v=pl.col("voltage").max()).sort(key, "wstart")
+    return grouped.agg(n=pl.len(), c=pl.col("current").mean(), v=pl.col("voltage").max()).sort(
+        key, "wstart"
+    )
 
 
 def place_of(table: str, partitions: int = 4) -> int:

@@ -1,7 +1,8 @@
 """A program beside others that subscribes to a stream table, or appends to one, until it is killed.
 
-`python -m tests.stack.table_program subscribe URL USER PASSWORD TABLE GROUP FILE` writes the ids of its rows to FILE, a line each;
-`python -m tests.stack.table_program append URL USER PASSWORD TABLE` prints the number of each row whose `append` has returned.
+`python -m tests.stack.table_program subscribe URL USER PASSWORD TABLE GROUP FILE` writes the ids of
+its rows to FILE, a line each; `python -m tests.stack.table_program append URL USER PASSWORD TABLE`
+prints the number of each row whose `append` has returned.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import penstock
 
 
 def subscribe(url: str, user: str, password: str, table: str, group: str, path: str) -> None:
-    with penstock.connect(url, user=user, password=password) as client, open(path, "a", encoding="utf-8", buffering=1) as file:
+    with (
+        penstock.connect(url, user=user, password=password) as client,
+        open(path, "a", encoding="utf-8", buffering=1) as file,
+    ):
 
         def handler(message: penstock.Message) -> None:
             assert message.row_ids is not None

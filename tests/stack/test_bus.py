@@ -1,4 +1,6 @@
-"""The bus against a real broker: order, back-pressure, transactions, fencing, offsets that are gone."""
+"""The bus against a real broker: order, back-pressure, transactions, fencing, offsets that are
+gone.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +65,14 @@ def read(reader: Reader, records: int, seconds: float = 20.0) -> list[Batch]:
 def test_names_go_where_the_partition_rule_says(publisher: Publisher, topic: str) -> None:
     names_ = [f"device_{i}" for i in range(300)] + ["漢字", "ü", "x" * 192]
     found = [publisher.publish(topic, b"v", key=n.encode()).result(20).partition for n in names_]
-    assert found == [partition(n, 4) for n in names_] == partition_of(pl.Series(names_), 4).to_list()
+    assert (
+        found == [partition(n, 4) for n in names_] == partition_of(pl.Series(names_), 4).to_list()
+    )
 
 
-def test_what_is_published_is_read_in_order_from_any_offset(bootstrap: str, publisher: Publisher, topic: str) -> None:
+def test_what_is_published_is_read_in_order_from_any_offset(
+    bootstrap: str, publisher: Publisher, topic: str
+) -> None:
     before = time.time_ns() // 1_000_000
     deliveries = [publisher.publish(topic, b"%d" % i, partition=1) for i in range(1000)]
     assert [d.result(20).offset for d in deliveries] == list(range(1000))
@@ -75,13 +81,19 @@ def test_what_is_published_is_read_in_order_from_any_offset(bootstrap: str, publ
     assert [v for b in batches for v in b.values] == [b"%d" % i for i in range(400, 1000)]
     assert {(b.topic, b.partition) for b in batches} == {(topic, 1)}
     assert batches[-1].next_offset == 1000
-    assert all(before - 5_000 <= t <= before + 60_000 for b in batches for t in b.timestamps.tolist())
+    assert all(
+        before - 5_000 <= t <= before + 60_000 for b in batches for t in b.timestamps.tolist()
+    )
 
 
-def test_reader_takes_beginning_end_and_more_partitions(bootstrap: str, publisher: Publisher, topic: str) -> None:
+def test_reader_takes_beginning_end_and_more_partitions(
+    bootstrap: str, publisher: Publisher, topic: str
+) -> None:
     for number in range(3):
         publisher.publish(topic, b"old", partition=number).result(20)
-    with Reader(bootstrap, {(topic, 0): BEGINNING, (topic, 1): END}, client_id="test", ends=True) as reader:
+    with Reader(
+        bootstrap, {(topic, 0): BEGINNING, (topic, 1): END}, client_id="test", ends=True
+    ) as reader:
         assert [b.values for b in read(reader, 1)] == [[b"old"]]
         while reader.at_end.keys() != {(topic, 0), (topic, 1)}:
             assert reader.read(timeout=5) == []
@@ -99,7 +111,9 @@ def test_reader_takes_beginning_end_and_more_partitions(bootstrap: str, publishe
         assert [(b.partition, b.values) for b in read(reader, 1)] == [(0, [b"old"])]
 
 
-def test_a_reader_that_goes_back_is_not_at_the_end(bootstrap: str, publisher: Publisher, topic: str) -> None:
+def test_a_reader_that_goes_back_is_not_at_the_end(
+    bootstrap: str, publisher: Publisher, topic: str
+) -> None:
     for _ in range(100):
         publisher.send(topic, b"x", partition=0)
     publisher.flush()
@@ -122,7 +136,9 @@ def test_a_reader_that_goes_back_is_not_at_the_end(bootstrap: str, publisher: Pu
 
 
 @pytest.mark.alone
-def test_an_idle_reader_gets_a_record_at_once(bootstrap: str, publisher: Publisher, topic: str) -> None:
+def test_an_idle_reader_gets_a_record_at_once(
+    bootstrap: str, publisher: Publisher, topic: str
+) -> None:
     took = []
     with Reader(bootstrap, {(topic, 0): 0}, client_id="test") as reader:
         for _ in range(50):
@@ -133,14 +149,19 @@ def test_an_idle_reader_gets_a_record_at_once(bootstrap: str, publisher: Publish
     assert sorted(took)[25] < 0.05
 
 
-def test_a_deleted_offset_is_a_clear_error(bootstrap: str, admin: Admin, publisher: Publisher, topic: str) -> None:
+def test_a_deleted_offset_is_a_clear_error(
+    bootstrap: str, admin: Admin, publisher: Publisher, topic: str
+) -> None:
     for _ in range(10):
         publisher.send(topic, b"x", partition=3)
     publisher.flush()
     admin.delete_records({(topic, 3): 6})
     assert admin.start_offsets([(topic, 3)]) == {(topic, 3): 6}
     assert admin.end_offsets([(topic, 3), (topic, 0)]) == {(topic, 3): 10, (topic, 0): 0}
-    with Reader(bootstrap, {(topic, 3): 2}, client_id="test") as reader, pytest.raises(BusError) as gone:
+    with (
+        Reader(bootstrap, {(topic, 3): 2}, client_id="test") as reader,
+        pytest.raises(BusError) as gone,
+    ):
         read(reader, 1)
     assert (gone.value.code, gone.value.topic, gone.value.partition) == ("E_OFFSET_GONE", topic, 3)
     with Reader(bootstrap, {(topic, 3): 6}, client_id="test") as reader:
@@ -197,7 +218,9 @@ def test_only_committed_transactions_are_seen_by_who_asks_so(bootstrap: str, top
 
 def test_a_newer_producer_of_the_same_id_shuts_the_older_out(bootstrap: str, topic: str) -> None:
     name = f"tx-{uuid4().hex}"
-    old, new = (Publisher(bootstrap, client_id=who, transactional_id=name) for who in ("old", "new"))
+    old, new = (
+        Publisher(bootstrap, client_id=who, transactional_id=name) for who in ("old", "new")
+    )
     with old, new:
         old.fence()
         new.fence()
@@ -253,7 +276,13 @@ def test_many_threads_share_a_publisher(publisher: Publisher, admin: Admin, topi
 def test_row_batches_travel(bootstrap: str, publisher: Publisher, topic: str) -> None:
     columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")))
     codec = TableCodec(Table(1, "db", "t", "plain", topic, 4, "ms", (TableVersion(100, columns),)))
-    rows = pl.DataFrame({"tbname": [f"d{i % 50}" for i in range(1000)], "ts": range(1000), "v": [i / 2 for i in range(1000)]})
+    rows = pl.DataFrame(
+        {
+            "tbname": [f"d{i % 50}" for i in range(1000)],
+            "ts": range(1000),
+            "v": [i / 2 for i in range(1000)],
+        }
+    )
     sent = codec.encode_partitioned(rows, 4)
     for number, value in sent:
         publisher.send(topic, value, partition=number)

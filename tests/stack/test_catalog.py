@@ -24,7 +24,9 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from tests.stack.conftest import eventually
 
-TIME, VOLTAGE, PLACE = Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("place", ColumnType("VARCHAR", 9))
+TIME = Column("ts", ColumnType("TIMESTAMP"))
+VOLTAGE = Column("v", ColumnType("INT"))
+PLACE = Column("place", ColumnType("VARCHAR", 9))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ class Gateways:
     """Several gateways of one mesh: each a reader and a writer of its own."""
 
     def __init__(self, servers: RunningMesh, stack: ExitStack) -> None:
-        self.bootstrap, self._stack = servers.kafka_bootstrap, stack
+        self.bootstrap = servers.kafka_bootstrap
+        self._stack = stack
         self.redis = stack.enter_context(redis.Redis.from_url(servers.redis_url))
 
     def reader(self, **options: bool) -> CatalogReader:
@@ -65,21 +68,41 @@ def commit(writer: CatalogWriter, change: Change) -> int:
 
 
 def test_ddl_is_seen_by_every_reader_and_survives(gateways: Gateways) -> None:
-    writer, reader = gateways.writer(), gateways.reader()
+    writer = gateways.writer()
+    reader = gateways.reader()
     heard: list[Changed] = []
     reader.listen(heard.extend)
     assert writer.lead() and writer.lead()
     commit(writer, changes.create_database(writer.catalog, writer.new_id, "power"))
-    commit(writer, changes.create_table(writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)))
-    commit(writer, changes.create_child(writer.catalog, writer.new_id, "power", "d1", "meters", {"place": "here"}))
-    revision = commit(writer, changes.add_column(writer.catalog, writer.new_id, "power", "meters", Column("w", VOLTAGE.type)))
+    commit(
+        writer,
+        changes.create_table(
+            writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)
+        ),
+    )
+    commit(
+        writer,
+        changes.create_child(
+            writer.catalog, writer.new_id, "power", "d1", "meters", {"place": "here"}
+        ),
+    )
+    revision = commit(
+        writer,
+        changes.add_column(
+            writer.catalog, writer.new_id, "power", "meters", Column("w", VOLTAGE.type)
+        ),
+    )
     seen = reader.wait_for(revision)
     assert seen.tables() == writer.catalog.tables()
     assert seen.child("power", "D1") == writer.catalog.child("power", "d1") is not None
     assert [(c.old is None, type(c.new).__name__) for c in heard] == [
-        (True, "Database"), (True, "Table"), (True, "Child"), (False, "Table"),
-    ]  # fmt: skip
-    late, lean = gateways.reader(), gateways.reader(children=False)
+        (True, "Database"),
+        (True, "Table"),
+        (True, "Child"),
+        (False, "Table"),
+    ]
+    late = gateways.reader()
+    lean = gateways.reader(children=False)
     assert late.catalog.tables() == seen.tables() and late.catalog.epoch == 1
     assert lean.catalog.child("power", "d1") is None and lean.catalog.tables() == seen.tables()
     gone = commit(writer, changes.drop_database(writer.catalog, "power"))
@@ -89,7 +112,8 @@ def test_ddl_is_seen_by_every_reader_and_survives(gateways: Gateways) -> None:
 
 
 def test_the_second_gateway_forwards_until_the_first_goes(gateways: Gateways) -> None:
-    first, second = gateways.writer("http://first:1"), gateways.writer("http://second:2")
+    first = gateways.writer("http://first:1")
+    second = gateways.writer("http://second:2")
     assert first.lead() and not second.lead() and not second.leading
     leader = second.leader()
     assert leader is not None and leader.address == "http://first:1"
@@ -111,7 +135,8 @@ def test_who_comes_back_waits_for_the_end_of_the_lease_it_left(gateways: Gateway
 
 
 def test_a_leader_that_slept_cannot_write(gateways: Gateways) -> None:
-    sleeper, heir = gateways.writer(), gateways.writer()
+    sleeper = gateways.writer()
+    heir = gateways.writer()
     assert sleeper.lead()
     gateways.redis.delete(names.lease(LEASE))
     assert heir.lead()
@@ -139,7 +164,9 @@ def test_records_of_a_lower_epoch_or_of_no_sense_are_dropped(gateways: Gateways)
     revision = writer.commit([Database(writer.new_id(), "real")])
     with Publisher(gateways.bootstrap, client_id="zombie") as zombie:
         old = Database(777, "ghost")
-        zombie.publish(names.CATALOG, entries.to_value(old, 0), key=entries.key_of(old), partition=0).result(20)
+        zombie.publish(
+            names.CATALOG, entries.to_value(old, 0), key=entries.key_of(old), partition=0
+        ).result(20)
         zombie.publish(names.CATALOG, b"junk", key=b"table/1", partition=0).result(20)
         zombie.publish(names.CATALOG, None, key=b"what/is this", partition=0).result(20)
     seen = gateways.reader()
@@ -147,13 +174,19 @@ def test_records_of_a_lower_epoch_or_of_no_sense_are_dropped(gateways: Gateways)
 
 
 def test_definitions_of_records_are_there_before_the_records_are_used(gateways: Gateways) -> None:
-    writer, reader = gateways.writer(), gateways.reader()
+    writer = gateways.writer()
+    reader = gateways.reader()
     assert writer.lead()
     late = threading.Event()
     reader.listen(lambda _: late.wait(60))  # the thread that follows the log stands still in here
     commit(writer, changes.create_database(writer.catalog, writer.new_id, "power"))
     eventually(lambda: reader.catalog.database("power"))
-    commit(writer, changes.create_table(writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)))
+    commit(
+        writer,
+        changes.create_table(
+            writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)
+        ),
+    )
     made = writer.catalog.table("power", "meters")
     assert made is not None and reader.catalog.schema(made.schema_id) is None
     with ThreadPoolExecutor(1) as pool:
@@ -168,8 +201,11 @@ def test_definitions_of_records_are_there_before_the_records_are_used(gateways: 
     assert reader.catalog.schema(nobodys) is None
 
 
-def test_waiting_has_an_end_and_a_failed_listener_does_not_stop_the_rest(gateways: Gateways) -> None:
-    writer, reader = gateways.writer(), gateways.reader()
+def test_waiting_has_an_end_and_a_failed_listener_does_not_stop_the_rest(
+    gateways: Gateways,
+) -> None:
+    writer = gateways.writer()
+    reader = gateways.reader()
     assert writer.lead()
 
     def fail(_: list[Changed]) -> None:
@@ -195,13 +231,21 @@ def test_a_hundred_thousand_child_tables(gateways: Gateways) -> None:
     writer = gateways.writer()
     assert writer.lead()
     commit(writer, changes.create_database(writer.catalog, writer.new_id, "power"))
-    commit(writer, changes.create_table(writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)))
+    commit(
+        writer,
+        changes.create_table(
+            writer.catalog, writer.new_id, "power", "meters", (TIME, VOLTAGE), (PLACE,)
+        ),
+    )
     meters = writer.catalog.table("power", "meters")
     assert meters is not None
     for start in range(0, 100_000, 2_000):
         # a busy machine may cost the lease, and Kafka's patience with a long transaction
         eventually(writer.lead)
-        made = [Child(writer.new_id(), "power", meters.id, f"d{i}", ("x", i)) for i in range(start, start + 2_000)]
+        made = [
+            Child(writer.new_id(), "power", meters.id, f"d{i}", ("x", i))
+            for i in range(start, start + 2_000)
+        ]
         writer.commit(made, timeout=60)
     seen = gateways.reader().catalog
     assert len(seen.children(meters.id)) == 100_000
@@ -210,14 +254,24 @@ def test_a_hundred_thousand_child_tables(gateways: Gateways) -> None:
 
 
 def test_a_forged_record_is_refused_and_made_good(gateways: Gateways) -> None:
-    """Compaction keeps the newest record of a key: the leader writes the true one behind a forged one."""
+    """Compaction keeps the newest record of a key: the leader writes the true one behind a forged
+    one.
+    """
     writer = gateways.writer()
     assert writer.lead()
     real = Database(writer.new_id(), "real")
     writer.commit([real])
     with Publisher(gateways.bootstrap, client_id="forger") as forger:
-        forger.publish(names.CATALOG, entries.to_value(Database(99, "forged"), 1), key=entries.key_of(real), partition=0).result(10)
+        forger.publish(
+            names.CATALOG,
+            entries.to_value(Database(99, "forged"), 1),
+            key=entries.key_of(real),
+            partition=0,
+        ).result(10)
     eventually(lambda: bool(writer._reader.spoiled))
     revision = writer.commit([Database(writer.new_id(), "other")])
-    assert sorted(d.name for d in gateways.reader().wait_for(revision).databases()) == ["other", "real"]
+    assert sorted(d.name for d in gateways.reader().wait_for(revision).databases()) == [
+        "other",
+        "real",
+    ]
     assert writer._reader.spoiled == set()

@@ -18,18 +18,31 @@ START = 1_767_225_600_000
 
 def penstock(mesh: RunningMesh, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PENSTOCK_DATA_DIR": str(mesh.layout.root), "COLUMNS": "200"}
-    return subprocess.run([sys.executable, "-m", "penstock.cli", *arguments], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "penstock.cli", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_export_has_every_row_in_order_of_time(mesh: RunningMesh, tmp_path: Path) -> None:
     with connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client:
         client.execute("CREATE DATABASE cli_export")
-        client.execute("CREATE STABLE cli_export.meters (ts TIMESTAMP, v INT) TAGS (loc VARCHAR(8))")
+        client.execute(
+            "CREATE STABLE cli_export.meters (ts TIMESTAMP, v INT) TAGS (loc VARCHAR(8))"
+        )
         for child in ("a", "b", "c"):
             rows = ", ".join(f"({START + i * 1000}, {i})" for i in range(100))
-            client.execute(f"INSERT INTO cli_export.{child} USING cli_export.meters TAGS ('{child}') VALUES {rows}")
+            client.execute(
+                f"INSERT INTO cli_export.{child} USING cli_export.meters TAGS ('{child}') VALUES {rows}"
+            )
         pieces = list(slices(client, "cli_export.meters", most=60))
-        assert sum(piece.num_rows for piece in pieces) == 300 and max(piece.num_rows for piece in pieces) <= 60
+        assert (
+            sum(piece.num_rows for piece in pieces) == 300
+            and max(piece.num_rows for piece in pieces) <= 60
+        )
 
     done = penstock(mesh, "export", "cli_export.meters", str(tmp_path / "m.parquet"))
     assert done.returncode == 0, done.stderr

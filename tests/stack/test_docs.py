@@ -14,7 +14,10 @@ from tests.documents import ROOT, Reader, blocks, databases
 
 #: pages whose examples need a mesh of another kind, and the test that runs them
 ELSEWHERE = {"ha-tables.md": "test_ha_tables.py"}
-DOCUMENTS = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md") if blocks(p) and p.name not in ELSEWHERE)]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if blocks(p) and p.name not in ELSEWHERE),
+]
 
 
 @pytest.fixture
@@ -25,7 +28,9 @@ def client(mesh: RunningMesh) -> Iterator[penstock.Connection]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", DOCUMENTS, ids=[p.name for p in DOCUMENTS])
-def test_examples_do_what_they_say(mesh: RunningMesh, client: penstock.Connection, path: Path, tmp_path: Path) -> None:
+def test_examples_do_what_they_say(
+    mesh: RunningMesh, client: penstock.Connection, path: Path, tmp_path: Path
+) -> None:
     if any("curl " in block.text for block in blocks(path)) and shutil.which("curl") is None:
         pytest.skip("no curl on this machine")
     (tmp_path / ".penstock").symlink_to(mesh.layout.root)

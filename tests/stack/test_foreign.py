@@ -1,4 +1,6 @@
-"""External streams of type='kafka': a topic of another Kafka read, queried, windowed and written, while the reader dies."""
+"""External streams of type='kafka': a topic of another Kafka read, queried, windowed and written,
+while the reader dies.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ T0 = 1_767_225_600_000
 
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("fk")) as connection:
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database=unique("fk")
+    ) as connection:
         connection.execute(f"CREATE DATABASE {connection.database}")
         yield connection
 
@@ -35,7 +39,9 @@ def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Another Kafka: the mesh's own is refused."""
-    with running_mesh(tmp_path_factory.mktemp("elsewhere"), rooms=("kafka",), open_kafka=True) as running:
+    with running_mesh(
+        tmp_path_factory.mktemp("elsewhere"), rooms=("kafka",), open_kafka=True
+    ) as running:
         yield running
 
 
@@ -43,7 +49,8 @@ class Foreign:
     """A topic as somebody else has it: a plain client's view."""
 
     def __init__(self, mesh: RunningMesh, partitions: int = 2) -> None:
-        self.servers, self.name = mesh.kafka_bootstrap, unique("orders")
+        self.servers = mesh.kafka_bootstrap
+        self.name = unique("orders")
         admin = AdminClient({"bootstrap.servers": self.servers})
         admin.create_topics([NewTopic(self.name, partitions, 1)])[self.name].result(20)
         self._producer = Producer({"bootstrap.servers": self.servers})
@@ -55,7 +62,13 @@ class Foreign:
 
     def consume(self, count: int) -> list[bytes]:
         """That many messages from the beginning; tombstones are empty."""
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.name, "auto.offset.reset": "earliest"})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": self.name,
+                "auto.offset.reset": "earliest",
+            }
+        )
         consumer.subscribe([self.name])
         found: list[bytes] = []
         while len(found) < count:
@@ -65,38 +78,69 @@ class Foreign:
         return found
 
     def clause(self, **more: str) -> str:
-        settings = {"type": "kafka", "brokers": self.servers, "topic": self.name, "data_format": "JSONEachRow", **more}
+        settings = {
+            "type": "kafka",
+            "brokers": self.servers,
+            "topic": self.name,
+            "data_format": "JSONEachRow",
+            **more,
+        }
         return "SETTINGS " + ", ".join(f"{k}='{v}'" for k, v in settings.items())
 
 
 def order(i: int) -> bytes:
-    return json.dumps({"ts": T0 + 1000 * (i // 4), "id": i, "price": i / 2, "who": f"w{i % 3}"}).encode()
+    return json.dumps(
+        {"ts": T0 + 1000 * (i // 4), "id": i, "price": i / 2, "who": f"w{i % 3}"}
+    ).encode()
 
 
 COLUMNS = "(ts TIMESTAMP, id INT, price DOUBLE, who VARCHAR(10))"
 
 
-def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+def test_a_topic_is_read_windowed_and_written(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection
+) -> None:
     topic = Foreign(elsewhere)
     topic.produce(*(order(i) for i in range(0, 20, 2)))
     topic.produce(*(order(i) for i in range(1, 20, 2)), partition=1)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {topic.clause()}")
     db.execute(f"CREATE EXTERNAL STREAM IF NOT EXISTS orders {COLUMNS} {topic.clause()}")
-    eventually(lambda: db.query("SELECT count(*), sum(id) FROM orders").rows == [(20, sum(range(20)))])
-    assert db.query("SELECT ts, id, price, who FROM orders WHERE id = 7").to_arrow().column("price").to_pylist() == [3.5]
+    eventually(
+        lambda: db.query("SELECT count(*), sum(id) FROM orders").rows == [(20, sum(range(20)))]
+    )
+    assert db.query("SELECT ts, id, price, who FROM orders WHERE id = 7").to_arrow().column(
+        "price"
+    ).to_pylist() == [3.5]
     # four orders of one time are four rows
     counted = "SELECT _wstart, count(*) AS n FROM orders INTERVAL(1s)"
     assert [n for _, n in db.query(counted).rows] == [4] * 5
     db.execute("CREATE STREAM per_second TRIGGER AT_ONCE INTO seconds AS " + counted)
     topic.produce(b"no json", None, b'{"ts":"noon"}', *(order(i) for i in range(20, 24)))
     eventually(lambda: db.query("SELECT n FROM seconds").rows == [(4,)])
-    assert db.execute(f"INSERT INTO orders (ts, id, who) VALUES ({T0 + 9000}, 100, 'we') ({T0 + 9001}, 101, NULL)") == 2
+    assert (
+        db.execute(
+            f"INSERT INTO orders (ts, id, who) VALUES ({T0 + 9000}, 100, 'we') ({T0 + 9001}, 101, NULL)"
+        )
+        == 2
+    )
     assert db.write("orders", [{"ts": T0 + 9002, "id": 102, "price": 0.5}]) == 1
-    eventually(lambda: db.query("SELECT id, price, who FROM orders WHERE id >= 100 ORDER BY id").rows == [
-        (100, None, "we"), (101, None, None), (102, 0.5, None),
-    ])  # fmt: skip
+    eventually(
+        lambda: (
+            db.query("SELECT id, price, who FROM orders WHERE id >= 100 ORDER BY id").rows
+            == [
+                (100, None, "we"),
+                (101, None, None),
+                (102, 0.5, None),
+            ]
+        )
+    )
     sent = [json.loads(v) for v in topic.consume(30) if b":09." in v]
-    assert {"ts": "2026-01-01T00:00:09.000Z", "id": 100, "price": None, "who": "we"} in sent and len(sent) == 3
+    assert {
+        "ts": "2026-01-01T00:00:09.000Z",
+        "id": 100,
+        "price": None,
+        "who": "we",
+    } in sent and len(sent) == 3
     said = db.query("SHOW EXTERNAL STREAMS")
     row = dict(zip(said.columns, said.rows[0], strict=True))
     assert (row["type"], row["remote_stream"]) == ("kafka", topic.name)
@@ -111,10 +155,13 @@ def test_a_topic_is_read_windowed_and_written(mesh: RunningMesh, elsewhere: Runn
         db.query("SELECT * FROM orders")
 
 
-def test_a_killed_reader_repeats_and_loses_nothing(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+def test_a_killed_reader_repeats_and_loses_nothing(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection
+) -> None:
     topic = Foreign(elsewhere)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {topic.clause()}")
-    total, pid = 3000, None
+    total = 3000
+    pid = None
     for first in range(0, total, 300):
         topic.produce(*(order(i) for i in range(first, first + 300)), partition=first // 300 % 2)
         if first in (600, 1500, 2400):
@@ -122,7 +169,9 @@ def test_a_killed_reader_repeats_and_loses_nothing(mesh: RunningMesh, elsewhere:
                 mesh.wait_ready("federation", not_pid=pid)
             pid = mesh.kill("federation")
     eventually(lambda: db.query("SELECT count(*) FROM orders").rows == [(total,)])
-    assert db.query("SELECT count(DISTINCT id), sum(id) FROM orders").rows == [(total, sum(range(total)))]
+    assert db.query("SELECT count(DISTINCT id), sum(id) FROM orders").rows == [
+        (total, sum(range(total)))
+    ]
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=db.database) as other:
         ids = [row["id"] for message, row in zip(range(total), rows_of(other), strict=False)]
     assert sorted(ids) == list(range(total)), "in the log, too, each message is once"
@@ -134,7 +183,9 @@ def rows_of(client: penstock.Connection) -> Iterator[dict[str, Any]]:
             yield from message.items
 
 
-def test_latest_begins_with_what_comes(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+def test_latest_begins_with_what_comes(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection
+) -> None:
     topic = Foreign(elsewhere, 1)
     topic.produce(order(1))
     db.execute(f"CREATE EXTERNAL STREAM late {COLUMNS} {topic.clause(start='latest')}")
@@ -142,35 +193,58 @@ def test_latest_begins_with_what_comes(mesh: RunningMesh, elsewhere: RunningMesh
     eventually(lambda: db.query("SELECT id FROM late").rows == [(2,)])
 
 
-def test_what_is_refused_and_what_is_not_shown(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection) -> None:
+def test_what_is_refused_and_what_is_not_shown(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection
+) -> None:
     topic = Foreign(elsewhere, 1)
     for statement, words in (
         (f"CREATE EXTERNAL STREAM x {topic.clause()}", "name those that are wanted"),
         (f"CREATE EXTERNAL STREAM x (v INT) {topic.clause()}", "must be a TIMESTAMP"),
-        (f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(topic='nothing_here')}", "there is no topic nothing_here"),
-        (f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(brokers='169.254.169.254:9092')}", "may not be connected to"),
+        (
+            f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(topic='nothing_here')}",
+            "there is no topic nothing_here",
+        ),
+        (
+            f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(brokers='169.254.169.254:9092')}",
+            "may not be connected to",
+        ),
     ):
         with pytest.raises(PenstockError, match=words):
             db.execute(statement)
-    db.execute(f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(username='me', password='hidden-42')}")
+    db.execute(
+        f"CREATE EXTERNAL STREAM x {COLUMNS} {topic.clause(username='me', password='hidden-42')}"
+    )
     assert "hidden-42" not in str(db.query("SHOW CREATE EXTERNAL STREAM x").rows)
-    assert any(p.read_text() == "hidden-42\n" for p in mesh.layout.secrets.glob("external-*.password"))
+    assert any(
+        p.read_text() == "hidden-42\n" for p in mesh.layout.secrets.glob("external-*.password")
+    )
     db.execute("CREATE TABLE t (ts TIMESTAMP, id INT, price DOUBLE, who VARCHAR(10))")
-    for statement in ("CREATE STREAM s INTO x AS SELECT ts, id FROM t", "CREATE MATERIALIZED VIEW v INTO x AS SELECT * FROM t"):
+    for statement in (
+        "CREATE STREAM s INTO x AS SELECT ts, id FROM t",
+        "CREATE MATERIALIZED VIEW v INTO x AS SELECT * FROM t",
+    ):
         with pytest.raises(PenstockError, match="E_NO_LOG"):
             db.execute(statement)
     with pytest.raises(PenstockError, match="E_ROW"):
         db.execute(f"INSERT INTO x (ts, who) VALUES ({T0}, 'longer than ten')")
     db.execute("DROP TABLE x")
-    assert not any(p.read_text() == "hidden-42\n" for p in mesh.layout.secrets.glob("external-*.password"))
+    assert not any(
+        p.read_text() == "hidden-42\n" for p in mesh.layout.secrets.glob("external-*.password")
+    )
 
 
 SCHEMA = fastavro.parse_schema(
-    {"type": "record", "name": "o", "fields": [
-        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}}, {"name": "id", "type": "int"},
-        {"name": "price", "type": ["null", "double"], "default": None}, {"name": "who", "type": ["null", "string"], "default": None},
-    ]}
-)  # fmt: skip
+    {
+        "type": "record",
+        "name": "o",
+        "fields": [
+            {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "id", "type": "int"},
+            {"name": "price", "type": ["null", "double"], "default": None},
+            {"name": "who", "type": ["null", "string"], "default": None},
+        ],
+    }
+)
 
 
 @pytest.fixture
@@ -179,13 +253,19 @@ def registry() -> Iterator[str]:
 
     def answer(path: str) -> tuple[int, Any]:
         known = path == "/schemas/ids/5" or path.endswith("-value/versions/latest")
-        return (200, {"id": 5, "schema": json.dumps(SCHEMA, default=str)}) if known else (404, {"error_code": 40403})
+        return (
+            (200, {"id": 5, "schema": json.dumps(SCHEMA, default=str)})
+            if known
+            else (404, {"error_code": 40403})
+        )
 
     with answering(answer) as url:
         yield url
 
 
-def test_avro_with_a_schema_registry(mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection, registry: str) -> None:
+def test_avro_with_a_schema_registry(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection, registry: str
+) -> None:
     topic = Foreign(elsewhere, 1)
 
     def avro(schema_id: int, row: dict[str, Any]) -> bytes:
@@ -193,10 +273,19 @@ def test_avro_with_a_schema_registry(mesh: RunningMesh, elsewhere: RunningMesh, 
         fastavro.schemaless_writer(out, SCHEMA, row)
         return struct.pack(">bI", 0, schema_id) + out.getvalue()
 
-    topic.produce(avro(5, {"ts": T0, "id": 1, "price": 2.5}), avro(6, {"ts": T0, "id": 9}), avro(5, {"ts": T0 + 1, "id": 2, "who": "w"}))
+    topic.produce(
+        avro(5, {"ts": T0, "id": 1, "price": 2.5}),
+        avro(6, {"ts": T0, "id": 9}),
+        avro(5, {"ts": T0 + 1, "id": 2, "who": "w"}),
+    )
     settings = topic.clause(data_format="Avro", kafka_schema_registry_url=registry)
     db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {settings}")
-    eventually(lambda: db.query("SELECT id, price, who FROM orders ORDER BY id").rows == [(1, 2.5, None), (2, None, "w")])
+    eventually(
+        lambda: (
+            db.query("SELECT id, price, who FROM orders ORDER BY id").rows
+            == [(1, 2.5, None), (2, None, "w")]
+        )
+    )
     db.execute(f"INSERT INTO orders (ts, id, who) VALUES ({T0 + 2}, 3, 'us')")
     eventually(lambda: db.query("SELECT id, who FROM orders WHERE id = 3").rows == [(3, "us")])
     value = topic.consume(4)[-1]

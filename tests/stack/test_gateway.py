@@ -33,34 +33,56 @@ T0 = 1_700_000_000_000
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
     """A connection with a database of its own: a supertable `m` and a plain table `p`."""
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("gw")) as connection:
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database=unique("gw")
+    ) as connection:
         connection.execute(f"CREATE DATABASE {connection.database} PARTITIONS 3")
-        connection.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, n INT, s VARCHAR(8)) TAGS (site VARCHAR(8), level INT)")
+        connection.execute(
+            "CREATE STABLE m (ts TIMESTAMP, v DOUBLE, n INT, s VARCHAR(8)) TAGS (site VARCHAR(8), level INT)"
+        )
         connection.execute("CREATE TABLE p (ts TIMESTAMP, v DOUBLE)")
         yield connection
 
 
 def post(mesh: RunningMesh, path: str, body: bytes, kind: str, **headers: str) -> httpx.Response:
     auth = (mesh.user, mesh.password)
-    return httpx.post(mesh.gateway_url + path, content=body, headers={"Content-Type": kind, **headers}, auth=auth, timeout=30)
+    return httpx.post(
+        mesh.gateway_url + path,
+        content=body,
+        headers={"Content-Type": kind, **headers},
+        auth=auth,
+        timeout=30,
+    )
 
 
-def records(mesh: RunningMesh, database: str | None, table: str) -> list[tuple[int, list[dict[str, Any]], list[int]]]:
+def records(
+    mesh: RunningMesh, database: str | None, table: str
+) -> list[tuple[int, list[dict[str, Any]], list[int]]]:
     """Every record of a table on its topic: partition, rows, and row counts of its writes."""
     assert database is not None
     with CatalogReader(mesh.kafka_bootstrap, client_id=unique("test")) as catalog:
         found = catalog.catalog.table(database, table)
         assert found is not None
-        ends = Admin(mesh.kafka_bootstrap).end_offsets([(found.topic, p) for p in range(found.partitions)])
+        ends = Admin(mesh.kafka_bootstrap).end_offsets(
+            [(found.topic, p) for p in range(found.partitions)]
+        )
         todo = {at for at, end in ends.items() if end > 0}
         made = []
-        with Reader(mesh.kafka_bootstrap, {at: 0 for at in todo}, client_id=unique("test")) as reader:
+        with Reader(
+            mesh.kafka_bootstrap, {at: 0 for at in todo}, client_id=unique("test")
+        ) as reader:
             while todo:
                 for batch in reader.read():
-                    for value, schema in zip(batch.values, schema_ids(batch.values).tolist(), strict=True):
+                    for value, schema in zip(
+                        batch.values, schema_ids(batch.values).tolist(), strict=True
+                    ):
                         if schema in found.schema_ids:
                             decoded = TableCodec(found, schema).decode([value])
-                            counts = decoded.rows.group_by("_write", maintain_order=True).len()["len"].to_list()
+                            counts = (
+                                decoded.rows.group_by("_write", maintain_order=True)
+                                .len()["len"]
+                                .to_list()
+                            )
                             made.append((batch.partition, decoded.rows.to_dicts(), counts))
                     if batch.next_offset >= ends[batch.topic, batch.partition]:
                         todo.discard((batch.topic, batch.partition))
@@ -73,19 +95,38 @@ def test_json_ndjson_and_arrow_bodies(mesh: RunningMesh, db: penstock.Connection
     assert post(mesh, path, json.dumps(one).encode(), "application/json").json() == {"rows": 1}
     lines = b'{"tbname":"d1","ts":"2023-11-14T22:13:21Z","v":2}\n\n{"tbname":"d2","ts":1700000002000,"site":"y"}\n'
     assert post(mesh, path, lines, "application/x-ndjson").json() == {"rows": 2}
-    assert db.write("d2", pa.table({"ts": pa.array([T0 + 3000], pa.timestamp("ms")), "n": pa.array([7], pa.int64())})) == 1
+    assert (
+        db.write(
+            "d2",
+            pa.table(
+                {"ts": pa.array([T0 + 3000], pa.timestamp("ms")), "n": pa.array([7], pa.int64())}
+            ),
+        )
+        == 1
+    )
     assert db.write("p", [{"ts": T0, "v": 9}]) == 1
     rows = db.query("SELECT tbname, ts, v, n, site FROM m ORDER BY ts").rows
     assert [(r[0], int(r[1].timestamp() * 1000) - T0, *r[2:]) for r in rows] == [
-        ("d1", 0, 1.5, 1, "x"), ("d1", 1000, 2.0, None, "x"), ("d2", 2000, None, None, "y"), ("d2", 3000, None, 7, "y"),
-    ]  # fmt: skip
+        ("d1", 0, 1.5, 1, "x"),
+        ("d1", 1000, 2.0, None, "x"),
+        ("d2", 2000, None, None, "y"),
+        ("d2", 3000, None, 7, "y"),
+    ]
     assert db.query("SELECT v FROM p").rows == [(9.0,)]
 
 
 def test_every_form_of_rows_of_the_client(db: penstock.Connection) -> None:
-    frame = pl.DataFrame({"tbname": ["a", "b"], "ts": [T0, T0 + 1], "v": [1.0, 2.0], "site": ["s", "s"]})
+    frame = pl.DataFrame(
+        {"tbname": ["a", "b"], "ts": [T0, T0 + 1], "v": [1.0, 2.0], "site": ["s", "s"]}
+    )
     assert db.write("m", frame) == 2
-    assert db.write("m", pd.DataFrame({"tbname": ["a"], "ts": [pd.Timestamp(T0 + 2, unit="ms")], "v": [3.0]})) == 1
+    assert (
+        db.write(
+            "m",
+            pd.DataFrame({"tbname": ["a"], "ts": [pd.Timestamp(T0 + 2, unit="ms")], "v": [3.0]}),
+        )
+        == 1
+    )
     assert db.write("m", frame.to_arrow().to_batches()[0]) == 2
     result = db.query("SELECT tbname, v FROM m ORDER BY ts")
     assert result.columns == ["tbname", "v"]
@@ -98,18 +139,35 @@ def test_every_form_of_rows_of_the_client(db: penstock.Connection) -> None:
 @pytest.mark.parametrize(
     ("rows", "column", "index", "words"),
     [
-        ([{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": T0, "vv": 1}], "vv", None, "has no column"),
+        (
+            [{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": T0, "vv": 1}],
+            "vv",
+            None,
+            "has no column",
+        ),
         ([{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": T0, "n": "1"}], "n", 1, "is not INT"),
-        ([{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": T0, "s": "123456789"}], "s", 1, "longer than 8"),
+        (
+            [{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": T0, "s": "123456789"}],
+            "s",
+            1,
+            "longer than 8",
+        ),
         ([{"tbname": "d", "ts": T0}, {"tbname": "d", "ts": 99 * T0}], "ts", 1, "MAX_AHEAD"),
         ([{"ts": T0}], "tbname", 0, "missing"),
         ([{"tbname": "p", "ts": T0}], "tbname", None, "table of its own"),
     ],
 )
 def test_a_bad_row_is_named_and_nothing_of_its_request_is_written(
-    mesh: RunningMesh, db: penstock.Connection, rows: list[dict[str, Any]], column: str, index: int | None, words: str
+    mesh: RunningMesh,
+    db: penstock.Connection,
+    rows: list[dict[str, Any]],
+    column: str,
+    index: int | None,
+    words: str,
 ) -> None:
-    answer = post(mesh, f"/v1/tables/{db.database}/m/rows", json.dumps(rows).encode(), "application/json")
+    answer = post(
+        mesh, f"/v1/tables/{db.database}/m/rows", json.dumps(rows).encode(), "application/json"
+    )
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["column"]) == (400, "E_ROW", column)
     assert words in error["message"]
@@ -133,17 +191,33 @@ def test_a_bad_row_is_named_and_nothing_of_its_request_is_written(
     ],
 )
 def test_bodies_that_are_no_rows(
-    mesh: RunningMesh, db: penstock.Connection, path: str, body: bytes, kind: str, status: int, code: str
+    mesh: RunningMesh,
+    db: penstock.Connection,
+    path: str,
+    body: bytes,
+    kind: str,
+    status: int,
+    code: str,
 ) -> None:
     answer = post(mesh, f"/v1/tables/{db.database}/{path}/rows", body, kind)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
 
 
-def test_rows_of_many_requests_share_records_and_keep_order(mesh: RunningMesh, db: penstock.Connection) -> None:
+def test_rows_of_many_requests_share_records_and_keep_order(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
     def client(number: int) -> None:
-        with penstock.connect(mesh.gateway_url, password=mesh.password, database=db.database) as own:
+        with penstock.connect(
+            mesh.gateway_url, password=mesh.password, database=db.database
+        ) as own:
             for i in range(25):
-                own.write("m", [{"tbname": f"c{number}", "ts": T0 + i, "n": i}, {"tbname": f"e{number}", "ts": T0 + i, "n": i}])
+                own.write(
+                    "m",
+                    [
+                        {"tbname": f"c{number}", "ts": T0 + i, "n": i},
+                        {"tbname": f"e{number}", "ts": T0 + i, "n": i},
+                    ],
+                )
 
     threads = [threading.Thread(target=client, args=(n,)) for n in range(8)]
     for thread in threads:
@@ -161,10 +235,20 @@ def test_rows_of_many_requests_share_records_and_keep_order(mesh: RunningMesh, d
     assert len(found) < 400, "writes that came together left together"
 
 
-def test_websocket_acks_after_kafka_and_refuses_frame_by_frame(mesh: RunningMesh, db: penstock.Connection) -> None:
+def test_websocket_acks_after_kafka_and_refuses_frame_by_frame(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
     with db.writer("m") as writer:
         for i in range(300):
-            writer.write(pl.DataFrame({"tbname": [f"w{i % 7}"] * 20, "ts": [T0 + 20 * i + k for k in range(20)], "n": [i] * 20}))
+            writer.write(
+                pl.DataFrame(
+                    {
+                        "tbname": [f"w{i % 7}"] * 20,
+                        "ts": [T0 + 20 * i + k for k in range(20)],
+                        "n": [i] * 20,
+                    }
+                )
+            )
         writer.write([{"tbname": "json", "ts": T0, "v": 1}])
         assert writer.flush() == 6001
         with pytest.raises(SchemaError, match="is not INT"):
@@ -199,18 +283,35 @@ def test_notices_in_every_form_of_answer(mesh: RunningMesh, db: penstock.Connect
     early = "1 of 1 times are before 1990 (1700000000 is 1970-01-20T16:13:20Z); numbers count milliseconds here"
     insert = f"INSERT INTO p VALUES ({T0}, 1) ({T0}, 2) ({T0 + 1}, 3)"
     assert db.query(insert).notices == (shared,)
-    assert (count := db.execute(f"{insert}; INSERT INTO p VALUES (1700000000, 1)")) == 1 and count.notices == (shared, early)
+    assert (
+        count := db.execute(f"{insert}; INSERT INTO p VALUES (1700000000, 1)")
+    ) == 1 and count.notices == (shared, early)
     for path in (f"/rest/sql/{db.database}", f"/v1/query?db={db.database}"):
         answer = post(mesh, path, insert.encode(), "text/plain")
         assert answer.json()["notices"] == [shared] and answer.headers["Penstock-Notice"] == shared
     rows = [{"ts": T0, "v": 1}, {"ts": T0, "v": 2}, {"ts": T0 + 1}]
-    answer = post(mesh, f"/v1/tables/{db.database}/p/rows", json.dumps(rows).encode(), "application/json")
-    assert answer.json() == {"rows": 3, "notices": [shared]} and answer.headers["Penstock-Notice"] == shared
+    answer = post(
+        mesh, f"/v1/tables/{db.database}/p/rows", json.dumps(rows).encode(), "application/json"
+    )
+    assert (
+        answer.json() == {"rows": 3, "notices": [shared]}
+        and answer.headers["Penstock-Notice"] == shared
+    )
     for form in (rows, pl.DataFrame(rows)):
         assert db.write("p", form).notices == (shared,)
     lines = f"/influxdb/v1/write?db={db.database}&precision=s"
-    assert post(mesh, lines, b"weather,city=oslo t=1 1700000000", "text/plain").headers.get("Penstock-Notice") is None
-    assert "before 1990" in post(mesh, lines, b"weather,city=oslo t=1 1700000", "text/plain").headers["Penstock-Notice"]
+    assert (
+        post(mesh, lines, b"weather,city=oslo t=1 1700000000", "text/plain").headers.get(
+            "Penstock-Notice"
+        )
+        is None
+    )
+    assert (
+        "before 1990"
+        in post(mesh, lines, b"weather,city=oslo t=1 1700000", "text/plain").headers[
+            "Penstock-Notice"
+        ]
+    )
     assert db.query("SELECT count(*) FROM p").notices == ()
 
 
@@ -227,8 +328,12 @@ def test_an_idempotency_key_counts_once(mesh: RunningMesh, db: penstock.Connecti
     assert sum(len(r) for _, r, _ in records(mesh, db.database, "p")) == 1
 
 
-def test_a_retry_after_a_gateway_died_looks_into_the_log(mesh: RunningMesh, db: penstock.Connection) -> None:
-    """As if the process had died between Kafka's answer and its own note of it, with some of the records written."""
+def test_a_retry_after_a_gateway_died_looks_into_the_log(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
+    """As if the process had died between Kafka's answer and its own note of it, with some of the
+    records written.
+    """
     rows = [{"tbname": f"t{i}", "ts": T0, "n": i} for i in range(30)]
     client = redis.from_url(mesh.redis_url)
     key = unique("key")
@@ -246,7 +351,9 @@ def test_a_retry_after_a_gateway_died_looks_into_the_log(mesh: RunningMesh, db: 
     assert db.write("m", rows, idempotency_key=key) == 30
     assert records(mesh, db.database, "m") == before
     half = unique("key")
-    digest = json.dumps({**pending, "offsets": {p: 10**6 for p in "012"}})  # a first try that wrote nothing
+    digest = json.dumps(
+        {**pending, "offsets": {p: 10**6 for p in "012"}}
+    )  # a first try that wrote nothing
     client.set(names.idempotency(half), digest)
     assert db.write("m", rows, idempotency_key=half) == 30
     assert sum(len(r) for _, r, _ in records(mesh, db.database, "m")) == 60
@@ -259,8 +366,16 @@ def test_a_retry_after_a_gateway_died_looks_into_the_log(mesh: RunningMesh, db: 
 def test_statements_and_their_errors(db: penstock.Connection) -> None:
     home = db.database
     assert db.execute("CREATE TABLE c1 USING m TAGS ('x', 1) c2 USING m (level) TAGS (2)") == 0
-    assert db.execute("INSERT INTO c1 VALUES (NOW, 1, 2, 'x') c2 (ts, n) VALUES ('2024-01-01', 5) ('2024-01-02', 6)") == 3
-    assert sorted(db.query("SELECT tbname, site, level FROM m WHERE n > 4").rows) == [("c2", None, 2), ("c2", None, 2)]
+    assert (
+        db.execute(
+            "INSERT INTO c1 VALUES (NOW, 1, 2, 'x') c2 (ts, n) VALUES ('2024-01-01', 5) ('2024-01-02', 6)"
+        )
+        == 3
+    )
+    assert sorted(db.query("SELECT tbname, site, level FROM m WHERE n > 4").rows) == [
+        ("c2", None, 2),
+        ("c2", None, 2),
+    ]
     db.execute("ALTER TABLE c2 SET TAG site = 'new'")
     db.execute("INSERT INTO c2 (ts, n) VALUES ('2024-01-03', 7)")
     assert db.query("SELECT DISTINCT site FROM m WHERE tbname = 'c2'").rows == [("new",)]
@@ -269,8 +384,12 @@ def test_statements_and_their_errors(db: penstock.Connection) -> None:
     assert sorted(db.query("SHOW TABLES").rows) == [("c1",), ("c2",), ("p",)]
     assert db.query("SHOW STABLES LIKE 'M%'").rows == [("m",)]
     assert (home,) in db.query("SHOW DATABASES").rows
-    assert db.query(f"SELECT ntables FROM information_schema.ins_databases WHERE name = '{home}'").rows == [(3,)]
-    assert db.query("SHOW CREATE TABLE p").rows == [("p", "CREATE TABLE `p` (`ts` TIMESTAMP, `v` DOUBLE)")]
+    assert db.query(
+        f"SELECT ntables FROM information_schema.ins_databases WHERE name = '{home}'"
+    ).rows == [(3,)]
+    assert db.query("SHOW CREATE TABLE p").rows == [
+        ("p", "CREATE TABLE `p` (`ts` TIMESTAMP, `v` DOUBLE)")
+    ]
     with pytest.raises(SqlSyntaxError) as syntax:
         db.execute("SELECT FROM WHERE")
     assert (syntax.value.line, bool(syntax.value.snippet)) == (1, True)
@@ -289,7 +408,9 @@ def test_statements_and_their_errors(db: penstock.Connection) -> None:
 def test_a_dropped_child_is_gone_at_once_and_its_name_is_free(db: penstock.Connection) -> None:
     for turn in range(5):
         db.write("m", [{"tbname": "c", "ts": T0 + turn, "n": turn, "site": f"site {turn}"}])
-        assert db.query("SELECT n, site FROM m").rows == [(turn, f"site {turn}")], "tags of the child that was dropped do not come back"
+        assert db.query("SELECT n, site FROM m").rows == [(turn, f"site {turn}")], (
+            "tags of the child that was dropped do not come back"
+        )
         db.execute("DROP TABLE c")
         assert db.query("SHOW TABLES").rows == [("p",)]
         assert db.query("SELECT count(*) FROM m").rows == [(0,)]
@@ -303,18 +424,29 @@ def test_who_may_come_in(mesh: RunningMesh) -> None:
         penstock.connect(mesh.gateway_url, password="guess")
     assert httpx.post(f"{mesh.gateway_url}/v1/query", content="SELECT 1").status_code == 401
     foreign = {"Origin": "http://elsewhere.example"}
-    answer = httpx.post(f"{mesh.gateway_url}/v1/query", content="SELECT 1", headers=foreign, auth=(mesh.user, mesh.password))
+    answer = httpx.post(
+        f"{mesh.gateway_url}/v1/query",
+        content="SELECT 1",
+        headers=foreign,
+        auth=(mesh.user, mesh.password),
+    )
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_FORBIDDEN")
     assert httpx.post(f"{mesh.gateway_url}/internal/ddl", json={}).status_code == 403
     page = httpx.get(mesh.gateway_url)
-    assert page.status_code == 200 and "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert (
+        page.status_code == 200 and "default-src 'none'" in page.headers["Content-Security-Policy"]
+    )
 
 
 def test_latest_rows_from_redis(db: penstock.Connection) -> None:
     db.write("m", [{"tbname": f"t{i % 3}", "ts": T0 + i, "n": i, "site": "x"} for i in range(9)])
     db.write("p", [{"ts": T0, "v": 1.5}])
     latest = eventually(lambda: (rows := db.last("m")) and len(rows) == 3 and rows)
-    assert sorted((r["tbname"], r["ts"] - T0, r["n"]) for r in latest) == [("t0", 6, 6), ("t1", 7, 7), ("t2", 8, 8)]
+    assert sorted((r["tbname"], r["ts"] - T0, r["n"]) for r in latest) == [
+        ("t0", 6, 6),
+        ("t1", 7, 7),
+        ("t2", 8, 8),
+    ]
     assert [r["n"] for r in db.last("m", ["t1", "none"])] == [7]
     assert [r["n"] for r in db.last("t2")] == [8]
     assert eventually(lambda: db.last("p"))[0]["v"] == 1.5

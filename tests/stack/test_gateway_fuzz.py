@@ -1,4 +1,6 @@
-"""Mutated statements against the whole front door: each is accepted or refused with an error of ours, never a bug or a silence."""
+"""Mutated statements against the whole front door: each is accepted or refused with an error of
+ours, never a bug or a silence.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,33 @@ ALTER TABLE c1 SET TAG g = 7, site = 'y'
 EXPLAIN CREATE STREAM s INTO r AS SELECT _wstart, count(*) FROM m PARTITION BY tbname INTERVAL(10s)
 DROP TABLE IF EXISTS c9
 SELECT 1""".splitlines()
-ODD = ["'", "`", ";", "--", "/*", "NULL", "-1", "1e400", "9" * 30, "'2024-13-01'", "now", "\x00", "é", "(", ")", ",", "*"]
+ODD = [
+    "'",
+    "`",
+    ";",
+    "--",
+    "/*",
+    "NULL",
+    "-1",
+    "1e400",
+    "9" * 30,
+    "'2024-13-01'",
+    "now",
+    "\x00",
+    "é",
+    "(",
+    ")",
+    ",",
+    "*",
+]
 
 
 def mutated(chance: random.Random) -> str:
     pieces = re.findall(r"\w+|\s+|[^\w\s]", chance.choice(SEEDS))
     words = [w for seed in SEEDS for w in seed.split()] + ODD
     for _ in range(chance.choice((0, 0, 1, 1, 1, 2, 4))):
-        at, action = chance.randrange(len(pieces)), chance.random()
+        at = chance.randrange(len(pieces))
+        action = chance.random()
         if action < 0.25 and len(pieces) > 1:
             del pieces[at]
         elif action < 0.5:
@@ -54,12 +75,15 @@ def mutated(chance: random.Random) -> str:
 
 
 def test_mutated_statements(mesh: RunningMesh) -> None:
-    chance, database = random.Random(20), unique("fuzz")
+    chance = random.Random(20)
+    database = unique("fuzz")
     with requests.Session() as session:
         session.auth = (mesh.user, mesh.password)
 
         def ask(sql: str) -> requests.Response:
-            return session.post(f"{mesh.gateway_url}/rest/sql/{database}", data=sql.encode(), timeout=60)
+            return session.post(
+                f"{mesh.gateway_url}/rest/sql/{database}", data=sql.encode(), timeout=60
+            )
 
         assert ask(f"CREATE DATABASE {database} PARTITIONS 1").json()["code"] == 0
         accepted = 0

@@ -1,4 +1,6 @@
-"""Two gateways on one mesh: either takes any statement, one leads the catalog, and the other takes over when that one dies."""
+"""Two gateways on one mesh: either takes any statement, one leads the catalog, and the other takes
+over when that one dies.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from tests.stack.conftest import MeshFactory, eventually
 
 @pytest.fixture
 def mesh(own_mesh: MeshFactory) -> RunningMesh:
-    return own_mesh(rooms=("kafka", "redis", "gateway", "store"), environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"})
+    return own_mesh(
+        rooms=("kafka", "redis", "gateway", "store"),
+        environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"},
+    )
 
 
 def free_port() -> int:
@@ -32,9 +37,16 @@ def free_port() -> int:
 @pytest.fixture
 def second(mesh: RunningMesh) -> Iterator[str]:
     """The address of another gateway."""
-    port, health = free_port(), free_port()
-    own = {"PENSTOCK_GATEWAY_PORT": str(port), "PENSTOCK_GATEWAY_HEALTH_PORT": str(health), "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
-    process = subprocess.Popen([sys.executable, "-m", "gateway"], env={**os.environ, **mesh.settings, **own})
+    port = free_port()
+    health = free_port()
+    own = {
+        "PENSTOCK_GATEWAY_PORT": str(port),
+        "PENSTOCK_GATEWAY_HEALTH_PORT": str(health),
+        "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gateway"], env={**os.environ, **mesh.settings, **own}
+    )
     try:
         eventually(lambda: httpx.get(f"http://127.0.0.1:{health}/readyz").status_code == 200, 60)
         yield f"http://127.0.0.1:{port}"
@@ -55,7 +67,12 @@ def test_ddl_goes_to_the_leader_and_leadership_moves(mesh: RunningMesh, second: 
             there.execute("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
         assert refused.value.line == 1
         line = "weather,city=a temp=1 1700000000000"
-        written = httpx.post(f"{second}/influxdb/v1/write?db=d&precision=ms", content=line, auth=(mesh.user, mesh.password), timeout=30)
+        written = httpx.post(
+            f"{second}/influxdb/v1/write?db=d&precision=ms",
+            content=line,
+            auth=(mesh.user, mesh.password),
+            timeout=30,
+        )
         assert written.status_code == 204
 
         key = secrets.token_hex(8)
@@ -63,10 +80,14 @@ def test_ddl_goes_to_the_leader_and_leadership_moves(mesh: RunningMesh, second: 
         assert here.write("m", rows, idempotency_key=key) == 1
         assert there.write("m", rows, idempotency_key=key) == 1
         assert there.write("m", [{**rows[0], "g": 99}]) == 1
-        assert there.query("SELECT g, v FROM m").rows == [(1, 1)], "the first tags of a child win, at every gateway"
+        assert there.query("SELECT g, v FROM m").rows == [(1, 1)], (
+            "the first tags of a child win, at every gateway"
+        )
 
         mesh.kill("gateway")
-        assert eventually(lambda: there.execute("CREATE TABLE after (ts TIMESTAMP, v INT)") == 0, 30)
+        assert eventually(
+            lambda: there.execute("CREATE TABLE after (ts TIMESTAMP, v INT)") == 0, 30
+        )
         assert there.execute("INSERT INTO after VALUES (NOW, 1)") == 1
         mesh.wait_ready("gateway")
         assert eventually(lambda: here.query("SELECT v FROM after").rows, 30) == [(1,)]

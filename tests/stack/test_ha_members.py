@@ -1,5 +1,5 @@
-"""Stream tables while members of their group stand still or start anew, and what programs are told meanwhile. Names of tests begin with the
-ids of the reference's features that they hold.
+"""Stream tables while members of their group stand still or start anew, and what programs are told
+meanwhile. Names of tests begin with the ids of the reference's features that they hold.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Three members, for tests that leave them as they were."""
     environment = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
     rooms = ("kafka", "redis", "gateway", "store")
-    with running_mesh(tmp_path_factory.mktemp("members"), rooms=rooms, nodes=3, environment=environment) as mesh:
+    with running_mesh(
+        tmp_path_factory.mktemp("members"), rooms=rooms, nodes=3, environment=environment
+    ) as mesh:
         yield mesh
 
 
 @pytest.fixture
 def client(nodes: RunningMesh) -> Iterator[Connection]:
     database = unique("members")
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password, database=database, timeout=60) as connection:
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password, database=database, timeout=60
+    ) as connection:
         connection.execute(f"CREATE DATABASE {database}")
         eventually(lambda: connection.getStreamingLeader(11))
         yield connection
@@ -73,7 +77,9 @@ def alive(mesh: RunningMesh, client: Connection, node: str) -> set[str]:
     return set(client._nodes.ask(mesh.node_url(node), "/v1/node")["groups"][0]["alive"])
 
 
-def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(nodes: RunningMesh, client: Connection) -> None:
+def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(
+    nodes: RunningMesh, client: Connection
+) -> None:
     table = client.haStreamTable(11, NUMBERS, "refused", 1000)
     got: list[int] = []
     client.subscribe_table(None, "refused", "all", 0, lambda m: got.extend(m[1]), reconnect=True)
@@ -93,7 +99,11 @@ def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(nodes:
 
         acked: list[int] = []
         told = eventually(refusal)
-        assert told.startswith("E_NO_QUORUM") and "1 members" not in told and f"{leader} is there, 2 are needed" in told
+        assert (
+            told.startswith("E_NO_QUORUM")
+            and "1 members" not in told
+            and f"{leader} is there, 2 are needed" in told
+        )
         refused = [table.submit(numbers(-1)) for _ in range(20)]
         for future in refused:
             assert "E_NO_QUORUM" in str(future.exception())
@@ -107,21 +117,33 @@ def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(nodes:
     eventually(lambda: [row[0] for row in client.query(stored).rows] == everything)
 
 
-def test_d10_a_write_waits_for_a_majority_that_comes_back(nodes: RunningMesh, client: Connection) -> None:
+def test_d10_a_write_waits_for_a_majority_that_comes_back(
+    nodes: RunningMesh, client: Connection
+) -> None:
     table = client.haStreamTable(11, NUMBERS, "waited", 1000)
     table.append(numbers(1))
     leader = client.getStreamingLeader(11)
     with standing_still(nodes, *(n for n in NODES if n != leader)):
-        eventually(lambda: "no quorum" in client._nodes.ask(nodes.node_url(leader), "/v1/node")["groups"][0]["quorum"])
-        writes, connects = [table.submit(numbers(n)) for n in (2, 3)], table.appender.connects
+        eventually(
+            lambda: (
+                "no quorum"
+                in client._nodes.ask(nodes.node_url(leader), "/v1/node")["groups"][0]["quorum"]
+            )
+        )
+        writes = [table.submit(numbers(n)) for n in (2, 3)]
+        connects = table.appender.connects
         eventually(lambda: table.appender.connects > connects)  # refused, and sent again
         assert not any(write.done() for write in writes)
     assert [write.result(60) for write in writes] == [1, 1]
     assert of(table, client.getStreamingLeader(11)) == [1, 2, 3]
 
 
-def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(nodes: RunningMesh, client: Connection) -> None:
-    """One follower stands still, and the leader is killed and held when it starts anew: until it goes on there is no majority to elect."""
+def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(
+    nodes: RunningMesh, client: Connection
+) -> None:
+    """One follower stands still, and the leader is killed and held when it starts anew: until it
+    goes on there is no majority to elect.
+    """
     table = client.haStreamTable(11, NUMBERS, "elected", 1000)
     table.append(numbers(1))
     before = client.getStreamingLeader(11)
@@ -132,7 +154,10 @@ def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(nod
         try:
             found = client.getStreamingLeader(11)
         except PenstockError as error:
-            assert error.message == "group 11 has no leader at the moment" and "try again" in error.hint
+            assert (
+                error.message == "group 11 has no leader at the moment"
+                and "try again" in error.hint
+            )
             found = error.code
         if answers[-1:] != [found]:
             answers.append(found)
@@ -146,19 +171,23 @@ def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(nod
             assert nodes.pid(before.lower()) == anew
             eventually(lambda: answer() == "E_NO_LEADER")
             assert [answer() for _ in range(3)] == ["E_NO_LEADER"] * 3
-            # who writes meanwhile is not refused but waits, as long as it has patience; what it gave up is not there later
+            # who writes meanwhile is not refused but waits, as long as it has patience; what it
+            # gave up is not there later
             with client.appender("elected", patience=0.5) as producer, refused("E_BUS"):
                 producer.append(arrow_rows(numbers(-1), table.schema))
             assert of(table, last) == [1]
         elected = eventually(lambda: (found := answer()) in (before, last) and found)
-    # first perhaps who led before, then nobody, then the new one: never an older answer after a newer one
+    # first perhaps who led before, then nobody, then the new one: never an older answer after a
+    # newer one
     assert answers in ([before, "E_NO_LEADER", elected], ["E_NO_LEADER", elected])
     eventually(lambda: table.append(numbers(2)))
     for node in NODES:
         eventually(lambda n=node: of(table, n) == [1, 2])  # type: ignore[misc]
 
 
-def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(nodes: RunningMesh, client: Connection) -> None:
+def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(
+    nodes: RunningMesh, client: Connection
+) -> None:
     few = client.haStreamTable(11, NUMBERS, "few", 10_000, preCache=100)
     all_ = client.haStreamTable(11, NUMBERS, "whole", 10_000)
     for table in (few, all_):
@@ -168,10 +197,17 @@ def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(nodes
     for table in (few, all_):
         eventually(lambda t=table: t.meta(node=node)["totalSize"] == 1000)  # type: ignore[misc]
         assert table.meta(node=node)["sizeInMemory"] == 1000
-    pid = nodes.kill(node.lower(), signal.SIGTERM)  # writes what it has; what comes from the log is in memory whatever preCache says
+    pid = nodes.kill(
+        node.lower(), signal.SIGTERM
+    )  # writes what it has; what comes from the log is in memory whatever preCache says
     nodes.wait_ready(node.lower(), not_pid=pid)
     meta = few.meta(node=node)
-    assert (meta["totalSize"], meta["sizeInMemory"], meta["memoryOffset"], meta["sizeOnDisk"]) == (1000, 100, 900, 1000)
+    assert (meta["totalSize"], meta["sizeInMemory"], meta["memoryOffset"], meta["sizeOnDisk"]) == (
+        1000,
+        100,
+        900,
+        1000,
+    )
     assert of(few, node) == list(range(900, 1000))
     assert all_.meta(node=node)["sizeInMemory"] == 1000
     # the others are on disk, and new ones join those in memory
@@ -184,16 +220,25 @@ def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(nodes
         eventually(lambda: got == list(range(1001)))
 
 
-def test_d31_throttle_is_any_number_of_seconds_and_holds_only_what_waits_for_a_batch(client: Connection) -> None:
+def test_d31_throttle_is_any_number_of_seconds_and_holds_only_what_waits_for_a_batch(
+    client: Connection,
+) -> None:
     table = client.haStreamTable(11, NUMBERS, "throttled", 1000)
-    options = {"a twentieth": (1_000_000, 0.05), "a second": (1_000_000, 1.0), "no batch": (0, 60.0), "full batch": (2, 60.0)}
+    options = {
+        "a twentieth": (1_000_000, 0.05),
+        "a second": (1_000_000, 1.0),
+        "no batch": (0, 60.0),
+        "full batch": (2, 60.0),
+    }
     calls: dict[str, list[tuple[float, int]]] = {name: [] for name in options}
     for name, (batch, seconds) in options.items():
 
         def handler(message: Any, name: str = name) -> None:
             calls[name].append((time.monotonic(), len(message[1])))
 
-        client.subscribe_table(None, "throttled", name, -1, handler, False, batch, seconds, reconnect=True)
+        client.subscribe_table(
+            None, "throttled", name, -1, handler, False, batch, seconds, reconnect=True
+        )
 
     def handed(name: str) -> int:
         return sum(count for _, count in calls[name])
@@ -208,11 +253,15 @@ def test_d31_throttle_is_any_number_of_seconds_and_holds_only_what_waits_for_a_b
         if n % 2 == 0:
             eventually(lambda n=n: handed("full batch") == n)  # type: ignore[misc]
     eventually(lambda: handed("a second") == 10)
-    # no setting of the server had to be lowered; a machine that is busy delays some of them, but hardly all
+    # no setting of the server had to be lowered; a machine that is busy delays some of them, but
+    # hardly all
     assert 0.05 <= min(took["a twentieth"]) < 0.2
     assert min(took["no batch"]) < 0.2
     assert [count for _, count in calls["no batch"]] == [1] * 10
     assert [count for _, count in calls["full batch"]] == [2] * 5
     # rows that come meanwhile wait together for the second that began with the first of them
-    gaps = [later - earlier for (earlier, _), (later, _) in zip(calls["a second"], calls["a second"][1:], strict=False)]
+    gaps = [
+        later - earlier
+        for (earlier, _), (later, _) in zip(calls["a second"], calls["a second"][1:], strict=False)
+    ]
     assert all(gap >= 1.0 for gap in gaps)

@@ -12,9 +12,13 @@ MINUTES = penstock.table(["start", "n", "volts"], ["TIMESTAMP", "BIGINT", "DOUBL
 
 
 @pytest.mark.long
-def test_a_window_stream_reads_one_and_writes_another_through_a_failover(own_mesh: MeshFactory) -> None:
+def test_a_window_stream_reads_one_and_writes_another_through_a_failover(
+    own_mesh: MeshFactory,
+) -> None:
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
-    with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password, database="plant", timeout=150) as client:
+    with penstock.connect(
+        mesh.gateway_url, user=mesh.user, password=mesh.password, database="plant", timeout=150
+    ) as client:
         client.execute("CREATE DATABASE plant PARTITIONS 1")
         meters = client.haStreamTable(11, METERS, "meters", 1000)
         minutes = client.haStreamTable(11, MINUTES, "minutes", 1000)
@@ -23,7 +27,9 @@ def test_a_window_stream_reads_one_and_writes_another_through_a_failover(own_mes
             "SELECT _wstart, count(*) AS n, avg(volts) AS volts FROM meters INTERVAL(1m)"
         )
         # rows of one time are different rows
-        meters.append([{"ts": "2026-03-01T09:00:05Z", "site": "a", "volts": v} for v in (219.0, 221.0)])
+        meters.append(
+            [{"ts": "2026-03-01T09:00:05Z", "site": "a", "volts": v} for v in (219.0, 221.0)]
+        )
         meters.append([{"ts": "2026-03-01T09:01:10Z", "site": "a", "volts": 230.0}])
         eventually(lambda: minutes.rows().table.column("n").to_pylist() == [2], 60)
         mesh.kill(client.getStreamingLeader(11).lower())
@@ -35,4 +41,8 @@ def test_a_window_stream_reads_one_and_writes_another_through_a_failover(own_mes
         eventually(lambda: minutes.rows().table.column("n").to_pylist() == [2, 1, 1], 90)
         assert minutes.rows().table.column("volts").to_pylist() == [220.0, 230.0, 231.0]
         client.drain()
-        assert client.query("SELECT row_id, n FROM minutes ORDER BY row_id").rows == [(0, 2), (1, 1), (2, 1)]
+        assert client.query("SELECT row_id, n FROM minutes ORDER BY row_id").rows == [
+            (0, 2),
+            (1, 1),
+            (2, 1),
+        ]

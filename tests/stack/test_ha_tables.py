@@ -1,4 +1,6 @@
-"""Stream tables of a raft group through real nodes. Names of tests begin with the ids of the reference's features that they hold."""
+"""Stream tables of a raft group through real nodes. Names of tests begin with the ids of the
+reference's features that they hold.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +27,34 @@ from tests.stack.names import unique
 ROOMS = ("kafka", "redis", "gateway", "store")
 #: no Spark: nothing here computes windows
 ENVIRONMENT = {
-    **PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_STREAMING_HA_MODE": "raft",
-    "PENSTOCK_STREAMING_RAFT_GROUPS": "11:NODE1:NODE2:NODE3", "PENSTOCK_STREAMING_RAFT_LEARNERS": "11:NODE4",
+    **PATIENT,
+    "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
+    "PENSTOCK_STREAMING_HA_MODE": "raft",
+    "PENSTOCK_STREAMING_RAFT_GROUPS": "11:NODE1:NODE2:NODE3",
+    "PENSTOCK_STREAMING_RAFT_LEARNERS": "11:NODE4",
     "PENSTOCK_STREAMING_RAFT_GROUP_ALIASES": "trading:11",
-}  # fmt: skip
-TRADES = penstock.table(["timestamp", "sym", "qty", "price"], ["TIMESTAMP", "SYMBOL", "INT", "DOUBLE"])
+}
+TRADES = penstock.table(
+    ["timestamp", "sym", "qty", "price"], ["TIMESTAMP", "SYMBOL", "INT", "DOUBLE"]
+)
 NOW = "2026-03-02T09:30:00Z"
 
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Three members and a learner, for all tests of this file that kill nobody."""
-    with running_mesh(tmp_path_factory.mktemp("ha"), rooms=ROOMS, nodes=4, environment=ENVIRONMENT) as mesh:
+    with running_mesh(
+        tmp_path_factory.mktemp("ha"), rooms=ROOMS, nodes=4, environment=ENVIRONMENT
+    ) as mesh:
         yield mesh
 
 
 @pytest.fixture
 def client(nodes: RunningMesh) -> Iterator[Connection]:
     database = unique("ha")
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password, database=database) as connection:
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password, database=database
+    ) as connection:
         connection.execute(f"CREATE DATABASE {database}")
         yield connection
 
@@ -83,9 +94,13 @@ def test_leaders_tell_how_long_writes_wait(nodes: RunningMesh, client: Connectio
 # ---------------------------------------------------------------- who may
 
 
-def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMesh, client: Connection) -> None:
+def test_users_do_at_a_node_what_they_were_granted_and_no_more(
+    nodes: RunningMesh, client: Connection
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
-    name, user, password = client.table_name("trades"), unique("ann"), "correct horse battery"
+    name = client.table_name("trades")
+    user = unique("ann")
+    password = "correct horse battery"
     database = name.partition(".")[0]
     client.execute(f"CREATE USER {user} PASS '{password}'")
     door = f"{nodes.node_url('NODE1')}/v1/node"
@@ -105,7 +120,12 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMes
     assert status("GET", f"{nodes.node_url('NODE2')}/v1/peer") == 403
 
     client.execute(f"GRANT READ ON {name} TO {user}")
-    eventually(lambda: all(status("GET", rows_of.replace(nodes.node_url("NODE2"), nodes.node_url(n))) == 200 for n in ("NODE1", "NODE3")))
+    eventually(
+        lambda: all(
+            status("GET", rows_of.replace(nodes.node_url("NODE2"), nodes.node_url(n))) == 200
+            for n in ("NODE1", "NODE3")
+        )
+    )
     eventually(lambda: status("GET", rows_of) == 200)
     assert httpx.get(groups, auth=(user, password)).json()["tables"] == {name: 11}
     assert status("POST", rows_of) == 403
@@ -132,22 +152,39 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(nodes: RunningMes
     trades.close()
 
 
-def test_a_subscription_and_its_offset_are_its_users_own(nodes: RunningMesh, client: Connection) -> None:
-    """Somebody else with READ may use the same name: nothing of root's is moved, blocked or dropped."""
+def test_a_subscription_and_its_offset_are_its_users_own(
+    nodes: RunningMesh, client: Connection
+) -> None:
+    """Somebody else with READ may use the same name: nothing of root's is moved, blocked or
+    dropped.
+    """
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
-    name, user, password = client.table_name("trades"), unique("ann"), "correct horse battery"
+    name = client.table_name("trades")
+    user = unique("ann")
+    password = "correct horse battery"
     client.execute(f"CREATE USER {user} PASS '{password}'; GRANT READ ON {name} TO {user}")
     trades.append(rows(*range(10)))
-    got, theirs = Got(), Got()
-    sub = client.subscribe_table(None, "trades", "a", 0, got, True, reconnect=True, persist_offset=True)
+    got = Got()
+    theirs = Got()
+    sub = client.subscribe_table(
+        None, "trades", "a", 0, got, True, reconnect=True, persist_offset=True
+    )
     eventually(lambda: client.getTopicProcessedOffset(sub.topic) == 9)
     offset = f"{nodes.node_url('NODE2')}/v1/tables/{name.replace('.', '/')}/offset"
     eventually(lambda: httpx.get(offset, auth=(user, password)).status_code == 200)
     for body in ({"action": "a", "row": 1}, {"action": "a", "place": "o:a", "row": 1}):
         headers = {"X-Penstock-Forwarded": "NODE1"}
-        assert httpx.post(offset, auth=(user, password), json=body, headers=headers).status_code in (200, 421)
-    assert httpx.post(offset, auth=(user, password), json={"action": "a", "row": 5}).status_code == 200
-    eventually(lambda: httpx.get(offset, auth=(user, password), params={"action": "a"}).json() == {"row": 5})
+        assert httpx.post(
+            offset, auth=(user, password), json=body, headers=headers
+        ).status_code in (200, 421)
+    assert (
+        httpx.post(offset, auth=(user, password), json={"action": "a", "row": 5}).status_code == 200
+    )
+    eventually(
+        lambda: (
+            httpx.get(offset, auth=(user, password), params={"action": "a"}).json() == {"row": 5}
+        )
+    )
     assert client.getTopicProcessedOffset(sub.topic) == 9
     with penstock.connect(nodes.gateway_url, user=user, password=password) as ann:
         ann.subscribe_table(None, name, "a", 0, theirs, True, reconnect=True, persist_offset=True)
@@ -172,17 +209,31 @@ def _wrote(table: penstock.StreamTable, what: list[dict[str, Any]]) -> bool:
 # ---------------------------------------------------------------- making
 
 
-def test_d1_d12_made_anywhere_with_four_arguments_and_selected_elsewhere(nodes: RunningMesh, client: Connection) -> None:
+def test_d1_d12_made_anywhere_with_four_arguments_and_selected_elsewhere(
+    nodes: RunningMesh, client: Connection
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 100000)
     assert trades.append(rows(1, 2)) == 2
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database) as other:
-        assert other.query("SELECT row_id, qty FROM trades ORDER BY row_id").rows == [(0, 1), (1, 2)]
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database
+    ) as other:
+        assert other.query("SELECT row_id, qty FROM trades ORDER BY row_id").rows == [
+            (0, 1),
+            (1, 2),
+        ]
     for node in ("NODE1", "NODE2", "NODE3", "NODE4"):
         eventually(lambda n=node: trades.rows(node=n).table.column("qty").to_pylist() == [1, 2])  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
-    ("group", "code"), [(1, "E_RAFT_GROUP"), (0, "E_RAFT_GROUP"), (-5, "E_RAFT_GROUP"), ("x", "E_RAFT_GROUP"), (99, "E_NO_GROUP")]
+    ("group", "code"),
+    [
+        (1, "E_RAFT_GROUP"),
+        (0, "E_RAFT_GROUP"),
+        (-5, "E_RAFT_GROUP"),
+        ("x", "E_RAFT_GROUP"),
+        (99, "E_NO_GROUP"),
+    ],
 )
 def test_d2_raft_group_must_be_one(client: Connection, group: int | str, code: str) -> None:
     with refused(code) as error:
@@ -206,13 +257,20 @@ def test_c1_d5_the_cache_limit_is_lowered_and_memory_stays_below_it(client: Conn
     meta = client.getPersistenceMeta("trades")
     assert (meta["cacheLimit"], meta["askedCacheLimit"]) == (100_000, 500_000)
     assert "500000 was lowered to 100000" in meta["warning"]
-    block = {"timestamp": [NOW] * 20_000, "sym": ["IBM"] * 20_000, "qty": list(range(20_000)), "price": [1.0] * 20_000}
+    block = {
+        "timestamp": [NOW] * 20_000,
+        "sym": ["IBM"] * 20_000,
+        "qty": list(range(20_000)),
+        "price": [1.0] * 20_000,
+    }
     for _ in range(8):
         trades.submit(block)
     trades.append(rows(1))
     meta = client.getPersistenceMeta("trades")
     assert (meta["totalSize"], meta["sizeInMemory"]) == (160_001, 100_000)
-    assert meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["diskOffset"] == 0
+    assert (
+        meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["diskOffset"] == 0
+    )
 
 
 def test_d6_of_a_key_the_first_row_stays(client: Connection) -> None:
@@ -225,7 +283,9 @@ def test_d6_of_a_key_the_first_row_stays(client: Connection) -> None:
     assert composite.rows().table.column("qty").to_pylist() == [1, 2, 1]
 
 
-def test_c2_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(client: Connection) -> None:
+def test_c2_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(
+    client: Connection,
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000, None, 0.02)
     trades.append(rows(1, 2))
     eventually(lambda: client.getPersistenceMeta("trades")["diskOffset"] == 2)
@@ -240,13 +300,20 @@ def test_c2_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(clien
 
 
 def test_d8_without_the_settings_the_missing_one_is_named(own_mesh: MeshFactory) -> None:
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway"), environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"})
-    with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client, refused("E_HA_OFF") as off:
+    mesh = own_mesh(
+        rooms=("kafka", "redis", "gateway"), environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
+    )
+    with (
+        penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client,
+        refused("E_HA_OFF") as off,
+    ):
         client.haStreamTable(11, TRADES, "trades", 1000)
     assert "streamingHAMode" in str(off.value) and "streamingRaftGroups" in str(off.value)
 
 
-def test_d11_d20_d24_several_tables_of_a_group_by_its_alias(nodes: RunningMesh, client: Connection) -> None:
+def test_d11_d20_d24_several_tables_of_a_group_by_its_alias(
+    nodes: RunningMesh, client: Connection
+) -> None:
     for name in ("one", "two", "three"):
         client.haStreamTable("trading", TRADES, name, 1000).append(rows(1))
     assert client.getStreamingLeader("trading") == client.getStreamingLeader(11)
@@ -259,7 +326,9 @@ def test_d11_d20_d24_several_tables_of_a_group_by_its_alias(nodes: RunningMesh, 
         client.getStreamingLeader(99)
 
 
-def test_d23_a_learner_has_all_rows_never_leads_and_is_not_missed(nodes: RunningMesh, client: Connection) -> None:
+def test_d23_a_learner_has_all_rows_never_leads_and_is_not_missed(
+    nodes: RunningMesh, client: Connection
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     trades.append(rows(1, 2, 3))
     eventually(lambda: len(trades.rows(node="NODE4")) == 3)
@@ -270,7 +339,9 @@ def test_d23_a_learner_has_all_rows_never_leads_and_is_not_missed(nodes: Running
     nodes.kill("node4", signal.SIGSTOP)
     try:
         leader = nodes.node_url(eventually(lambda: client.getStreamingLeader(11)))
-        eventually(lambda: "NODE4" not in client._nodes.ask(leader, "/v1/node")["groups"][0]["alive"])
+        eventually(
+            lambda: "NODE4" not in client._nodes.ask(leader, "/v1/node")["groups"][0]["alive"]
+        )
         assert trades.append(rows(4)) == 1
     finally:
         nodes.kill("node4", signal.SIGCONT)
@@ -293,7 +364,12 @@ def test_what_stream_tables_do_not_have_is_refused(client: Connection) -> None:
 def test_rows_from_every_way_in_get_one_order(client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     trades.append(rows(1))
-    assert client.execute("INSERT INTO trades VALUES ('2026-03-02 09:30:00', 'IBM', 2, 1.0) ('2026-03-02 09:30:00', 'IBM', 3, 1.0)") == 2
+    assert (
+        client.execute(
+            "INSERT INTO trades VALUES ('2026-03-02 09:30:00', 'IBM', 2, 1.0) ('2026-03-02 09:30:00', 'IBM', 3, 1.0)"
+        )
+        == 2
+    )
     client.write("trades", rows(4))
     for _ in range(2):
         assert client.write("trades", rows(5), idempotency_key=f"{client.database}-k") == 1
@@ -306,9 +382,13 @@ def test_d26_a_write_to_a_follower_is_passed_on(nodes: RunningMesh, client: Conn
     from penstock.client.table_handles import arrow_rows
     from penstock.client.wire import to_stream
 
-    body = to_stream(arrow_rows(rows(7), trades.schema), {"penstock.producer": "me", "penstock.seq": "1"})
+    body = to_stream(
+        arrow_rows(rows(7), trades.schema), {"penstock.producer": "me", "penstock.seq": "1"}
+    )
     for node in ("NODE1", "NODE2", "NODE3"):  # the same write: it counts once, whoever is asked
-        answer = client._nodes.ask(nodes.node_url(node), f"/v1/tables/{client.database}/trades/rows", body)
+        answer = client._nodes.ask(
+            nodes.node_url(node), f"/v1/tables/{client.database}/trades/rows", body
+        )
         assert answer["rows"] == 1
     assert trades.rows().table.column("qty").to_pylist() == [7]
 
@@ -324,7 +404,9 @@ def test_d26_a_write_to_a_follower_is_passed_on(nodes: RunningMesh, client: Conn
         ({"timestamp": NOW, "row_id": 5}, "row_id"),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused_and_the_next_goes_on(client: Connection, row: dict[str, Any], message: str) -> None:
+def test_a_row_that_does_not_fit_is_refused_and_the_next_goes_on(
+    client: Connection, row: dict[str, Any], message: str
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     with refused(message):
         trades.append([row])
@@ -355,12 +437,16 @@ def test_d14_d17_d37_subscribed_over_one_node_and_ended_over_another(client: Con
 def test_d17_another_program_can_end_a_subscription(nodes: RunningMesh, client: Connection) -> None:
     client.haStreamTable(11, TRADES, "trades", 1000)
     sub = client.subscribe_table(None, "trades", "a", handler=print, reconnect=True)
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database) as other:
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database
+    ) as other:
         other.unsubscribeTable("NODE2", "trades", "a")
     assert sub.wait(10) and sub.cancelled
 
 
-def test_d18_a_table_with_subscriptions_is_not_dropped(nodes: RunningMesh, client: Connection) -> None:
+def test_d18_a_table_with_subscriptions_is_not_dropped(
+    nodes: RunningMesh, client: Connection
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     trades.append(rows(1))
     client.subscribeTable(None, "trades", "a", 0, print, True, 0, 1, -1, True)
@@ -370,7 +456,9 @@ def test_d18_a_table_with_subscriptions_is_not_dropped(nodes: RunningMesh, clien
     with refused("by force"):
         client.dropStreamTable("trades", True)
     client.unsubscribeTable(None, "trades", "a")
-    directories = [Path(trades.meta(node=n)["persistenceDir"]) for n in ("NODE1", "NODE2", "NODE3", "NODE4")]
+    directories = [
+        Path(trades.meta(node=n)["persistenceDir"]) for n in ("NODE1", "NODE2", "NODE3", "NODE4")
+    ]
     client.dropStreamTable("trades")
     eventually(lambda: not any(d.exists() for d in directories))
     for node in ("NODE1", "NODE2", "NODE3", "NODE4"):
@@ -389,7 +477,9 @@ def test_d16_the_references_example(client: Connection) -> None:
         client.dropDatabase(f"dfs://{name}")
     db = client.make_database(f"dfs://{name}", "VALUE", range(4))
     trades_slave = db.createPartitionedTable(TRADES, "trades_slave", "timestamp")
-    client.subscribeTable("NODE2", "trades", "sub_trades", -1, trades_slave.append, True, 1000, 0.1, -1, True)
+    client.subscribeTable(
+        "NODE2", "trades", "sub_trades", -1, trades_slave.append, True, 1000, 0.1, -1, True
+    )
     acked = sum(trades.append(rows(*range(i, i + 7))) for i in range(0, 700, 7))
     eventually(lambda: client.query(f"SELECT count(*) FROM {name}.trades_slave").rows == [(acked,)])
     client.unsubscribeTable("NODE2", "trades", "sub_trades")
@@ -413,13 +503,32 @@ def test_d27_d41_defaults_and_failures_show_in_the_statistics(client: Connection
         eventually(lambda n=q: len(seen) == n)  # type: ignore[misc]
     stat = client.getStreamingStat()
     (worker,) = [w for w in stat["subWorkers"] if w["table"] == f"{client.database}.trades"]
-    wanted = {"offset": -1, "msgAsTable": False, "batchSize": 0, "throttle": 1.0, "hash": -1, "reconnect": False, "filter": None}
-    wanted |= {"persistOffset": False, "timeTrigger": False, "handlerNeedMsgId": False, "failedMsgCount": 1, "msgOffset": 3}
+    wanted = {
+        "offset": -1,
+        "msgAsTable": False,
+        "batchSize": 0,
+        "throttle": 1.0,
+        "hash": -1,
+        "reconnect": False,
+        "filter": None,
+    }
+    wanted |= {
+        "persistOffset": False,
+        "timeTrigger": False,
+        "handlerNeedMsgId": False,
+        "failedMsgCount": 1,
+        "msgOffset": 3,
+    }
     assert {k: worker[k] for k in wanted} == wanted
     assert worker["lastErrMsg"] == "ValueError: poison"
     (published,) = [c for c in stat["pubConns"] if c["table"] == f"{client.database}.trades"]
     assert published["msgOffset"] == 3 and published["queueDepth"] == 0
-    assert {t["node"] for t in stat["pubTables"] if t["table"] == f"{client.database}.trades"} == {"NODE1", "NODE2", "NODE3", "NODE4"}
+    assert {t["node"] for t in stat["pubTables"] if t["table"] == f"{client.database}.trades"} == {
+        "NODE1",
+        "NODE2",
+        "NODE3",
+        "NODE4",
+    }
 
 
 def test_d28_every_kind_of_offset(client: Connection) -> None:
@@ -433,7 +542,13 @@ def test_d28_every_kind_of_offset(client: Connection) -> None:
     trades.append(rows(5))
     for got in firsts.values():
         eventually(lambda g=got: g.ids[-1:] == [5])  # type: ignore[misc]
-    assert {offset: got.ids[0] for offset, got in firsts.items()} == {0: 0, 3: 3, -1: 5, -3: 0, -2: 5}
+    assert {offset: got.ids[0] for offset, got in firsts.items()} == {
+        0: 0,
+        3: 3,
+        -1: 5,
+        -3: 0,
+        -2: 5,
+    }
     for offset, message in ((-7, "means nothing"), (100, "not there yet")):
         with refused(message):
             client.subscribe_table(None, "trades", "wrong", offset, print, reconnect=True)
@@ -443,7 +558,15 @@ def test_d29_functions_with_and_without_ids_and_tables_as_handlers(client: Conne
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     other = client.haStreamTable(11, TRADES, "other", 1000)
     calls: list[tuple[Any, int]] = []
-    client.subscribe_table(None, "trades", "id", 0, lambda m, i: calls.append((m, i)), handler_need_msg_id=True, reconnect=True)
+    client.subscribe_table(
+        None,
+        "trades",
+        "id",
+        0,
+        lambda m, i: calls.append((m, i)),
+        handler_need_msg_id=True,
+        reconnect=True,
+    )
     client.subscribe_table(None, "trades", "table", 0, other, reconnect=True)
     trades.append(rows(1, 2))
     eventually(lambda: calls and calls[-1][1] == 1)
@@ -453,10 +576,14 @@ def test_d29_functions_with_and_without_ids_and_tables_as_handlers(client: Conne
 
 def test_d30_d31_d32_batches_are_thresholds_and_throttle_ends_the_wait(client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 100_000)
-    large, slow, timed = Got(), Got(), Got()
+    large = Got()
+    slow = Got()
+    timed = Got()
     client.subscribe_table(None, "trades", "large", -1, large, True, 300, 60, reconnect=True)
     client.subscribe_table(None, "trades", "slow", -1, slow, True, 1_000_000, 0.05, reconnect=True)
-    client.subscribe_table(None, "trades", "timed", -1, timed, True, 0, 0.1, reconnect=True, time_trigger=True)
+    client.subscribe_table(
+        None, "trades", "timed", -1, timed, True, 0, 0.1, reconnect=True, time_trigger=True
+    )
     trades.append(rows(*range(400)))
     eventually(lambda: [len(c) for c in large.calls] == [400])
     trades.append(rows(*range(200)))
@@ -468,7 +595,9 @@ def test_d30_d31_d32_batches_are_thresholds_and_throttle_ends_the_wait(client: C
 
 def test_d33_subscriptions_of_one_hash_never_run_at_once(client: Connection) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
-    running, most, lock = 0, 0, threading.Lock()
+    running = 0
+    most = 0
+    lock = threading.Lock()
     threads: set[str] = set()
 
     def handler(_: Any) -> None:
@@ -485,43 +614,78 @@ def test_d33_subscriptions_of_one_hash_never_run_at_once(client: Connection) -> 
         client.subscribe_table(None, "trades", action, -1, handler, hash=5, reconnect=True)
     for q in range(20):
         trades.append(rows(q))
-    eventually(lambda: all(w["processedMsgCount"] == 20 for w in client.getStreamingStat()["subWorkers"]))
+    eventually(
+        lambda: all(w["processedMsgCount"] == 20 for w in client.getStreamingStat()["subWorkers"])
+    )
     assert (most, len(threads)) == (1, 1)
 
 
 def test_d34_filters_run_where_the_rows_are(client: Connection) -> None:
     trades = client.ha_stream_table(11, TRADES, "trades", 100_000, filter_column="sym")
-    filters = {"sql": "qty >= 5000 AND sym = 'IBM'", "values": ["AAPL"], "range": ("A", "B"), "hash": ("hash", 2, 0), "none": None}
+    filters = {
+        "sql": "qty >= 5000 AND sym = 'IBM'",
+        "values": ["AAPL"],
+        "range": ("A", "B"),
+        "hash": ("hash", 2, 0),
+        "none": None,
+    }
     got = {name: Got() for name in filters}
     for name, wanted in filters.items():
-        client.subscribe_table(None, "trades", name, 0, got[name], True, reconnect=True, filter=wanted)
+        client.subscribe_table(
+            None, "trades", name, 0, got[name], True, reconnect=True, filter=wanted
+        )
     trades.append(rows(*range(10_000)) + rows(1, 2, sym="AAPL"))
     eventually(lambda: len(got["none"].ids) == 10_002)
     eventually(lambda: got["sql"].quantities == list(range(5000, 10_000)))
     eventually(lambda: got["values"].ids == got["range"].ids == [10_000, 10_001])
     assert len(got["hash"].ids) in (0, 2, 10_000, 10_002)
-    sent = {c["action"]: c["sentBytes"] for c in client.getStreamingStat()["pubConns"] if c["table"] == f"{client.database}.trades"}
+    sent = {
+        c["action"]: c["sentBytes"]
+        for c in client.getStreamingStat()["pubConns"]
+        if c["table"] == f"{client.database}.trades"
+    }
     assert sent["values"] < sent["none"] / 50
     with refused("E_FILTER"):
-        client.subscribe_table(None, "trades", "bad", 0, print, reconnect=True, filter={"column": "nobody", "values": [1]})
+        client.subscribe_table(
+            None,
+            "trades",
+            "bad",
+            0,
+            print,
+            reconnect=True,
+            filter={"column": "nobody", "values": [1]},
+        )
 
 
-def test_d35_a_kept_offset_continues_behind_what_was_processed(nodes: RunningMesh, client: Connection) -> None:
+def test_d35_a_kept_offset_continues_behind_what_was_processed(
+    nodes: RunningMesh, client: Connection
+) -> None:
     trades = client.haStreamTable(11, TRADES, "trades", 1000)
     trades.append(rows(*range(10)))
     got = Got()
-    sub = client.subscribe_table(None, "trades", "a", 0, got, True, reconnect=True, persist_offset=True)
+    sub = client.subscribe_table(
+        None, "trades", "a", 0, got, True, reconnect=True, persist_offset=True
+    )
     eventually(lambda: client.getTopicProcessedOffset(sub.topic) == 9)
-    assert client.getTopicProcessedOffset("11/x.y/none".replace("x.y", f"{client.database}.trades")) == -1
+    assert (
+        client.getTopicProcessedOffset("11/x.y/none".replace("x.y", f"{client.database}.trades"))
+        == -1
+    )
     sub.close()  # as if its program had ended
     trades.append(rows(10, 11))
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database) as other:
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password, database=client.database
+    ) as other:
         later = Got()
-        other.subscribe_table(None, "trades", "a", -2, later, True, reconnect=True, persist_offset=True)
+        other.subscribe_table(
+            None, "trades", "a", -2, later, True, reconnect=True, persist_offset=True
+        )
         eventually(lambda: later.ids == [10, 11])
         other.unsubscribe_table(None, "trades", "a", remove_offset=False)
         assert client.getTopicProcessedOffset(sub.topic) >= 9
-        other.subscribe_table(None, "trades", "a", -2, later, True, reconnect=True, persist_offset=True)
+        other.subscribe_table(
+            None, "trades", "a", -2, later, True, reconnect=True, persist_offset=True
+        )
         other.unsubscribe_table(None, "trades", "a")
     eventually(lambda: client.getTopicProcessedOffset(sub.topic) == -1)
 
@@ -531,7 +695,10 @@ def test_d40_the_identity_of_sizes_holds_after_each_write(client: Connection) ->
     for q in range(20):
         trades.append(rows(*range(10)))
         meta = client.getPersistenceMeta("trades")
-        assert meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["sizeInMemory"] <= 50
+        assert (
+            meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"]
+            and meta["sizeInMemory"] <= 50
+        )
         assert meta["raftGroup"] == 11 and meta["totalSize"] == 10 * (q + 1)
     eventually(lambda: client.getPersistenceMeta("trades")["sizeOnDisk"] == 200)
 
@@ -552,7 +719,9 @@ def test_d43_the_time_of_arrival_is_filled_in(client: Connection) -> None:
 def test_examples_of_the_page_do_what_they_say(nodes: RunningMesh, tmp_path: Path) -> None:
     path = ROOT / "docs" / "ha-tables.md"
     (tmp_path / ".penstock").symlink_to(nodes.layout.root)
-    with penstock.connect(nodes.gateway_url, user=nodes.user, password=nodes.password) as connection:
+    with penstock.connect(
+        nodes.gateway_url, user=nodes.user, password=nodes.password
+    ) as connection:
         reader = Reader(nodes, connection, path, tmp_path)
         reader._names |= {"client": connection, "eventually": eventually}
         try:
@@ -567,9 +736,13 @@ def test_examples_of_the_page_do_what_they_say(nodes: RunningMesh, tmp_path: Pat
 
 @pytest.mark.long
 def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> None:
-    """One member's death costs a moment, two end writing but not reading, a restart of all has everything."""
+    """One member's death costs a moment, two end writing but not reading, a restart of all has
+    everything.
+    """
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"})
-    with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=60) as client:
+    with penstock.connect(
+        mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=60
+    ) as client:
         tables = [client.haStreamTable(11, TRADES, name, 1000) for name in ("one", "two", "three")]
         got = Got()
         sub = client.subscribe_table("NODE2", "one", "a", 0, got, True, reconnect=True)
@@ -589,7 +762,12 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
         pids = {n: mesh.pid(n.lower()) for n in stopped}
         for node in stopped:
             mesh.kill(node.lower(), signal.SIGSTOP)
-        eventually(lambda: "no quorum" in str(client._nodes.ask(mesh.node_url(first), "/v1/node")["groups"][0]["quorum"]))
+        eventually(
+            lambda: (
+                "no quorum"
+                in str(client._nodes.ask(mesh.node_url(first), "/v1/node")["groups"][0]["quorum"])
+            )
+        )
         with refused("E_NO_QUORUM"):
             client.haStreamTable(11, TRADES, "four", 1000)
         assert tables[1].rows(node=first).table.column("qty").to_pylist() == [1, 2]
@@ -597,11 +775,14 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
             mesh.kill(node.lower(), signal.SIGCONT)
         assert pids == {n: mesh.pid(n.lower()) for n in stopped}
         for table in tables:
-            # a leader that wakes refuses until it knows that the others are back; a refused write is none
+            # a leader that wakes refuses until it knows that the others are back; a refused write
+            # is none
             eventually(lambda t=table: t.append(rows(3)))  # type: ignore[misc]
         eventually(lambda: got.quantities == [1, 2, 3])
         assert sub.error is None and got.ids == [0, 1, 2]
-        _ready_under_load(mesh, client, next(n for n in stopped if n != client.getStreamingLeader(11)))
+        _ready_under_load(
+            mesh, client, next(n for n in stopped if n != client.getStreamingLeader(11))
+        )
         # all at once
         for node in ("NODE1", "NODE2", "NODE3"):
             mesh.kill(node.lower())
@@ -612,7 +793,9 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
 
 
 def _ready_under_load(mesh: RunningMesh, client: Connection, node: str) -> None:
-    """A node that starts has caught up with what was there, although the log's end runs away from it all the time."""
+    """A node that starts has caught up with what was there, although the log's end runs away from
+    it all the time.
+    """
     client.haStreamTable(11, TRADES, "busy", 1000)
     halt = threading.Event()
 
@@ -638,12 +821,18 @@ def _ready_under_load(mesh: RunningMesh, client: Connection, node: str) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_d13_rounds_of_faults_lose_and_double_nothing(tmp_path: Path) -> None:
-    """A small number of the rounds of `make test-faults ONLY=tables`; nightly more, and every scenario."""
+    """A small number of the rounds of `make test-faults ONLY=tables`; nightly more, and every
+    scenario.
+    """
     from tests.faults import tables
 
     scenarios = list(tables.SCENARIOS) if NIGHTLY else ["leader_paused", "follower_wiped"]
-    with running_mesh(tmp_path / "mesh", rooms=tables.ROOMS, nodes=3, environment=tables.ENVIRONMENT) as mesh:
+    with running_mesh(
+        tmp_path / "mesh", rooms=tables.ROOMS, nodes=3, environment=tables.ENVIRONMENT
+    ) as mesh:
         kills, _, found = tables.rounds_of(mesh, tmp_path / "out", 8 if NIGHTLY else 2, scenarios)
     print(tables.line(len(kills), kills, found))
     assert found.good, found
-    assert max(kills) < 8_000, kills  # the promise is 2,000 on a quiet machine: `make test-faults` holds it
+    assert max(kills) < 8_000, (
+        kills
+    )  # the promise is 2,000 on a quiet machine: `make test-faults` holds it

@@ -1,4 +1,6 @@
-"""FILL_HISTORY in stretches: others go on meanwhile, progress shows, and whatever dies in between loses and doubles nothing."""
+"""FILL_HISTORY in stretches: others go on meanwhile, progress shows, and whatever dies in between
+loses and doubles nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,13 @@ def progress(kit: OperatorKit, stream: StreamEntry) -> list[int]:
 
 def check(kit: OperatorKit, target: Table, rows: pl.DataFrame, key: str) -> None:
     """Every window is there, right, and in the log once."""
-    expected = windows_of(rows, key=key).select(pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v")
+    expected = windows_of(rows, key=key).select(
+        pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v"
+    )
     found = kit.results(target).select("ts", "n", "c", "v")
-    assert_frame_equal(found.sort("ts", "c", "v", "n"), expected.sort("ts", "c", "v", "n"), rel_tol=1e-9)
+    assert_frame_equal(
+        found.sort("ts", "c", "v", "n"), expected.sort("ts", "c", "v", "n"), rel_tol=1e-9
+    )
     assert kit.repeats(target) == 0
 
 
@@ -42,13 +48,18 @@ def test_history_is_filled_over_kills_while_new_rows_flow(tmp_path: Path, key: s
         kit.database("h", partitions=2)
         source = kit.stable("h")
         _, beside = kit.stream(
-            f"CREATE STREAM beside TRIGGER AT_ONCE INTO h.beside AS SELECT {_WINDOWS} FROM h.meters PARTITION BY tbname INTERVAL(10s)", "h"
+            f"CREATE STREAM beside TRIGGER AT_ONCE INTO h.beside AS SELECT {_WINDOWS} FROM h.meters PARTITION BY tbname INTERVAL(10s)",
+            "h",
         )
         rows = meter_rows(_TABLES, 16_000)
         kit.write(source, rows[:8000])
         kit.drain("h")
         query = f"SELECT {_WINDOWS} FROM h.meters PARTITION BY {key} INTERVAL(10s)"
-        stream, target = kit.stream(f"CREATE STREAM past TRIGGER AT_ONCE FILL_HISTORY 1 ASYNC INTO h.past AS {query}", "h", wait=False)
+        stream, target = kit.stream(
+            f"CREATE STREAM past TRIGGER AT_ONCE FILL_HISTORY 1 ASYNC INTO h.past AS {query}",
+            "h",
+            wait=False,
+        )
         eventually(lambda: any(0 < p < 100 for p in progress(kit, stream)), 60)
         kit.write(source, rows[8000:12_000])
         eventually(lambda: kit.results(beside)["n"].sum() == 12_000, 60)
@@ -59,8 +70,12 @@ def test_history_is_filled_over_kills_while_new_rows_flow(tmp_path: Path, key: s
             kit.mesh.wait_ready("spark", not_pid=pid)
             eventually(lambda b=before: sum(progress(kit, stream)) != b, 60)  # type: ignore[misc]
         doomed = ("d1", "d2", "d7")
-        low, high = 1_700_000_005_000, 1_700_000_011_000
-        kit.control(source.topic, ControlRecord("delete", table=source.id, tables=doomed, low=low, high=high))
+        low = 1_700_000_005_000
+        high = 1_700_000_011_000
+        kit.control(
+            source.topic,
+            ControlRecord("delete", table=source.id, tables=doomed, low=low, high=high),
+        )
         kit.write(source, rows[12_000:])
         eventually(lambda: not progress(kit, stream), 180)
         kit.drain("h")
@@ -76,10 +91,16 @@ def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) 
         kit.database("h", partitions=1)
         source = kit.stable("h")
         windows = f"SELECT {_WINDOWS} FROM h.meters PARTITION BY tbname INTERVAL(10s)"
-        _, beside = kit.stream(f"CREATE STREAM beside TRIGGER AT_ONCE INTO h.beside AS {windows}", "h")
+        _, beside = kit.stream(
+            f"CREATE STREAM beside TRIGGER AT_ONCE INTO h.beside AS {windows}", "h"
+        )
         rows = meter_rows(_TABLES, 2000)
         kit.write(source, rows[:1000])
-        stream, _ = kit.stream(f"CREATE STREAM past TRIGGER AT_ONCE FILL_HISTORY 1 INTO h.past AS {windows}", "h", wait=False)
+        stream, _ = kit.stream(
+            f"CREATE STREAM past TRIGGER AT_ONCE FILL_HISTORY 1 INTO h.past AS {windows}",
+            "h",
+            wait=False,
+        )
         failed = f"failed:{source.topic}:0"
         eventually(lambda: kit.redis.hexists(names.stream_status(stream.id), failed), 120)
         eventually(lambda: not progress(kit, stream), 60)
@@ -90,12 +111,24 @@ def test_a_stretch_that_kills_is_given_up_with_its_stream_alone(tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(own_mesh: MeshFactory) -> None:
+def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(
+    own_mesh: MeshFactory,
+) -> None:
     """Once in the scan of the source partition, once behind the exchange."""
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store", "spark"), environment={"PENSTOCK_SPARK_HISTORY_ROWS": "20"})
-    rows = meter_rows(_TABLES, 4000).with_columns(pl.lit(1).alias("g")).select("tbname", "ts", "voltage", "g").to_dicts()
+    mesh = own_mesh(
+        rooms=("kafka", "redis", "gateway", "store", "spark"),
+        environment={"PENSTOCK_SPARK_HISTORY_ROWS": "20"},
+    )
+    rows = (
+        meter_rows(_TABLES, 4000)
+        .with_columns(pl.lit(1).alias("g"))
+        .select("tbname", "ts", "voltage", "g")
+        .to_dicts()
+    )
     for by in ("tbname", "g"):
-        with penstock.connect(mesh.gateway_url, password=mesh.password, database=f"by_{by}", timeout=300) as db:
+        with penstock.connect(
+            mesh.gateway_url, password=mesh.password, database=f"by_{by}", timeout=300
+        ) as db:
             db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2")
             db.execute("CREATE STABLE m (ts TIMESTAMP, voltage INT) TAGS (g INT)")
             db.write("m", rows[:3900])
@@ -103,11 +136,18 @@ def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(own_
 
             def filling(db: penstock.Connection = db) -> bool:
                 where = f"stream_name = 's' AND source_db = '{db.database}'"
-                return str(db.query(f"SELECT message FROM information_schema.ins_streams WHERE {where}").rows[0][0]).startswith("history ")
+                return str(
+                    db.query(
+                        f"SELECT message FROM information_schema.ins_streams WHERE {where}"
+                    ).rows[0][0]
+                ).startswith("history ")
 
-            def check(target: str, seconds: int, db: penstock.Connection = db, by: str = by) -> None:
+            def check(
+                target: str, seconds: int, db: penstock.Connection = db, by: str = by
+            ) -> None:
                 windows = f"_wstart, count(*) AS n, sum(voltage) AS v FROM m PARTITION BY {by} INTERVAL({seconds}s)"
-                found, expected = db.query(f"SELECT _wstart, n, v FROM {target}"), db.query(f"SELECT {windows}")
+                found = db.query(f"SELECT _wstart, n, v FROM {target}")
+                expected = db.query(f"SELECT {windows}")
                 assert sorted(found.rows) == sorted(expected.rows)
 
             create = (

@@ -19,12 +19,16 @@ from tests.stack.names import unique
 
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("influx")) as connection:
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database=unique("influx")
+    ) as connection:
         connection.execute(f"CREATE DATABASE {connection.database} PARTITIONS 2")
         yield connection
 
 
-def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock.Connection) -> None:
+def test_influxdb_client_writes_points_and_lines(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
     assert db.database is not None
     with InfluxDBClient(mesh.gateway_url, token=f"{mesh.user}:{mesh.password}", org="-") as client:
         assert client.ping()
@@ -40,9 +44,20 @@ def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock
         )
         api.write(
             db.database,
-            record=[point, Point("weather").tag("city", "Bonn").field("temp", 4).field("note", "x y").time(at, WritePrecision.MS)],
+            record=[
+                point,
+                Point("weather")
+                .tag("city", "Bonn")
+                .field("temp", 4)
+                .field("note", "x y")
+                .time(at, WritePrecision.MS),
+            ],
         )
-        api.write(db.database, record="weather,city=Bonn humidity=80i,temp=5 1704067201000", write_precision=WritePrecision.MS)
+        api.write(
+            db.database,
+            record="weather,city=Bonn humidity=80i,temp=5 1704067201000",
+            write_precision=WritePrecision.MS,
+        )
         with pytest.raises(ApiException) as refused:
             api.write(db.database, record='weather,city=Bonn temp="warm" 1704067201000000000')
         assert refused.value.status == 400
@@ -50,7 +65,11 @@ def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock
             api.write("nodatabase", record="weather temp=1")
         assert nowhere.value.status == 404
     rows = db.query("SELECT city, temp, hot, note, humidity FROM weather ORDER BY city, _ts").rows
-    assert rows == [("Bonn", 4.0, None, "x y", None), ("Bonn", 5.0, None, None, 80), ("Köln am Rhein", 3.5, False, None, None)]
+    assert rows == [
+        ("Bonn", 4.0, None, "x y", None),
+        ("Bonn", 5.0, None, None, 80),
+        ("Köln am Rhein", 3.5, False, None, None),
+    ]
     described = {name: kind for name, kind, *_ in db.query("DESCRIBE weather").rows}
     assert (
         described["temp"] == "DOUBLE"
@@ -61,17 +80,26 @@ def test_influxdb_client_writes_points_and_lines(mesh: RunningMesh, db: penstock
     assert len(db.query("SELECT DISTINCT tbname FROM weather")) == 2
 
 
-def test_bad_names_cost_their_lines_and_dots_become_underscores_where_that_is_asked_for(mesh: RunningMesh, db: penstock.Connection) -> None:
+def test_bad_names_cost_their_lines_and_dots_become_underscores_where_that_is_asked_for(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
     def write(text: str) -> requests.Response:
         return requests.post(
-            f"{mesh.gateway_url}/api/v2/write", params={"bucket": db.database or "", "precision": "s"}, data=text, timeout=30,
+            f"{mesh.gateway_url}/api/v2/write",
+            params={"bucket": db.database or "", "precision": "s"},
+            data=text,
+            timeout=30,
             headers={"Authorization": f"Token {mesh.user}:{mesh.password}"},
-        )  # fmt: skip
+        )
 
     text = f"sys.cpu,host=a v=1 1\nmem v=1 1\nmem {'x' * 80}=1,v=2 2\nmem,op=1 v=3 3"
     answer = write(text)
     assert (answer.status_code, answer.json()["code"], answer.json()["line"]) == (400, "invalid", 1)
-    assert [e["line"] for e in answer.json()["error"]["lines"]] == [1, 3, 4] and "dots" in answer.json()["message"]
+    assert [e["line"] for e in answer.json()["error"]["lines"]] == [
+        1,
+        3,
+        4,
+    ] and "dots" in answer.json()["message"]
     assert db.query("SELECT v FROM mem").rows == [(1.0,)]
     db.execute(f"ALTER DATABASE {db.database} DOT_TO_UNDERSCORE 1")
     assert write("sys.cpu,host=a v=1 1\nsys_cpu,host=a v=2 2").status_code == 204
@@ -79,7 +107,9 @@ def test_bad_names_cost_their_lines_and_dots_become_underscores_where_that_is_as
     assert "DOT_TO_UNDERSCORE 1" in str(db.query(f"SHOW CREATE DATABASE {db.database}").rows)
 
 
-def test_version_1_path_with_gzip_and_longer_text(mesh: RunningMesh, db: penstock.Connection) -> None:
+def test_version_1_path_with_gzip_and_longer_text(
+    mesh: RunningMesh, db: penstock.Connection
+) -> None:
     def write(text: str, **query: str) -> requests.Response:
         return requests.post(
             f"{mesh.gateway_url}/influxdb/v1/write",
@@ -90,12 +120,25 @@ def test_version_1_path_with_gzip_and_longer_text(mesh: RunningMesh, db: penstoc
         )
 
     assert write('log,host=a line="short" 1', precision="s").status_code == 204
-    assert write(f'log,host=a line="{"x" * 500}" 2\nlog,host=b,zone=z other=1u 3', precision="s").status_code == 204
-    assert db.query("SELECT length(line) FROM log WHERE line IS NOT NULL ORDER BY _ts").rows == [(5,), (500,)]
+    assert (
+        write(
+            f'log,host=a line="{"x" * 500}" 2\nlog,host=b,zone=z other=1u 3', precision="s"
+        ).status_code
+        == 204
+    )
+    assert db.query("SELECT length(line) FROM log WHERE line IS NOT NULL ORDER BY _ts").rows == [
+        (5,),
+        (500,),
+    ]
     assert db.query("SELECT zone FROM log WHERE host = 'b'").rows == [("z",)]
-    bad = write('log,host=a line="ok" 4\nlog,host=a line=oops 5\nlog,host=a line=6i 6\nother v=1 7', precision="s")
+    bad = write(
+        'log,host=a line="ok" 4\nlog,host=a line=oops 5\nlog,host=a line=6i 6\nother v=1 7',
+        precision="s",
+    )
     assert bad.status_code == 400 and bad.json()["error"].startswith("partial write: line 2: ")
-    assert "line 3: 6 is not VARCHAR" in bad.json()["error"] and bad.json()["error"].endswith(" dropped=2")
+    assert "line 3: 6 is not VARCHAR" in bad.json()["error"] and bad.json()["error"].endswith(
+        " dropped=2"
+    )
     assert write("log line=1 1", precision="fortnight").status_code == 400
     assert db.query("SELECT count(*) FROM log").rows == [(4,)], "a bad line costs only itself"
     assert db.query("SELECT v FROM other").rows == [(1.0,)]

@@ -1,4 +1,6 @@
-"""Nothing is lost and nothing published twice, whatever dies: at named places and at random moments of a load."""
+"""Nothing is lost and nothing published twice, whatever dies: at named places and at random moments
+of a load.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,19 @@ _QUERIES = {
     "places": f"SELECT {_WINDOWS} FROM k.meters PARTITION BY location INTERVAL(10s)",
     "high": "SELECT ts, current, voltage FROM k.meters WHERE voltage > 230 PARTITION BY tbname",
 }
-STREAMS = {name: f"CREATE STREAM k_{name} TRIGGER AT_ONCE INTO k.{name} AS {query}" for name, query in _QUERIES.items()}
+STREAMS = {
+    name: f"CREATE STREAM k_{name} TRIGGER AT_ONCE INTO k.{name} AS {query}"
+    for name, query in _QUERIES.items()
+}
 
 
 class Load:
     """Rows flowing in from a thread until told to stop."""
 
     def __init__(self, kit: OperatorKit, source: Table, chunk: int = 200) -> None:
-        self._kit, self._source, self._chunk = kit, source, chunk
+        self._kit = kit
+        self._source = source
+        self._chunk = chunk
         self._halt = threading.Event()
         self.rows: list[pl.DataFrame] = []
         self._thread = threading.Thread(target=self._run)
@@ -72,7 +79,9 @@ def parts(kit: OperatorKit) -> dict[str, list[psutil.Process]]:
                 found["jvm"].append(process)
             elif "spark_jobs.daemon" in " ".join(process.cmdline()):
                 parent = process.parent()
-                found["daemon" if parent is not None and parent.name() == "java" else "worker"].append(process)
+                found[
+                    "daemon" if parent is not None and parent.name() == "java" else "worker"
+                ].append(process)
     return found
 
 
@@ -95,21 +104,35 @@ def start(kit: OperatorKit) -> tuple[Table, dict[str, Table]]:
 def check(kit: OperatorKit, rows: pl.DataFrame, targets: dict[str, Table]) -> None:
     """Every result is there, right, and in the log once."""
     for name, key in (("windows", "tbname"), ("places", "location")):
-        expected = windows_of(rows, key=key).select(pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v")
+        expected = windows_of(rows, key=key).select(
+            pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v"
+        )
         found = kit.results(targets[name]).select("ts", "n", "c", "v")
-        assert_frame_equal(found.sort("ts", "c", "v", "n"), expected.sort("ts", "c", "v", "n"), rel_tol=1e-9)
+        assert_frame_equal(
+            found.sort("ts", "c", "v", "n"), expected.sort("ts", "c", "v", "n"), rel_tol=1e-9
+        )
     high, _ = kit.raw_results(targets["high"])
-    expected_high = rows.filter(pl.col("voltage") > 230).select("ts", "current", "voltage").sort(pl.all())
+    expected_high = (
+        rows.filter(pl.col("voltage") > 230).select("ts", "current", "voltage").sort(pl.all())
+    )
     assert_frame_equal(high.select("ts", "current", "voltage").sort(pl.all()), expected_high)
-    assert {name: kit.repeats(table) for name, table in targets.items()} == dict.fromkeys(targets, 0)
+    assert {name: kit.repeats(table) for name, table in targets.items()} == dict.fromkeys(
+        targets, 0
+    )
 
 
 PLACES = [
-    "after_produce:exit:60", "mid_state_file:exit:8", "after_state:exit:20", "before_commit:exit:2", "mid_settle:exit:1",
+    "after_produce:exit:60",
+    "mid_state_file:exit:8",
+    "after_state:exit:20",
+    "before_commit:exit:2",
+    "mid_settle:exit:1",
     "mid_replay:exit:2",
-]  # fmt: skip
+]
 #: alone each place is met in a mesh of its own (nightly), together one death follows another
-RUNS = [",".join(PLACES), *PLACES[:5], f"{PLACES[0]},{PLACES[5]}"] if NIGHTLY else [",".join(PLACES)]
+RUNS = (
+    [",".join(PLACES), *PLACES[:5], f"{PLACES[0]},{PLACES[5]}"] if NIGHTLY else [",".join(PLACES)]
+)
 
 
 @pytest.mark.timeout(600)
@@ -117,23 +140,32 @@ RUNS = [",".join(PLACES), *PLACES[:5], f"{PLACES[0]},{PLACES[5]}"] if NIGHTLY el
 def test_deaths_at_named_places(tmp_path: Path, failpoints: str) -> None:
     with operator_kit(tmp_path / "mesh", failpoints=failpoints, epoch_seconds="6") as kit:
         source, targets = start(kit)
-        # nobody reads results here: what is wrong with such a record is found out when it has been put off for a while
+        # nobody reads results here: what is wrong with such a record is found out when it has been
+        # put off for a while
         broken = frame_of(targets["windows"].schema_id) + b"\xff"
         wrong = {(p, kit.raw(source.topic, broken, p)) for p in range(source.partitions)}
         load = Load(kit, source)
         with load.flowing():
             places = [item.partition(":")[0] for item in failpoints.split(",")]
-            counts = {item.partition(":")[0]: int(item.rpartition(":")[2]) for item in failpoints.split(",")}
+            counts = {
+                item.partition(":")[0]: int(item.rpartition(":")[2])
+                for item in failpoints.split(",")
+            }
 
             def reached() -> bool:
-                visits = {p: kit.mesh.layout.root / "state/notes/failpoints" / f"failpoint-{p}" for p in places}
+                visits = {
+                    p: kit.mesh.layout.root / "state/notes/failpoints" / f"failpoint-{p}"
+                    for p in places
+                }
                 return all(v.exists() and v.stat().st_size >= counts[p] for p, v in visits.items())
 
             eventually(reached, 90)
             time.sleep(2)
         kit.drain("k", depth=1)
         check(kit, load.all(), targets)
-        assert {(letter.partition, letter.offset) for letter in kit.dead_letters(source.topic)} == wrong
+        assert {
+            (letter.partition, letter.offset) for letter in kit.dead_letters(source.topic)
+        } == wrong
 
 
 @pytest.mark.long

@@ -1,4 +1,6 @@
-"""Who runs the jobs, on a real Redis: one at a time, sleepers stop, and an outage stops nobody who is alone."""
+"""Who runs the jobs, on a real Redis: one at a time, sleepers stop, and an outage stops nobody who
+is alone.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Node:
     def __init__(self, client: redis.Redis, node: int, directory: Path) -> None:
         self.lost = threading.Event()
         self.waits_for: list[str] = []
-        self.leadership = Leadership(client, SystemClock(), ttl=TTL, node=node, data_dir=directory, on_lost=self.lost.set)
+        self.leadership = Leadership(
+            client, SystemClock(), ttl=TTL, node=node, data_dir=directory, on_lost=self.lost.set
+        )
 
     def lead(self, stop: threading.Event | None = None) -> bool:
         return self.leadership.wait(stop or threading.Event(), self.waits_for.append)
@@ -58,7 +62,9 @@ def foreign(client: redis.Redis, ttl: float = TTL) -> Lease:
     return lease
 
 
-def test_a_standby_waits_until_the_holder_is_not_heard_of_any_more(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_standby_waits_until_the_holder_is_not_heard_of_any_more(
+    client: redis.Redis, tmp_path: Path
+) -> None:
     foreign(client)
     node = Node(client, 2, tmp_path)
     assert node.lead()
@@ -74,16 +80,22 @@ def test_a_standby_that_is_stopped_takes_nothing(client: redis.Redis, tmp_path: 
     assert not Node(client, 2, tmp_path).lead(stop)
 
 
-def test_a_dead_predecessor_of_this_machine_is_not_waited_for(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_dead_predecessor_of_this_machine_is_not_waited_for(
+    client: redis.Redis, tmp_path: Path
+) -> None:
     first = Node(client, 1, tmp_path)
     about = json.loads(first.leadership.lease._address)
-    dead = Lease(client, LEASE, ttl=600, address=json.dumps({**about, "started": about["started"] - 1}))
+    dead = Lease(
+        client, LEASE, ttl=600, address=json.dumps({**about, "started": about["started"] - 1})
+    )
     assert dead.acquire()
     assert first.lead() and first.leadership.lease.epoch == 2
     first.leadership.release()
 
 
-def test_a_lease_that_ran_out_unnoticed_is_taken_again_and_one_that_was_taken_is_lost(client: redis.Redis, tmp_path: Path) -> None:
+def test_a_lease_that_ran_out_unnoticed_is_taken_again_and_one_that_was_taken_is_lost(
+    client: redis.Redis, tmp_path: Path
+) -> None:
     node = Node(client, 1, tmp_path)
     assert node.lead()
     client.flushall()  # Redis came back with nothing

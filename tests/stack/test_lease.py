@@ -39,7 +39,8 @@ def name() -> str:
 
 
 def test_one_holds_it_and_others_see_who(client: redis.Redis, name: str) -> None:
-    first, second = Lease(client, name, address="http://a:1"), Lease(client, name, address="http://b:2|x")
+    first = Lease(client, name, address="http://a:1")
+    second = Lease(client, name, address="http://b:2|x")
     assert first.holder() is None
     assert first.acquire() and first.held and first.epoch == 1
     assert not second.acquire() and not second.held
@@ -54,7 +55,8 @@ def test_one_holds_it_and_others_see_who(client: redis.Redis, name: str) -> None
 
 def test_who_slept_past_the_end_has_lost(client: redis.Redis, name: str) -> None:
     clock = ManualClock()
-    sleeper, next_one = Lease(client, name, ttl=5, clock=clock), Lease(client, name)
+    sleeper = Lease(client, name, ttl=5, clock=clock)
+    next_one = Lease(client, name)
     assert sleeper.acquire()
     client.delete(names.lease(name))  # its time is over in Redis
     assert next_one.acquire() and next_one.epoch == 2
@@ -86,7 +88,9 @@ def test_an_empty_redis_gives_no_old_epoch(client: redis.Redis, name: str) -> No
     client.delete(names.lease(name), names.lease(name) + ":epoch")
     with pytest.raises(LeaseLost):
         first.renew()
-    assert Lease(client, name).acquire(seen=0)  # who has not read the log gets a low one, and the log refuses it
+    assert Lease(client, name).acquire(
+        seen=0
+    )  # who has not read the log gets a low one, and the log refuses it
     client.delete(names.lease(name), names.lease(name) + ":epoch")
     second = Lease(client, name)
     assert second.acquire(seen=42) and second.epoch == 43
@@ -147,14 +151,18 @@ def test_any_interleaving_has_one_holder_an_epoch(client: redis.Redis) -> None:
         @rule(who=st.integers(0, 2))
         def acquire(self, who: int) -> None:
             if self.leases[who].acquire(seen=self.written):
-                assert self.leases[who].epoch > self.written, "a reader would not know the new leader from the old one"
+                assert self.leases[who].epoch > self.written, (
+                    "a reader would not know the new leader from the old one"
+                )
                 self.handed_out.append(self.leases[who].epoch)
                 self.acquisitions += 1
                 self.newest = who
 
         @rule(who=st.integers(0, 2))
         def write(self, who: int) -> None:
-            """A fenced write: Kafka takes it from the last who began a transaction there, readers drop it below a higher epoch."""
+            """A fenced write: Kafka takes it from the last who began a transaction there, readers
+            drop it below a higher epoch.
+            """
             epoch = self.leases[who].epoch
             if who == self.newest and epoch and epoch >= self.written:
                 self.written = epoch
@@ -195,5 +203,11 @@ def test_any_interleaving_has_one_holder_an_epoch(client: redis.Redis) -> None:
             assert all(len(writers) == 1 for writers in self.writers.values())
 
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+        Machine,
+        settings=settings(
+            max_examples=100,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
     )

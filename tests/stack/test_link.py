@@ -1,4 +1,6 @@
-"""The link: questions, subscriptions that continue exactly, and appends that count once; over kills of the room that serves it."""
+"""The link: questions, subscriptions that continue exactly, and appends that count once; over kills
+of the room that serves it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,23 @@ from penstock.errors import AuthError, CatalogError, PenstockError, SchemaError
 from penstock.link.client import Channel, Link, LinkLost
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import ENVIRONMENT, METERS, ROOMS, T0, address_of, client_of, link_to, rows
+from tests.stack.federation_kit import (
+    ENVIRONMENT,
+    METERS,
+    ROOMS,
+    T0,
+    address_of,
+    client_of,
+    link_to,
+    rows,
+)
 
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("serving"), rooms=ROOMS, environment=ENVIRONMENT) as mesh:
+    with running_mesh(
+        tmp_path_factory.mktemp("serving"), rooms=ROOMS, environment=ENVIRONMENT
+    ) as mesh:
         yield mesh
 
 
@@ -37,14 +50,25 @@ def test_questions(serving: RunningMesh) -> None:
         client.execute(METERS, database="ask")
         client.write("ask.meters", rows(0, 1000))
         described = link.describe("meters", "ask")
-        assert [c.name for c in described.fields] == ["ts", "v", "note", "site"] and described.is_stable
-        assert link.query("SELECT count(*) AS n, sum(v) AS s FROM meters", "ask").to_pylist() == [{"n": 1000, "s": 499500}]
-        assert link.query("SELECT _wstart, count(*) AS n FROM ask.meters INTERVAL(1s)").num_rows == 1
+        assert [c.name for c in described.fields] == [
+            "ts",
+            "v",
+            "note",
+            "site",
+        ] and described.is_stable
+        assert link.query("SELECT count(*) AS n, sum(v) AS s FROM meters", "ask").to_pylist() == [
+            {"n": 1000, "s": 499500}
+        ]
+        assert (
+            link.query("SELECT _wstart, count(*) AS n FROM ask.meters INTERVAL(1s)").num_rows == 1
+        )
         with pytest.raises(PenstockError, match="nothing"):
             link.query("SELECT nothing FROM ask.meters")
         with pytest.raises(CatalogError):
             link.describe("none", "ask")
-        assert link.query("SELECT v FROM ask.meters").num_rows == 1000, "an error costs its channel only"
+        assert link.query("SELECT v FROM ask.meters").num_rows == 1000, (
+            "an error costs its channel only"
+        )
 
 
 def test_who_may_not_come_in(serving: RunningMesh) -> None:
@@ -63,7 +87,12 @@ def test_a_subscription_continues_exactly_behind_its_token(serving: RunningMesh)
         client.execute(METERS, database="sub")
         client.write("sub.meters", rows(0, 500))
         with link_to(serving) as link:
-            channel = link.subscribe("SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100", "sub", start="earliest", positions=True)
+            channel = link.subscribe(
+                "SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100",
+                "sub",
+                start="earliest",
+                positions=True,
+            )
             token = channel.expect("subscribed", 10).header["token"]
             seen: list[int] = []
             while len(seen) < 200:
@@ -76,7 +105,9 @@ def test_a_subscription_continues_exactly_behind_its_token(serving: RunningMesh)
         client.write("sub.meters", rows(500, 500))
         serving.wait_ready("federation", not_pid=pid)
         with link_to(serving) as link:
-            channel = link.subscribe("SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100", "sub", start=token)
+            channel = link.subscribe(
+                "SELECT v, v * 2 AS twice, site FROM meters WHERE v >= 100", "sub", start=token
+            )
             channel.expect("subscribed", 10)
             rest = _gather(channel, 900 - len(seen))
         assert sorted(seen + rest["v"].to_list()) == list(range(100, 1000))
@@ -100,9 +131,12 @@ def test_deletes_and_added_columns_come_in_their_place(serving: RunningMesh) -> 
             if message.kind != "token":
                 kinds.append(message.kind)
         assert [k for k in kinds if k != "schema"] == ["rows", "delete", "rows"]
-        assert kinds.count("schema") == 1, "before the first rows of the new definition, perhaps earlier"
+        assert kinds.count("schema") == 1, (
+            "before the first rows of the new definition, perhaps earlier"
+        )
         assert message.rows.column("w").to_pylist() == [3]
-        # rows that come right behind their definition wait for it, though this room reads both by itself
+        # rows that come right behind their definition wait for it, though this room reads both by
+        # itself
         for n in range(40):
             client.execute(f"ALTER TABLE alt.t ADD COLUMN c{n} INT")
             client.execute(f"INSERT INTO alt.t (ts, v, c{n}) VALUES ({T0 + 2 + n}, {n}, {n})")
@@ -117,7 +151,9 @@ def _rows_of(first: int, count: int) -> pa.Table:
             "_offset": pa.array([i // 10 for i in range(first, first + count)], pa.int64()),
             "_row": pa.array([i % 10 for i in range(first, first + count)], pa.int64()),
             "tbname": [f"m{i % 7}" for i in range(first, first + count)],
-            "ts": pa.array([T0 + i for i in range(first, first + count)], pa.timestamp("ms", "UTC")),
+            "ts": pa.array(
+                [T0 + i for i in range(first, first + count)], pa.timestamp("ms", "UTC")
+            ),
             "v": pa.array(range(first, first + count), pa.int32()),
             "site": pa.array([i % 7 for i in range(first, first + count)], pa.int32()),
         }
@@ -132,7 +168,9 @@ def test_appends_count_once_over_kills(serving: RunningMesh) -> None:
             with link_to(serving) as link:
                 channel = link.append("meters", "app", producer="f:test:0")
                 channel.expect("opened", 30)
-                for seq, first in enumerate(range(0, 1000 * (attempt + 1), 100)):  # from the beginning, again and again
+                for seq, first in enumerate(
+                    range(0, 1000 * (attempt + 1), 100)
+                ):  # from the beginning, again and again
                     channel.send({"seq": seq}, _rows_of(first, 100))
                 if attempt < 2:
                     channel.expect("ack", 10)
@@ -142,10 +180,13 @@ def test_appends_count_once_over_kills(serving: RunningMesh) -> None:
                 for _ in range(30):
                     channel.expect("ack", 30)
         with link_to(serving) as link:
-            subscription = link.subscribe("SELECT v FROM app.meters", start="earliest", positions=True)
+            subscription = link.subscribe(
+                "SELECT v FROM app.meters", start="earliest", positions=True
+            )
             subscription.expect("subscribed", 10)
             found = _gather(subscription, 3000)
-            # over a link a question sees all that was acked, whoever wrote it; the gateway promises only what it acked itself
+            # over a link a question sees all that was acked, whoever wrote it; the gateway promises
+            # only what it acked itself
             answer = link.query("SELECT count(*) AS n, sum(v) AS s FROM app.meters").to_pylist()
         assert answer == [{"n": 3000, "s": sum(range(3000))}]
         assert sorted(found["v"].to_list()) == list(range(3000)), "each once, in the log itself"
@@ -181,7 +222,9 @@ def test_rows_that_do_not_fit_are_refused_whole(serving: RunningMesh) -> None:
         with pytest.raises(SchemaError, match="no column"):
             link.write("t", "bad", pa.table({"ts": times, "other": [1, 2]}))
         assert link.write("t", "bad", pa.table({"ts": times, "note": ["a", "b"]})) == 2
-        assert link.query("SELECT count(*) AS n FROM bad.t").to_pylist() == [{"n": 2}], "read after write"
+        assert link.query("SELECT count(*) AS n FROM bad.t").to_pylist() == [{"n": 2}], (
+            "read after write"
+        )
 
 
 def test_the_beginning_is_there_after_the_log_was_shortened(serving: RunningMesh) -> None:
@@ -216,11 +259,15 @@ def test_any_flight_client_reads_with_a_password(serving: RunningMesh) -> None:
     reader = flight.FlightClient(serving.store_url)
     ticket = flight.Ticket(b"SELECT v FROM plain.t")
     basic = b"Basic " + base64.b64encode(f"{serving.user}:{serving.password}".encode())
-    found = reader.do_get(ticket, flight.FlightCallOptions(headers=[(b"authorization", basic)])).read_all()
+    found = reader.do_get(
+        ticket, flight.FlightCallOptions(headers=[(b"authorization", basic)])
+    ).read_all()
     assert found.to_pylist() == [{"v": 7}]
     for header in (b"Basic " + base64.b64encode(b"root:wrong"), b""):
         with pytest.raises(flight.FlightUnauthenticatedError):
-            reader.do_get(ticket, flight.FlightCallOptions(headers=[(b"authorization", header)])).read_all()
+            reader.do_get(
+                ticket, flight.FlightCallOptions(headers=[(b"authorization", header)])
+            ).read_all()
     with pytest.raises(flight.FlightUnauthenticatedError):
         reader.do_get(ticket).read_all()
 
@@ -236,9 +283,14 @@ def test_drivers_of_flight_sql_read_tables(serving: RunningMesh) -> None:
         assert client.query("SELECT count(*) FROM adbc.meters").rows == [(1000,)]
     who = {"username": serving.user, "password": serving.password}
     with flight_sql.connect(serving.store_url, who, autocommit=True) as connection:
-        found = pl.read_database("SELECT v, note, site FROM adbc.meters WHERE v < 500 ORDER BY v", connection)
+        found = pl.read_database(
+            "SELECT v, note, site FROM adbc.meters WHERE v < 500 ORDER BY v", connection
+        )
         assert found["v"].to_list() == list(range(500)) and found["note"].dtype == pl.String
-        with connection.cursor() as cursor, pytest.raises((ProgrammingError, OperationalError), match="E_TABLE_NOT_EXIST"):
+        with (
+            connection.cursor() as cursor,
+            pytest.raises((ProgrammingError, OperationalError), match="E_TABLE_NOT_EXIST"),
+        ):
             cursor.execute("SELECT * FROM adbc.nothing")
             cursor.fetchall()
     with pytest.raises((ProgrammingError, OperationalError), match="E_AUTH"):
@@ -272,18 +324,24 @@ def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
                     channel.get(10)
 
 
-def test_T15_H15_another_version_of_the_link_is_refused_by_name(serving: RunningMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_T15_H15_another_version_of_the_link_is_refused_by_name(
+    serving: RunningMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("penstock.link.client.VERSION", 99)
     with pytest.raises(PenstockError, match="E_LINK_VERSION"):
         link_to(serving)
 
 
-def test_T15_H15_an_older_peer_answers_what_it_knows_and_refuses_the_rest_by_name(serving: RunningMesh) -> None:
+def test_T15_H15_an_older_peer_answers_what_it_knows_and_refuses_the_rest_by_name(
+    serving: RunningMesh,
+) -> None:
     with client_of(serving) as client, link_to(serving) as link:
         client.execute("CREATE DATABASE older PARTITIONS 1")
         client.execute(METERS, database="older")
         request = {"op": "subscribe", "sql": "SELECT v FROM older.meters", "from": "earliest"}
-        link.open({**request, "sparkle": False}).expect("subscribed", 10)  # what is off is not asked for
+        link.open({**request, "sparkle": False}).expect(
+            "subscribed", 10
+        )  # what is off is not asked for
         with pytest.raises(PenstockError, match="subscribe has no parameter sparkle"):
             link.open({**request, "sparkle": True}).get(10)
         assert link.query("SELECT count(*) AS n FROM older.meters").to_pylist() == [{"n": 0}]
@@ -299,7 +357,9 @@ def test_a_slow_reader_waits_for_itself_alone(serving: RunningMesh) -> None:
             client.write("brake.meters", rows(first, 100))
         quick = link.subscribe("SELECT v FROM brake.meters", start="earliest")
         quick.expect("subscribed", 10)
-        assert sorted(_gather(quick, 4000)["v"].to_list()) == list(range(4000)), "the same link, while the other channel is not read"
+        assert sorted(_gather(quick, 4000)["v"].to_list()) == list(range(4000)), (
+            "the same link, while the other channel is not read"
+        )
         assert slow._inbox.qsize() <= 20, "nothing piles up beyond the credit"
         assert sorted(_gather(slow, 4000)["v"].to_list()) == list(range(4000))
 

@@ -1,4 +1,6 @@
-"""The supervisor with real servers: what dies comes back, what is stopped is gone, and nothing is started twice."""
+"""The supervisor with real servers: what dies comes back, what is stopped is gone, and nothing is
+started twice.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ SERVERS = ("kafka", "redis")
 
 def penstock(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PENSTOCK_DATA_DIR": str(data_dir), "COLUMNS": "200"}
-    return subprocess.run([sys.executable, "-m", "penstock.cli", *arguments], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "penstock.cli", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> RunningMesh:  # type: i
 
 def test_built_in_topics_are_there(servers: RunningMesh) -> None:
     found = AdminClient(servers.kafka_client).list_topics(timeout=10).topics
-    assert {name: len(found[name].partitions) for name in names.BUILT_IN_TOPICS} == names.BUILT_IN_TOPICS
+    assert {
+        name: len(found[name].partitions) for name in names.BUILT_IN_TOPICS
+    } == names.BUILT_IN_TOPICS
 
 
 def test_redis_wants_the_generated_password(servers: RunningMesh) -> None:
@@ -66,11 +76,16 @@ def test_restart_and_status(servers: RunningMesh) -> None:
     assert servers.pid("redis") != pid
     status = penstock(root, "status")
     assert status.returncode == 0, status.stderr
-    assert all(word in status.stdout for word in ("kafka", "redis", "ready", "PSS MB", str(servers.pid("redis"))))
+    assert all(
+        word in status.stdout
+        for word in ("kafka", "redis", "ready", "PSS MB", str(servers.pid("redis")))
+    )
 
 
 def test_second_mesh_in_the_same_directory_is_refused(servers: RunningMesh) -> None:
-    second = penstock(servers.layout.root, "up", "--plain", "--rooms", "redis", "--port-base", "auto")
+    second = penstock(
+        servers.layout.root, "up", "--plain", "--rooms", "redis", "--port-base", "auto"
+    )
     assert second.returncode == 78
     assert "runs already" in second.stderr
 
@@ -92,7 +107,9 @@ def test_unknown_room_is_refused(tmp_path: Path) -> None:
     assert "attic: no such room" in refused.stderr
 
 
-def test_children_die_with_a_killed_supervisor_and_data_stays(own_mesh: MeshFactory, tmp_path: Path) -> None:
+def test_children_die_with_a_killed_supervisor_and_data_stays(
+    own_mesh: MeshFactory, tmp_path: Path
+) -> None:
     first = own_mesh(tmp_path / "data", rooms=SERVERS)
     redis.from_url(first.redis_url).set("kept", "yes")
     children = [psutil.Process(first.pid(room)) for room in SERVERS]

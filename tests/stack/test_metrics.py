@@ -1,4 +1,6 @@
-"""Each room tells in Prometheus' form how much it has done, how long that took, what waits and what it leads."""
+"""Each room tells in Prometheus' form how much it has done, how long that took, what waits and what
+it leads.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,45 @@ from tests.stack.names import unique
 
 #: what has to be above 0 once rows have gone all the way, and what has to be known at all
 COUNTED = {
-    "gateway": ("penstock_gateway_rows ", "penstock_gateway_ack_seconds_count ", 'penstock_lease_held{lease="catalog"} '),
-    "spark": ('penstock_stream_rows_in{stream="', 'penstock_stream_state_bytes{stream="', 'penstock_lease_held{lease="jobs"} '),
+    "gateway": (
+        "penstock_gateway_rows ",
+        "penstock_gateway_ack_seconds_count ",
+        'penstock_lease_held{lease="catalog"} ',
+    ),
+    "spark": (
+        'penstock_stream_rows_in{stream="',
+        'penstock_stream_state_bytes{stream="',
+        'penstock_lease_held{lease="jobs"} ',
+    ),
     "store": ("penstock_store_rows_total ", "penstock_store_query_seconds_count "),
-    "notifier": ('penstock_notifier_messages_total{kind="rows"} ', "penstock_notifier_delay_seconds_count "),
+    "notifier": (
+        'penstock_notifier_messages_total{kind="rows"} ',
+        "penstock_notifier_delay_seconds_count ",
+    ),
 }
 NAMED = {
     "gateway": ("penstock_gateway_waiting_bytes",),
-    "spark": ("penstock_lag_records", "penstock_epochs_total", "penstock_dead_letters", "penstock_query_failures_total"),
+    "spark": (
+        "penstock_lag_records",
+        "penstock_epochs_total",
+        "penstock_dead_letters",
+        "penstock_query_failures_total",
+    ),
     "store": ("penstock_store_lag_seconds", "penstock_store_tail_rows"),
     "notifier": ("penstock_notifier_clients", "penstock_notify_behind_events"),
 }
 
 
 def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("metrics")) as db:
-        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 1; CREATE TABLE m (ts TIMESTAMP, v DOUBLE)")
-        db.execute("CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m INTERVAL(10s)")
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database=unique("metrics")
+    ) as db:
+        db.execute(
+            f"CREATE DATABASE {db.database} PARTITIONS 1; CREATE TABLE m (ts TIMESTAMP, v DOUBLE)"
+        )
+        db.execute(
+            "CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m INTERVAL(10s)"
+        )
         with db.subscribe(f"{db.database}.m").open() as rows:
             db.write("m", [{"ts": 1_700_000_000_000, "v": 1.0}])
             assert rows.next(60).items
@@ -46,21 +70,38 @@ def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
 
 @pytest.mark.parametrize("by", ["tbname", "g"])
 def test_how_long_results_follow_their_rows(mesh: RunningMesh, by: str) -> None:
-    """Once in the scan of the source partition, once behind the exchange; time is in nanoseconds there, too."""
+    """Once in the scan of the source partition, once behind the exchange; time is in nanoseconds
+    there, too.
+    """
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("lag")) as db:
-        db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2 PRECISION 'ns'; CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
-        db.execute(f"CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m PARTITION BY {by} INTERVAL(10s)")
+        db.execute(
+            f"CREATE DATABASE {db.database} PARTITIONS 2 PRECISION 'ns'; CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)"
+        )
+        db.execute(
+            f"CREATE STREAM s TRIGGER AT_ONCE INTO r AS SELECT _wstart, count(*) AS n FROM m PARTITION BY {by} INTERVAL(10s)"
+        )
         began = time.monotonic()
         for n in range(5):
-            db.write("m", [{"tbname": f"t{n}", "ts": 1_700_000_000_000_000_000 + n, "v": n, "g": n}])
+            db.write(
+                "m", [{"tbname": f"t{n}", "ts": 1_700_000_000_000_000_000 + n, "v": n, "g": n}]
+            )
             db.drain()
         took = time.monotonic() - began
 
         def figures() -> dict[str, float]:
-            found = (line.rpartition(" ") for line in lines(mesh, "spark") if f'stream="{db.database}.s"' in line)
-            return {name.removeprefix("penstock_stream_lag_seconds"): float(value) for name, _, value in found if "_lag_" in name}
+            found = (
+                line.rpartition(" ")
+                for line in lines(mesh, "spark")
+                if f'stream="{db.database}.s"' in line
+            )
+            return {
+                name.removeprefix("penstock_stream_lag_seconds"): float(value)
+                for name, _, value in found
+                if "_lag_" in name
+            }
 
-        count, total = f'_count{{stream="{db.database}.s"}}', f'_sum{{stream="{db.database}.s"}}'
+        count = f'_count{{stream="{db.database}.s"}}'
+        total = f'_sum{{stream="{db.database}.s"}}'
         shown = eventually(lambda: f if (f := figures()).get(count) == 5 else None)
         assert 0 <= shown[total] <= took
         buckets = [value for name, value in shown.items() if name.startswith("_bucket")]

@@ -1,4 +1,6 @@
-"""`/ws` over real sockets: who may come in, what they get, and that nobody waits for a slow neighbour."""
+"""`/ws` over real sockets: who may come in, what they get, and that nobody waits for a slow
+neighbour.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from .notifier_kit import Kit, kit
 
 @pytest.fixture(scope="module")
 def mesh_kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
-    settings = {"PENSTOCK_NOTIFIER_FEED_BYTES": str(1 << 20), "PENSTOCK_NOTIFIER_ORIGINS": '["https://good.example"]'}
+    settings = {
+        "PENSTOCK_NOTIFIER_FEED_BYTES": str(1 << 20),
+        "PENSTOCK_NOTIFIER_ORIGINS": '["https://good.example"]',
+    }
     with kit(tmp_path_factory.mktemp("hub"), **settings) as made:
         yield made
 
@@ -38,7 +43,12 @@ def raw(mesh_kit: Kit) -> ClientConnection:
 
     word = base64.b64encode(f"{mesh_kit.mesh.user}:{mesh_kit.mesh.password}".encode()).decode()
     headers = {"Authorization": f"Basic {word}"}
-    return connect(f"{mesh_kit.mesh.notifier_url}/ws", additional_headers=headers, max_size=64 << 20, legacy=True)
+    return connect(
+        f"{mesh_kit.mesh.notifier_url}/ws",
+        additional_headers=headers,
+        max_size=64 << 20,
+        legacy=True,
+    )
 
 
 def ask(connection: ClientConnection, request: dict[str, Any] | str) -> dict[str, Any]:
@@ -121,7 +131,10 @@ def test_a_slow_client_hurts_nobody_and_misses_nothing(mesh_kit: Kit) -> None:
     database = mesh_kit.database()
     table = mesh_kit.table(database)
     slow = raw(mesh_kit)
-    assert ask(slow, {"action": "subscribe", "id": "s", "table": f"{database}.meters"})["type"] == "subscribed"
+    assert (
+        ask(slow, {"action": "subscribe", "id": "s", "table": f"{database}.meters"})["type"]
+        == "subscribed"
+    )
     quick = mesh_kit.subscribe(f"{database}.meters")
     names = [f"a-name-that-takes-room-{i:04}" for i in range(1000)]
     for v in range(100):
@@ -143,7 +156,8 @@ def test_latency(mesh_kit: Kit) -> None:
     database = mesh_kit.database()
     table = mesh_kit.table(database)
     listener = mesh_kit.subscribe(f"{database}.meters")
-    arrived, times = threading.Semaphore(0), []
+    arrived = threading.Semaphore(0)
+    times = []
 
     def listen() -> None:
         for _ in range(200):
@@ -170,10 +184,24 @@ def test_errors_cost_only_their_subscription(mesh_kit: Kit) -> None:
         assert ask(connection, "no json")["code"] == "E_REQUEST"
         assert ask(connection, "[1]")["code"] == "E_REQUEST"
         assert ask(connection, {"action": "dance"})["code"] == "E_REQUEST"
-        assert ask(connection, {"action": "subscribe", "id": "a", "stream": "x.y"})["code"] == "E_STREAM_NOT_EXIST"
-        assert ask(connection, {"action": "subscribe", "id": "a", "table": f"{database}.none"})["code"] == "E_TABLE_NOT_EXIST"
         assert (
-            ask(connection, {"action": "subscribe", "id": "a", "table": f"{database}.meters", "from": "nonsense"})["code"]
+            ask(connection, {"action": "subscribe", "id": "a", "stream": "x.y"})["code"]
+            == "E_STREAM_NOT_EXIST"
+        )
+        assert (
+            ask(connection, {"action": "subscribe", "id": "a", "table": f"{database}.none"})["code"]
+            == "E_TABLE_NOT_EXIST"
+        )
+        assert (
+            ask(
+                connection,
+                {
+                    "action": "subscribe",
+                    "id": "a",
+                    "table": f"{database}.meters",
+                    "from": "nonsense",
+                },
+            )["code"]
             == "E_RESUME_TOKEN"
         )
         good = {"action": "subscribe", "id": "a", "table": f"{database}.meters"}

@@ -1,4 +1,6 @@
-"""NOTIFY over real sockets: in order and at least once over restarts of either side, and nobody waits for another's target."""
+"""NOTIFY over real sockets: in order and at least once over restarts of either side, and nobody
+waits for another's target.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ ON = "ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
 
 @pytest.fixture(scope="module")
 def mesh_kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
-    small = {"PENSTOCK_NOTIFIER_PUSH_BYTES": "4096", "PENSTOCK_NOTIFIER_PAUSE_BYTES": "400000", "PENSTOCK_NOTIFIER_RETRY_MAX": "0.3"}
+    small = {
+        "PENSTOCK_NOTIFIER_PUSH_BYTES": "4096",
+        "PENSTOCK_NOTIFIER_PAUSE_BYTES": "400000",
+        "PENSTOCK_NOTIFIER_RETRY_MAX": "0.3",
+    }
     with kit(tmp_path_factory.mktemp("push"), **small) as made:
         yield made
 
@@ -72,14 +78,17 @@ def test_paused_target_gets_everything_over_restarts_of_both(mesh_kit: Kit) -> N
     target.down()
 
 
-def test_barrier_waits_for_a_paused_target_of_its_streams_only(mesh_kit: Kit, receiver: Receiver) -> None:
+def test_barrier_waits_for_a_paused_target_of_its_streams_only(
+    mesh_kit: Kit, receiver: Receiver
+) -> None:
     target = Receiver()
     database = mesh_kit.database()
     dead = mesh_kit.stream(database, f"NOTIFY ('{target.url}') {ON}", "dead")
     well = mesh_kit.stream(database, f"NOTIFY ('{receiver.url}') {ON}", "well")
     mesh_kit.events(dead)
     mesh_kit.events(well)
-    mine, both = mesh_kit.barrier(well), mesh_kit.barrier(dead, well)
+    mine = mesh_kit.barrier(well)
+    both = mesh_kit.barrier(dead, well)
     eventually(lambda: mesh_kit.passed(mine))
     assert not mesh_kit.passed(both)
     target.up()
@@ -106,7 +115,8 @@ def test_dropping_target_loses_what_came_while_it_was_down(mesh_kit: Kit) -> Non
 
 
 def test_a_target_that_does_not_read_holds_back_nobody(mesh_kit: Kit, receiver: Receiver) -> None:
-    slow, dead = Receiver(), Receiver()
+    slow = Receiver()
+    dead = Receiver()
     slow.up()
     slow.reading.clear()
     database = mesh_kit.database()
@@ -128,9 +138,13 @@ def test_a_target_that_does_not_read_holds_back_nobody(mesh_kit: Kit, receiver: 
 
 def test_refused_addresses_are_never_connected_to(mesh_kit: Kit) -> None:
     before = mesh_kit.metric("penstock_notify_targets_down")
-    stream = mesh_kit.stream(mesh_kit.database(), f"NOTIFY ('ws://169.254.169.254:80/latest') {ON} ON_FAILURE DROP")
+    stream = mesh_kit.stream(
+        mesh_kit.database(), f"NOTIFY ('ws://169.254.169.254:80/latest') {ON} ON_FAILURE DROP"
+    )
     mesh_kit.events(stream, 3)
-    eventually(lambda: mesh_kit.metric("penstock_notify_dropped_events_total", f"{stream.database}.s") == 3)
+    eventually(
+        lambda: mesh_kit.metric("penstock_notify_dropped_events_total", f"{stream.database}.s") == 3
+    )
     eventually(lambda: mesh_kit.metric("penstock_notify_targets_down") > before)
 
 

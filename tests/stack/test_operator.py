@@ -1,4 +1,6 @@
-"""The operator in a running mesh: latency, chains, dead letters, poison, backlog, drops and damage."""
+"""The operator in a running mesh: latency, chains, dead letters, poison, backlog, drops and
+damage.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ COUNTS = "_wstart AS ts, count(*) AS n, avg(current) AS c, max(voltage) AS v"
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorKit]:
-    options = {"failpoints": f"value:exit:{POISON}", "backlog_records": str(BACKLOG), "epoch_seconds": "30"}
+    options = {
+        "failpoints": f"value:exit:{POISON}",
+        "backlog_records": str(BACKLOG),
+        "epoch_seconds": "30",
+    }
     with operator_kit(tmp_path_factory.mktemp("operator"), **options) as running:
         yield running
 
@@ -43,8 +49,14 @@ def counted(kit: OperatorKit, database: str, key: str = "tbname") -> tuple:  # t
     return source, entry, target
 
 
-def expect_windows(kit: OperatorKit, target: object, rows: pl.DataFrame, key: str = "tbname") -> None:
-    expected = windows_of(rows, key=key).select(pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v").sort(pl.all())
+def expect_windows(
+    kit: OperatorKit, target: object, rows: pl.DataFrame, key: str = "tbname"
+) -> None:
+    expected = (
+        windows_of(rows, key=key)
+        .select(pl.col("wstart").alias("ts"), pl.col("n").cast(pl.Int64), "c", "v")
+        .sort(pl.all())
+    )
     found = kit.results(target).select("ts", "n", "c", "v").sort(pl.all())  # type: ignore[arg-type]
     assert_frame_equal(found, expected, rel_tol=1e-9)
 
@@ -84,7 +96,8 @@ def test_a_stream_goes_live_in_under_a_second_and_disturbs_nobody(kit: OperatorK
         query = f"SELECT {COUNTS} FROM live.meters PARTITION BY tbname INTERVAL(10s)"
         kit.stream(f"CREATE STREAM live_{n} TRIGGER AT_ONCE INTO live.out_{n} AS {query}", "live")
         took.append(time.perf_counter() - begun)
-    # a busy machine may be slow once; the time after which the supervisor repeats a lost announcement (20 s) is never reached
+    # a busy machine may be slow once; the time after which the supervisor repeats a lost
+    # announcement (20 s) is never reached
     assert sorted(took)[len(took) // 2] < 1.0, took
     assert max(took) < 10.0, took
     kit.write(source, meter_rows(20, 2000))
@@ -102,7 +115,11 @@ def test_a_stream_over_a_streams_result(kit: OperatorKit) -> None:
     kit.drain("chain", depth=2)
     rows = meter_rows(20, 20_000)
     expect_windows(kit, target, rows)
-    expected = rows.group_by(ts=pl.col("ts") // 60_000 * 60_000).agg(n=pl.len().cast(pl.Int64), v=pl.col("voltage").max()).sort("ts")
+    expected = (
+        rows.group_by(ts=pl.col("ts") // 60_000 * 60_000)
+        .agg(n=pl.len().cast(pl.Int64), v=pl.col("voltage").max())
+        .sort("ts")
+    )
     found = kit.results(sums).select("ts", pl.col("n").cast(pl.Int64), "v").sort("ts")
     assert_frame_equal(found, expected)
 
@@ -125,7 +142,14 @@ def test_what_cannot_be_used_is_a_dead_letter_and_the_rest_goes_on(kit: Operator
     kit.drain("bad")
     expect_windows(kit, target, rows)
     codes = sorted(letter.code for letter in kit.dead_letters(source.topic))
-    assert codes == ["E_MALFORMED", "E_SCHEMA", "E_TOO_FAR_AHEAD", "E_UNKNOWN_SCHEMA", "E_UNKNOWN_SCHEMA", "E_WRONG_PARTITION"]
+    assert codes == [
+        "E_MALFORMED",
+        "E_SCHEMA",
+        "E_TOO_FAR_AHEAD",
+        "E_UNKNOWN_SCHEMA",
+        "E_UNKNOWN_SCHEMA",
+        "E_WRONG_PARTITION",
+    ]
 
 
 def test_records_that_no_stream_reads_are_looked_into_all_the_same(kit: OperatorKit) -> None:
@@ -135,7 +159,9 @@ def test_records_that_no_stream_reads_are_looked_into_all_the_same(kit: Operator
     row = kit.results(target).head(1).drop("_op", strict=False)
     good = TableCodec(target).encode(row)[0]
     child = row["tbname"][0]
-    ahead = TableCodec(target).encode(row.with_columns(pl.col(target.time_column) + 400 * 86_400_000 * 100))[0]
+    ahead = TableCodec(target).encode(
+        row.with_columns(pl.col(target.time_column) + 400 * 86_400_000 * 100)
+    )[0]
     wrong_place = next(p for p in range(4) if p != place_of(child))
     kit.raw(target.topic, good[:12], 2)
     kit.raw(target.topic, good, wrong_place)
@@ -155,7 +181,9 @@ def test_a_record_that_kills_is_given_up_while_the_rest_goes_on(kit: OperatorKit
     kit.write(source, rows[2000:], batch=50)
     kit.drain("poison")
     expect_windows(kit, target, rows)
-    assert [(x.code, x.partition, x.offset) for x in kit.dead_letters(source.topic)] == [("E_POISON", place_of("d0"), offset)]
+    assert [(x.code, x.partition, x.offset) for x in kit.dead_letters(source.topic)] == [
+        ("E_POISON", place_of("d0"), offset)
+    ]
     assert kit.repeats(target) == 0
 
 
@@ -170,7 +198,9 @@ def test_groups_over_partitions_meet_in_the_exchange(kit: OperatorKit) -> None:
 @contextmanager
 def workers_asleep(kit: OperatorKit) -> Iterator[None]:
     """Inside the `with` nobody works on records; the driver goes on."""
-    asleep = [p for p in kit.mesh.processes("spark") if "spark_jobs.daemon" in " ".join(p.cmdline())]
+    asleep = [
+        p for p in kit.mesh.processes("spark") if "spark_jobs.daemon" in " ".join(p.cmdline())
+    ]
     assert asleep
     for process in asleep:
         process.suspend()
@@ -196,14 +226,21 @@ def test_a_backlog_is_caught_up_in_micro_batches_and_handed_back(kit: OperatorKi
     with workers_asleep(kit):
         kit.write(source, rows, batch=1)
         waits = f'penstock_lag_records{{topic="{topic}"}} '
-        eventually(lambda: any(line.startswith(waits) and float(line.rpartition(" ")[2]) > BACKLOG for line in lines(kit.mesh, "spark")))
+        eventually(
+            lambda: any(
+                line.startswith(waits) and float(line.rpartition(" ")[2]) > BACKLOG
+                for line in lines(kit.mesh, "spark")
+            )
+        )
     kit.drain("backlog")
     expect_windows(kit, target, rows)
     assert kit.repeats(target) == 0
     log = kit.mesh.layout.log("spark").read_text().splitlines()
     assert [line for line in log if f'"{topic}"' in line and '"mode": "microbatch"' in line]
     eventually(lambda: beat()["mode"] == "realtime")
-    assert not kit.redis.hexists(names.query_progress(topic), "catching_up"), "the next one may hand over as much"
+    assert not kit.redis.hexists(names.query_progress(topic), "catching_up"), (
+        "the next one may hand over as much"
+    )
 
 
 def test_a_backlog_is_looked_at_all_along(kit: OperatorKit) -> None:
@@ -215,9 +252,13 @@ def test_a_backlog_is_looked_at_all_along(kit: OperatorKit) -> None:
         kit.raw(source.topic, b"x" * size, place)
     end = kit.admin.end_offsets([(source.topic, place)])[source.topic, place]
     assert end - before >= len(sizes)
-    found = mean_size(kit.mesh.kafka_bootstrap, source.topic, {place: before}, {place: before + len(sizes)})
+    found = mean_size(
+        kit.mesh.kafka_bootstrap, source.topic, {place: before}, {place: before + len(sizes)}
+    )
     assert found is not None
-    assert abs(found - sum(sizes) / len(sizes)) < 400, "a quarter of the places are among the large ones"
+    assert abs(found - sum(sizes) / len(sizes)) < 400, (
+        "a quarter of the places are among the large ones"
+    )
     assert mean_size(kit.mesh.kafka_bootstrap, source.topic, {place: end}, {place: end}) is None
     kit.drain("looked")
 
@@ -273,7 +314,9 @@ def test_history_is_filled_before_new_rows_count(kit: OperatorKit, key: str) -> 
     kit.write(source, rows[:4000])
     kit.drain(database)
     query = f"SELECT {COUNTS} FROM {database}.meters PARTITION BY {key} INTERVAL(10s)"
-    sql = f"CREATE STREAM {database}_s TRIGGER AT_ONCE FILL_HISTORY 1 INTO {database}.out AS {query}"
+    sql = (
+        f"CREATE STREAM {database}_s TRIGGER AT_ONCE FILL_HISTORY 1 INTO {database}.out AS {query}"
+    )
     _, target = kit.stream(sql, database)
     kit.write(source, rows[4000:])
     kit.drain(database)
@@ -292,7 +335,11 @@ def test_rows_that_take_the_place_of_history_leave_their_groups(kit: OperatorKit
     again = rows[500:3000:7].with_columns(voltage=(pl.col("voltage") - 15).cast(pl.Int32))
     kit.write(source, again)
     kit.drain("moved")
-    left = pl.concat([rows, again]).unique(["tbname", "ts"], keep="last").filter(pl.col("voltage") > 210)
+    left = (
+        pl.concat([rows, again])
+        .unique(["tbname", "ts"], keep="last")
+        .filter(pl.col("voltage") > 210)
+    )
     expect_windows(kit, target, left, key="voltage")
 
 
@@ -303,19 +350,29 @@ def test_a_delete_from_before_a_stream_does_not_reach_into_its_history(kit: Oper
     query = f"SELECT {COUNTS} FROM before.meters PARTITION BY location INTERVAL(10s)"
     sql = f"CREATE STREAM late TRIGGER AT_ONCE IGNORE UPDATE 0 IGNORE EXPIRED 0 FILL_HISTORY 1 INTO before.late AS {query}"
     entry, target = kit.stream(sql, "before", partitions=[0])
-    fillings = {names.filling(names.EXCHANGE, q) for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+    fillings = {
+        names.filling(names.EXCHANGE, q) for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])
+    }
     eventually(lambda: fillings <= set(kit.redis.hkeys(names.stream_status(entry.id))))
-    # partition 1 is behind: it has a delete, and rows that come again, before it hears of the stream
+    # partition 1 is behind: it has a delete, and rows that come again, before it hears of the
+    # stream
     doomed = sorted({str(t) for t in rows["tbname"] if place_of(str(t)) == 1})
-    low, high = 1_700_000_005_000, 1_700_000_011_000
-    kit.control(source.topic, ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high), [1])
+    low = 1_700_000_005_000
+    high = 1_700_000_011_000
+    kit.control(
+        source.topic,
+        ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high),
+        [1],
+    )
     again = rows.filter(pl.col("tbname").is_in(doomed) & pl.col("ts").is_between(low, high - 2000))
     assert again.height
     kit.write(source, again)
     kit.announce(entry, [1, 2, 3])
     kit.wait_live(entry)
     kit.drain("before")
-    left = rows.filter(~pl.col("tbname").is_in(doomed) | ~pl.col("ts").is_between(high - 1999, high))
+    left = rows.filter(
+        ~pl.col("tbname").is_in(doomed) | ~pl.col("ts").is_between(high - 1999, high)
+    )
     expect_windows(kit, target, left, key="location")
 
 
@@ -325,9 +382,13 @@ def test_deleted_rows_leave_their_windows(kit: OperatorKit, key: str) -> None:
     source, _, target = counted(kit, database, key)
     rows = meter_rows(20, 8000)
     kit.write(source, rows)
-    low, high = 1_700_000_005_000, 1_700_000_011_000
+    low = 1_700_000_005_000
+    high = 1_700_000_011_000
     doomed = ["d1", "d2", "d7"]
-    kit.control(source.topic, ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high))
+    kit.control(
+        source.topic,
+        ControlRecord("delete", table=source.id, tables=tuple(doomed), low=low, high=high),
+    )
     kit.drain(database)
     gone = pl.col("tbname").is_in(doomed) & pl.col("ts").is_between(low, high)
     expect_windows(kit, target, rows.filter(~gone), key=key)
@@ -337,7 +398,9 @@ def test_processing_time_comes_as_ticks_where_a_stream_needs_it(kit: OperatorKit
     kit.database("ticked")
     source = kit.stable("ticked")
     query = f"SELECT {COUNTS} FROM ticked.meters PARTITION BY tbname INTERVAL(10s)"
-    _, target = kit.stream(f"CREATE STREAM ticked_s TRIGGER MAX_DELAY 5s INTO ticked.out AS {query}", "ticked")
+    _, target = kit.stream(
+        f"CREATE STREAM ticked_s TRIGGER MAX_DELAY 5s INTO ticked.out AS {query}", "ticked"
+    )
     rows = meter_rows(8, 80)  # all in one window, which nothing closes
     kit.write(source, rows)
     eventually(lambda: kit.results(target).height == 8, 60, 0.5)
@@ -350,6 +413,8 @@ def test_what_is_committed_is_told_after_each_epoch(kit: OperatorKit) -> None:
 
     def told() -> bool:
         manifests = [decode(Manifest, value) for _, _, value in kit.records(names.EPOCHS)]
-        return any(m.query == source.topic and sum(m.offsets.values()) and m.files for m in manifests)
+        return any(
+            m.query == source.topic and sum(m.offsets.values()) and m.files for m in manifests
+        )
 
     eventually(told, 120, 0.5)

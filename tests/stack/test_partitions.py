@@ -1,4 +1,6 @@
-"""ALTER DATABASE … PARTITIONS while rows flow: nothing is lost, nothing is there twice, and windows stay open across it."""
+"""ALTER DATABASE … PARTITIONS while rows flow: nothing is lost, nothing is there twice, and windows
+stay open across it.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,15 @@ class Load:
     """A row of every table each second of event time, through the gateway, until told to stop."""
 
     def __init__(self, db: penstock.Connection) -> None:
-        self._db, self.steps = db, 0
+        self._db = db
+        self.steps = 0
         self._halt = threading.Event()
 
     def write(self, at: int) -> None:
-        rows = [{"tbname": f"t{i}", "ts": T0 + at * STEP, "v": at % 5, "s": at // 7 % 3, "g": i % 5} for i in range(TABLES)]
+        rows = [
+            {"tbname": f"t{i}", "ts": T0 + at * STEP, "v": at % 5, "s": at // 7 % 3, "g": i % 5}
+            for i in range(TABLES)
+        ]
         self._db.write("m", rows, idempotency_key=f"{self._db.database} {at}")
 
     def _run(self) -> None:
@@ -72,7 +78,9 @@ class Load:
 
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database=unique("wide"), timeout=150) as connection:
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database=unique("wide"), timeout=150
+    ) as connection:
         prepare(connection)
         yield connection
 
@@ -85,27 +93,50 @@ def prepare(db: penstock.Connection, number: int = 2) -> None:
 
 
 def partitions(db: penstock.Connection) -> tuple[object, ...]:
-    return db.query(f"SELECT partitions, topic FROM information_schema.ins_databases WHERE name = '{db.database}'").rows[0]
+    return db.query(
+        f"SELECT partitions, topic FROM information_schema.ins_databases WHERE name = '{db.database}'"
+    ).rows[0]
 
 
 def check(db: penstock.Connection, steps: int) -> None:
     """Every row is there, and every window of every stream as if nothing had happened."""
     closing = (steps // 60 + 2) * 60
-    for at in (closing, closing + 60, closing + 120):  # the last one closes what the streams over results have open
-        db.write("m", [{"tbname": f"t{i}", "ts": T0 + at * STEP, "v": 0, "s": 9, "g": i % 5} for i in range(TABLES)])
+    for at in (
+        closing,
+        closing + 60,
+        closing + 120,
+    ):  # the last one closes what the streams over results have open
+        db.write(
+            "m",
+            [
+                {"tbname": f"t{i}", "ts": T0 + at * STEP, "v": 0, "s": 9, "g": i % 5}
+                for i in range(TABLES)
+            ],
+        )
         db.drain(depth=2)
     whole = steps // 10
-    assert db.query(f"SELECT count(*) FROM m WHERE ts < {T0 + steps * STEP}").rows == [(steps * TABLES,)]
+    assert db.query(f"SELECT count(*) FROM m WHERE ts < {T0 + steps * STEP}").rows == [
+        (steps * TABLES,)
+    ]
     per = f"SELECT count(*), sum(n), min(n), max(n), sum(v) FROM {{}} WHERE _wstart < {T0 + whole * 10 * STEP}"
     total = sum(at % 5 for at in range(whole * 10)) * TABLES
-    assert db.query(per.format("r_by_table")).rows == [(whole * TABLES, whole * TABLES * 10, 10, 10, total)]
-    small, large = 10 * (TABLES // 5), 10 * -(-TABLES // 5)
-    assert db.query(per.format("r_by_group")).rows == [(whole * 5, whole * TABLES * 10, small, large, total)]
+    assert db.query(per.format("r_by_table")).rows == [
+        (whole * TABLES, whole * TABLES * 10, 10, 10, total)
+    ]
+    small = 10 * (TABLES // 5)
+    large = 10 * -(-TABLES // 5)
+    assert db.query(per.format("r_by_group")).rows == [
+        (whole * 5, whole * TABLES * 10, small, large, total)
+    ]
     sevens = steps // 7
-    found = db.query(f"SELECT count(*), min(n), max(n) FROM r_states WHERE _wstart < {T0 + sevens * 7 * STEP}").rows
+    found = db.query(
+        f"SELECT count(*), min(n), max(n) FROM r_states WHERE _wstart < {T0 + sevens * 7 * STEP}"
+    ).rows
     assert found == [(sevens * TABLES, 7, 7)]
     minutes = steps // 60
-    found = db.query(f"SELECT count(*), min(n), max(n) FROM r_chained WHERE _wstart < {T0 + minutes * 60 * STEP}").rows
+    found = db.query(
+        f"SELECT count(*), min(n), max(n) FROM r_chained WHERE _wstart < {T0 + minutes * 60 * STEP}"
+    ).rows
     assert found == [(minutes * TABLES, 60, 60)]
 
 
@@ -128,24 +159,31 @@ def take(subscription: Subscription, count: int) -> list[dict[str, Any]]:
 
 def late(mesh: RunningMesh, database: str) -> None:
     """A producer that has not heard of the change writes a row into the first topic."""
-    with CatalogReader(mesh.kafka_bootstrap, client_id="late") as reader, Publisher(mesh.kafka_bootstrap, client_id="late") as bus:
+    with (
+        CatalogReader(mesh.kafka_bootstrap, client_id="late") as reader,
+        Publisher(mesh.kafka_bootstrap, client_id="late") as bus,
+    ):
         table = reader.catalog.table(database, "m")
         assert table is not None
-        row = pl.DataFrame({"tbname": ["t0"], "ts": [T0 + 1], "v": [LATE], "s": [0], "g": [0]}).with_columns(
-            pl.lit(0, pl.Int8).alias("_op")
-        )
+        row = pl.DataFrame(
+            {"tbname": ["t0"], "ts": [T0 + 1], "v": [LATE], "s": [0], "g": [0]}
+        ).with_columns(pl.lit(0, pl.Int8).alias("_op"))
         for value in TableCodec(table).encode(row):
             bus.publish(f"in.{database}", value, partition=partition("t0", 2)).result(30)
 
 
 def test_whoever_reads_or_writes_an_old_topic(db: penstock.Connection, mesh: RunningMesh) -> None:
-    """Over two changes a subscriber goes on, one that comes back and one that begins at the beginning miss nothing, a late producer is told
-    and nobody hears what it wrote, and corrections reach what came before.
+    """Over two changes a subscriber goes on, one that comes back and one that begins at the
+    beginning miss nothing, a late producer is told and nobody hears what it wrote, and corrections
+    reach what came before.
     """
     name = db.database
     assert name is not None
     load = Load(db)
-    with db.subscribe("r_by_table", start="earliest") as listener, db.subscribe("r_by_table", start="earliest") as leaver:
+    with (
+        db.subscribe("r_by_table", start="earliest") as listener,
+        db.subscribe("r_by_table", start="earliest") as leaver,
+    ):
         with load.flowing():
             load.grow()
         gone = take(leaver, 1)
@@ -173,7 +211,9 @@ def test_whoever_reads_or_writes_an_old_topic(db: penstock.Connection, mesh: Run
 
     db.execute(f"DELETE FROM m WHERE ts < {T0 + 10 * STEP} AND tbname = 't3'")
     db.drain(depth=2)
-    assert db.query(f"SELECT count(*) FROM m WHERE tbname = 't3' AND ts < {T0 + 20 * STEP}").rows == [(10,)]
+    assert db.query(
+        f"SELECT count(*) FROM m WHERE tbname = 't3' AND ts < {T0 + 20 * STEP}"
+    ).rows == [(10,)]
     before = db.query("SELECT count(*), sum(n), sum(v) FROM r_by_table").rows
     db.execute(f"RECALCULATE STREAM by_table FROM {T0 + 10 * STEP}")
     db.drain(depth=2)
@@ -181,8 +221,12 @@ def test_whoever_reads_or_writes_an_old_topic(db: penstock.Connection, mesh: Run
 
 
 @pytest.mark.long
-def test_an_old_topic_goes_when_its_last_record_is_gone(db: penstock.Connection, mesh: RunningMesh) -> None:
-    """With its state and checkpoint. Who comes back then is told, and the beginning is where the present topic's is."""
+def test_an_old_topic_goes_when_its_last_record_is_gone(
+    db: penstock.Connection, mesh: RunningMesh
+) -> None:
+    """With its state and checkpoint. Who comes back then is told, and the beginning is where the
+    present topic's is.
+    """
     former = f"in.{db.database}"
     load = Load(db)
     for at in range(30):
@@ -195,7 +239,15 @@ def test_an_old_topic_goes_when_its_last_record_is_gone(db: penstock.Connection,
     admin.delete_records(admin.end_offsets([(former, p) for p in range(2)]))
     eventually(lambda: former not in admin.topics(), 60)
     kept = mesh.layout.root
-    eventually(lambda: not [p for p in kept.rglob(f"{former}*") if p.is_dir() and not p.name.startswith(f"{former}-g")])
+    eventually(
+        lambda: (
+            not [
+                p
+                for p in kept.rglob(f"{former}*")
+                if p.is_dir() and not p.name.startswith(f"{former}-g")
+            ]
+        )
+    )
     for at in range(30, 60):
         load.write(at)
     with db.subscribe("m", start="earliest") as beginner:
@@ -208,13 +260,19 @@ def test_an_old_topic_goes_when_its_last_record_is_gone(db: penstock.Connection,
 
 @pytest.mark.long
 def test_the_store_empties_an_old_topic(own_mesh: MeshFactory) -> None:
-    """Records of any age are old here: they go from the log once they are in segments, the old topic's too."""
+    """Records of any age are old here: they go from the log once they are in segments, the old
+    topic's too.
+    """
     environment = {
-        "PENSTOCK_STORE_LOG_DAYS": "0", "PENSTOCK_STORE_SWEEP_SECONDS": "1", "PENSTOCK_STORE_FLUSH_SECONDS": "1",
+        "PENSTOCK_STORE_LOG_DAYS": "0",
+        "PENSTOCK_STORE_SWEEP_SECONDS": "1",
+        "PENSTOCK_STORE_FLUSH_SECONDS": "1",
         "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
-    }  # fmt: skip
+    }
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store"), environment=environment)
-    with penstock.connect(mesh.gateway_url, password=mesh.password, database="kept", timeout=150) as db:
+    with penstock.connect(
+        mesh.gateway_url, password=mesh.password, database="kept", timeout=150
+    ) as db:
         db.execute("CREATE DATABASE kept PARTITIONS 2")
         db.execute("CREATE STABLE m (ts TIMESTAMP, v INT, s INT) TAGS (g INT)")
         load = Load(db)
@@ -225,7 +283,9 @@ def test_the_store_empties_an_old_topic(own_mesh: MeshFactory) -> None:
         admin = Admin(mesh.kafka_bootstrap, client_id="test")
         eventually(lambda: {t for t in admin.topics() if t.startswith("in.")} == {"in.kept-g3"}, 60)
         load.write(20)
-        assert db.query("SELECT count(*), count(DISTINCT tbname) FROM m").rows == [(21 * TABLES, TABLES)]
+        assert db.query("SELECT count(*), count(DISTINCT tbname) FROM m").rows == [
+            (21 * TABLES, TABLES)
+        ]
 
 
 def test_what_cannot_be_moved_is_refused_by_name(db: penstock.Connection) -> None:
@@ -253,10 +313,16 @@ def test_what_cannot_be_moved_is_refused_by_name(db: penstock.Connection) -> Non
 @pytest.mark.long
 def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
     """Each room that has a part in it is killed once it has begun, one after the other."""
-    stages = {"gateway": lambda m: m.halted, "spark": lambda m: m.halted, "store": lambda m: bool(m.ended)}
+    stages = {
+        "gateway": lambda m: m.halted,
+        "spark": lambda m: m.halted,
+        "store": lambda m: bool(m.ended),
+    }
     mesh = own_mesh()
     with (
-        penstock.connect(mesh.gateway_url, password=mesh.password, database="killed", timeout=150) as db,
+        penstock.connect(
+            mesh.gateway_url, password=mesh.password, database="killed", timeout=150
+        ) as db,
         CatalogReader(mesh.kafka_bootstrap, client_id="test") as catalog,
     ):
         prepare(db, 1)
@@ -283,7 +349,10 @@ def asking(mesh: RunningMesh, statement: str) -> Iterator[None]:
     """Somebody sends a statement, and may or may not get an answer."""
 
     def ask() -> None:
-        with suppress(PenstockError), penstock.connect(mesh.gateway_url, password=mesh.password, timeout=150) as db:
+        with (
+            suppress(PenstockError),
+            penstock.connect(mesh.gateway_url, password=mesh.password, timeout=150) as db,
+        ):
             db.execute(statement)
 
     thread = threading.Thread(target=ask)

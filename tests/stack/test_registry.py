@@ -19,7 +19,9 @@ from tests.stack.names import unique
 
 @pytest.fixture
 def registry(mesh: RunningMesh) -> SchemaRegistryClient:
-    return SchemaRegistryClient({"url": mesh.gateway_url, "basic.auth.user.info": f"{mesh.user}:{mesh.password}"})
+    return SchemaRegistryClient(
+        {"url": mesh.gateway_url, "basic.auth.user.info": f"{mesh.user}:{mesh.password}"}
+    )
 
 
 def test_topics_decode_with_the_registry(mesh: RunningMesh, registry: SchemaRegistryClient) -> None:
@@ -28,7 +30,9 @@ def test_topics_decode_with_the_registry(mesh: RunningMesh, registry: SchemaRegi
         check_topic(mesh, registry, db, name)
 
 
-def check_topic(mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.Connection, name: str) -> None:
+def check_topic(
+    mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.Connection, name: str
+) -> None:
     db.execute(f"CREATE DATABASE {name} PARTITIONS 1")
     db.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE, `odd name` INT) TAGS (site VARCHAR(8))")
     subject = f"in.{name}-m"
@@ -40,7 +44,13 @@ def check_topic(mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.
     db.execute("ALTER STABLE m ADD COLUMN w BIGINT")
     assert registry.get_versions(subject) == [1, 2]
     assert registry.get_version(subject, 2).schema_id != first.schema_id
-    db.write("m", [{"tbname": "d1", "ts": 1_700_000_000_001, "v": 2.5, "odd name": None, "w": 2**40}, {"tbname": "d2", "ts": 5, "v": None}])
+    db.write(
+        "m",
+        [
+            {"tbname": "d1", "ts": 1_700_000_000_001, "v": 2.5, "odd name": None, "w": 2**40},
+            {"tbname": "d2", "ts": 5, "v": None},
+        ],
+    )
 
     deserialize = AvroDeserializer(registry)
     consumer = Consumer({**mesh.kafka_client, "group.id": unique("g"), "enable.auto.commit": False})
@@ -52,14 +62,18 @@ def check_topic(mesh: RunningMesh, registry: SchemaRegistryClient, db: penstock.
             value = message.value()
             assert value is not None
             if int.from_bytes(value[1:5], "big") >= 100:
-                batches.append(deserialize(value, SerializationContext(f"in.{name}", MessageField.VALUE)))
+                batches.append(
+                    deserialize(value, SerializationContext(f"in.{name}", MessageField.VALUE))
+                )
     finally:
         consumer.close()
     rows = [row for batch in batches for row in batch["rows"]]
     odd = "x_" + b"odd name".hex()
     assert [(r["tbname"], r["v"], r[odd], r.get("w"), r["site"]) for r in rows] == [
-        ("d1", 1.5, 7, None, "a"), ("d1", 2.5, None, 2**40, "a"), ("d2", None, None, None, None),
-    ]  # fmt: skip
+        ("d1", 1.5, 7, None, "a"),
+        ("d1", 2.5, None, 2**40, "a"),
+        ("d2", None, None, None, None),
+    ]
     assert [sum(b["writes"]) for b in batches] == [len(b["rows"]) for b in batches]
 
 
@@ -72,25 +86,54 @@ def test_what_is_not_there(registry: SchemaRegistryClient) -> None:
     assert subject.value.error_code == 40401
 
 
-def test_built_in_schemas_and_credentials(mesh: RunningMesh, registry: SchemaRegistryClient) -> None:
+def test_built_in_schemas_and_credentials(
+    mesh: RunningMesh, registry: SchemaRegistryClient
+) -> None:
     assert json.loads(registry.get_schema(1).schema_str or "")["name"] == "Control"
     with pytest.raises(SchemaRegistryError) as refused:
         SchemaRegistryClient({"url": mesh.gateway_url}).get_subjects()
     assert refused.value.http_status_code == 401
 
 
-def test_a_publisher_with_confluents_own_serializer(mesh: RunningMesh, registry: SchemaRegistryClient) -> None:
+def test_a_publisher_with_confluents_own_serializer(
+    mesh: RunningMesh, registry: SchemaRegistryClient
+) -> None:
     name = unique("pub")
     with penstock.connect(mesh.gateway_url, password=mesh.password, database=name) as db:
         db.execute(f"CREATE DATABASE {name} PARTITIONS 3")
         db.execute("CREATE STABLE meters (ts TIMESTAMP, power DOUBLE) TAGS (site VARCHAR(16))")
-        latest = {"auto.register.schemas": False, "use.latest.version": True, "subject.name.strategy": lambda *_: f"in.{name}-meters"}
+        latest = {
+            "auto.register.schemas": False,
+            "use.latest.version": True,
+            "subject.name.strategy": lambda *_: f"in.{name}-meters",
+        }
         encode = AvroSerializer(registry, conf=latest)
-        producer = Producer({**mesh.kafka_client, "partitioner": "murmur2_random", "enable.idempotence": True})
-        rows = [{"tbname": "d1", "ts": 1_700_000_000_000 + i, "op": 0, "power": 0.5 * i, "site": "north"} for i in range(100)]
-        value = encode({"rows": rows, "writes": [len(rows)]}, SerializationContext(f"in.{name}", MessageField.VALUE))
+        producer = Producer(
+            {**mesh.kafka_client, "partitioner": "murmur2_random", "enable.idempotence": True}
+        )
+        rows = [
+            {
+                "tbname": "d1",
+                "ts": 1_700_000_000_000 + i,
+                "op": 0,
+                "power": 0.5 * i,
+                "site": "north",
+            }
+            for i in range(100)
+        ]
+        value = encode(
+            {"rows": rows, "writes": [len(rows)]},
+            SerializationContext(f"in.{name}", MessageField.VALUE),
+        )
         producer.produce(f"in.{name}", key="d1", value=value)
         assert producer.flush(30) == 0
-        assert eventually(lambda: db.query("SELECT count(*), sum(power), min(site) FROM meters").rows == [(100, 2475.0, "north")])
-        assert eventually(lambda: db.execute("INSERT INTO d1 (ts, power) VALUES (NOW, 1)")) == 1, "rows made the child known"
+        assert eventually(
+            lambda: (
+                db.query("SELECT count(*), sum(power), min(site) FROM meters").rows
+                == [(100, 2475.0, "north")]
+            )
+        )
+        assert eventually(lambda: db.execute("INSERT INTO d1 (ts, power) VALUES (NOW, 1)")) == 1, (
+            "rows made the child known"
+        )
         assert db.query("SELECT DISTINCT site FROM meters").rows == [("north",)]

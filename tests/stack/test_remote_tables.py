@@ -1,4 +1,6 @@
-"""Tables by URI and by builder (features H1 to H25): live objects in this process over tables of a running mesh."""
+"""Tables by URI and by builder (features H1 to H25): live objects in this process over tables of a
+running mesh.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +46,26 @@ def _restart(mesh: RunningMesh) -> None:
 def test_H1_H2_H12_H13_by_name_and_serial_and_it_ticks(plant: RunningMesh) -> None:
     with client_of(plant) as client:
         with _live("pq://plant/scope/meters") as table:
-            assert table.columns == ["ts", "v", "note", "site"] and len(table) == 100 and not table.stale
+            assert (
+                table.columns == ["ts", "v", "note", "site"]
+                and len(table) == 100
+                and not table.stale
+            )
             seen: list[Update] = []
             table.on_update(seen.append)
             client.write("plant.meters", rows(100, 50))
             table.wait(lambda t: len(t) == 150)
             assert sum(u.rows.num_rows for u in seen if u.rows is not None) == 50
-            client.execute(f"INSERT INTO plant.m1 (ts, v) VALUES ({T0 + 1}, -5)")  # an update in place, of some columns
+            client.execute(
+                f"INSERT INTO plant.m1 (ts, v) VALUES ({T0 + 1}, -5)"
+            )  # an update in place, of some columns
             table.wait(lambda t: -5 in t.to_polars()["v"].to_list())
             assert len(table) == 150 and table.to_polars().filter(v=-5)["note"].to_list() == ["n1"]
             client.execute(f"DELETE FROM plant.meters WHERE ts < {T0 + 10}")
             table.wait(lambda t: len(t) == 140)
-            assert sorted(table.to_pandas()["v"].tolist()) == sorted(client.query("SELECT v FROM plant.meters").to_polars()["v"].to_list())
+            assert sorted(table.to_pandas()["v"].tolist()) == sorted(
+                client.query("SELECT v FROM plant.meters").to_polars()["v"].to_list()
+            )
             assert table.sql("SELECT max(v) AS top FROM t").to_pylist() == [{"top": 149}]
         with pytest.raises(PenstockError, match="E_NO_QUERY"):
             uri.resolve("pq://999999/scope/meters")
@@ -68,7 +78,9 @@ def test_H1_H2_H12_H13_by_name_and_serial_and_it_ticks(plant: RunningMesh) -> No
 def test_H3_H16_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
     with client_of(plant) as client:
         client.execute("CREATE TABLE plant.src (ts TIMESTAMP, v INT)")
-        client.execute("CREATE MATERIALIZED VIEW plant.doubled AS SELECT v, v * 2 AS twice FROM plant.src")
+        client.execute(
+            "CREATE MATERIALIZED VIEW plant.doubled AS SELECT v, v * 2 AS twice FROM plant.src"
+        )
         client.execute("SYSTEM PAUSE MATERIALIZED VIEW plant.doubled")
         eventually(lambda: client.query("SHOW VIEWS LIKE 'doubled'").rows[0][2] == "paused")
         with pytest.raises(PenstockError, match='query "doubled" is not running'):
@@ -83,7 +95,9 @@ def test_H3_H16_H18_H19_a_query_that_does_not_run(plant: RunningMesh) -> None:
             client.write("plant.src", [{"ts": T0, "v": 21}])
             client.execute("SYSTEM RESUME MATERIALIZED VIEW plant.doubled")
             table.wait(lambda t: t.to_polars()["v"].to_list() == [21])
-            client.execute("SYSTEM PAUSE MATERIALIZED VIEW plant.doubled")  # H20: it stops: empty, not failed
+            client.execute(
+                "SYSTEM PAUSE MATERIALIZED VIEW plant.doubled"
+            )  # H20: it stops: empty, not failed
             table.wait(lambda t: len(t) == 0)
             assert table.state == "disconnected"
             client.execute("SYSTEM RESUME MATERIALIZED VIEW plant.doubled")
@@ -98,7 +112,9 @@ def test_H18_H19_H20_H23_the_other_side_is_away(plant: RunningMesh) -> None:
         there = f"ws://127.0.0.1:{wire.port}"
         uri.session(there, user=plant.user, password=plant.password)
         builder = remote_table.for_remote_cluster(there).query_name("plant").table_name("meters")
-        defined = builder.table_definition(pa.schema([("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32())]))
+        defined = builder.table_definition(
+            pa.schema([("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32())])
+        )
         wire.cut()
         with defined.subscribe() as table:
             for call in (builder.subscribe, builder.snapshot, defined.snapshot):
@@ -111,7 +127,9 @@ def test_H18_H19_H20_H23_the_other_side_is_away(plant: RunningMesh) -> None:
             table.wait(lambda t: len(t) == wanted)
             wire.cut()
             table.wait(lambda t: len(t) == 0 and t.state == "disconnected")
-            assert table.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 0}], "empty, not failed"
+            assert table.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 0}], (
+                "empty, not failed"
+            )
             wire.heal()
             table.wait(lambda t: len(t) == wanted)
 
@@ -149,7 +167,9 @@ def test_H11_names_that_need_encoding(plant: RunningMesh) -> None:
         client.execute("CREATE TABLE plant.odd (ts TIMESTAMP, v INT)")
         client.execute(f"CREATE MATERIALIZED VIEW plant.`{name}` AS SELECT * FROM plant.odd")
         client.write("plant.odd", [{"ts": T0, "v": 5}])
-        with _live(f"pq://{quote(name, safe='')}/scope/{quote(name, safe='')}?waitTimeout=PT20S") as table:
+        with _live(
+            f"pq://{quote(name, safe='')}/scope/{quote(name, safe='')}?waitTimeout=PT20S"
+        ) as table:
             table.wait(lambda t: t.to_polars()["v"].to_list() == [5])
 
 
@@ -161,13 +181,20 @@ def test_a_resolved_table_is_a_source_of_sql_and_streams(plant: RunningMesh) -> 
         with _live("pq://plant/scope/shared?columns=v,site") as table:
             table.make_external(client, "taker.shared")
             assert [r[0] for r in client.query("DESCRIBE taker.shared").rows] == ["ts", "v", "site"]
-            assert client.query("SELECT count(*), sum(v) FROM taker.shared").rows == [(len(table), sum(range(40)))]
-            client.execute("CREATE MATERIALIZED VIEW taker.big AS SELECT v FROM taker.shared WHERE v > 40")
+            assert client.query("SELECT count(*), sum(v) FROM taker.shared").rows == [
+                (len(table), sum(range(40)))
+            ]
+            client.execute(
+                "CREATE MATERIALIZED VIEW taker.big AS SELECT v FROM taker.shared WHERE v > 40"
+            )
             assert [r[0] for r in client.query("DESCRIBE taker.big").rows] == ["ts", "v", "site"]
             client.write("plant.shared", rows(41, 3))
             eventually(lambda: client.query("SELECT count(*) FROM taker.big").rows == [(3,)])
         builder = remote_table.in_local_cluster("plant", "shared")
-        with builder.subscribe(filters="v > 3") as filtered, pytest.raises(PenstockError, match="no filter of its own"):
+        with (
+            builder.subscribe(filters="v > 3") as filtered,
+            pytest.raises(PenstockError, match="no filter of its own"),
+        ):
             filtered.make_external(client, "taker.filtered")
 
 
@@ -178,10 +205,19 @@ def test_H4_H5_H17_H23_H24_H25_snapshot_and_columns(plant: RunningMesh) -> None:
         before = copy.num_rows
         client.write("plant.meters", rows(1000, 10))
         assert copy.num_rows == before
-        assert remote_table.in_local_cluster("plant", "meters").snapshot(included_columns=["v"]).num_rows == before + 10
+        assert (
+            remote_table.in_local_cluster("plant", "meters")
+            .snapshot(included_columns=["v"])
+            .num_rows
+            == before + 10
+        )
         with pytest.raises(RemoteError, match="it has ts, v, note, site"):
             uri.resolve("pq://plant/scope/meters?columns=nothing")
-        builder = remote_table.for_remote_cluster(plant.gateway_url).query_name("plant").table_name("meters")
+        builder = (
+            remote_table.for_remote_cluster(plant.gateway_url)
+            .query_name("plant")
+            .table_name("meters")
+        )
         with builder.subscribe(included_columns=["site", "v"], filters="v >= 1000") as table:
             assert table.columns == ["site", "v"] and len(table) == 10
             client.write("plant.meters", rows(1010, 10))
@@ -192,15 +228,22 @@ def test_H4_H5_H17_H23_H24_H25_snapshot_and_columns(plant: RunningMesh) -> None:
             _live("pq://plant/scope/meters?columns=v") as narrow,
             builder.subscribe(filters="v < -100") as none,
         ):
-            crossed = [table._link.received for table in (none, narrow, wide) if table._link is not None]
-            assert len(crossed) == 3 and crossed == sorted(set(crossed)), "what was not asked for does not cross the link"
+            crossed = [
+                table._link.received for table in (none, narrow, wide) if table._link is not None
+            ]
+            assert len(crossed) == 3 and crossed == sorted(set(crossed)), (
+                "what was not asked for does not cross the link"
+            )
         with pytest.raises(RemoteError, match="which table"):
             remote_table.for_remote_cluster(plant.gateway_url).query_name("plant").subscribe()
 
 
 def test_H6_H14_H20_clear_and_retain(plant: RunningMesh) -> None:
     with client_of(plant) as client:
-        with _live("pq://plant/scope/meters") as clear, _live("pq://plant/scope/meters?onDisconnect=retain") as retain:
+        with (
+            _live("pq://plant/scope/meters") as clear,
+            _live("pq://plant/scope/meters?onDisconnect=retain") as retain,
+        ):
             before = len(retain)
             events: list[str] = []
             clear.on_update(lambda u: events.append(u.kind))
@@ -245,7 +288,13 @@ def test_H9_H22_blink(plant: RunningMesh) -> None:
         with remote_table.in_local_cluster("plant", "meters").blink(True).subscribe() as table:
             assert len(table) == 0
             cycles: list[int] = []
-            table.on_update(lambda u: cycles.append(u.rows.num_rows) if u.kind == "rows" and u.rows is not None else None)
+            table.on_update(
+                lambda u: (
+                    cycles.append(u.rows.num_rows)
+                    if u.kind == "rows" and u.rows is not None
+                    else None
+                )
+            )
             for i in range(5):
                 client.write("plant.meters", rows(3000 + 10 * i, 10))
             table.wait(lambda _: sum(cycles) == 50)  # every row in exactly one cycle
@@ -286,7 +335,9 @@ def test_updates_are_iterated_over_cuts(plant: RunningMesh) -> None:
             thread = threading.Thread(target=watch)
             thread.start()
             for i in range(30):
-                client.write("plant.feed", [{"ts": T0 + 10 * i + k, "v": 10 * i + k} for k in range(10)])
+                client.write(
+                    "plant.feed", [{"ts": T0 + 10 * i + k, "v": 10 * i + k} for k in range(10)]
+                )
                 if i in (8, 20):
                     _restart(plant)
             assert done.wait(60)
@@ -296,7 +347,11 @@ def test_updates_are_iterated_over_cuts(plant: RunningMesh) -> None:
 
 def test_H_latency_of_an_update(plant: RunningMesh) -> None:
     """A loose bound; `make bench ONLY=federation` measures it."""
-    with client_of(plant) as client, _live("pq://plant/scope/feed") as table, client.writer("plant.feed") as writer:
+    with (
+        client_of(plant) as client,
+        _live("pq://plant/scope/feed") as table,
+        client.writer("plant.feed") as writer,
+    ):
         times: list[float] = []
         arrived = threading.Event()
         table.on_update(lambda _: arrived.set())

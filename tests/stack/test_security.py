@@ -1,9 +1,11 @@
-"""Every door, tried without a key, with a wrong one, and with too few rights; and that a password is nowhere to be read."""
+"""Every door, tried without a key, with a wrong one, and with too few rights; and that a password
+is nowhere to be read.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -31,7 +33,9 @@ def root(mesh: RunningMesh) -> Iterator[Connection]:
         client.execute("CREATE DATABASE plant")
         client.execute("CREATE STABLE plant.meters (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
         client.execute("CREATE TABLE plant.secrets (ts TIMESTAMP, v DOUBLE)")
-        client.execute("INSERT INTO plant.m1 USING plant.meters TAGS ('n') VALUES ('2026-03-01', 1.5)")
+        client.execute(
+            "INSERT INTO plant.m1 USING plant.meters TAGS ('n') VALUES ('2026-03-01', 1.5)"
+        )
         client.execute("INSERT INTO plant.secrets VALUES ('2026-03-01', 2.5)")
         client.execute(f"CREATE USER ann PASS '{PASSWORD}'")
         client.execute("GRANT READ, WRITE ON plant.meters TO ann")
@@ -67,12 +71,25 @@ def http_doors(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
     ]
 
 
-OTHERS = [("GET", "/v1/info"), ("GET", "/subjects"), ("GET", "/schemas/ids/100"), ("POST", "/v1/drain?db=plant")]
+OTHERS = [
+    ("GET", "/v1/info"),
+    ("GET", "/subjects"),
+    ("GET", "/schemas/ids/100"),
+    ("POST", "/v1/drain?db=plant"),
+]
 
 
-@pytest.mark.parametrize("key", [None, ("root", "wrong"), ("ann", "wrong"), ("nobody", PASSWORD)], ids=["none", "root", "ann", "nobody"])
-def test_no_http_door_opens_without_the_right_key(mesh: RunningMesh, root: Connection, key: tuple[str, str] | None) -> None:
-    doors = [(m, p, b, h) for m, p, b, h in http_doors("meters")] + [(m, p, "", {}) for m, p in OTHERS]
+@pytest.mark.parametrize(
+    "key",
+    [None, ("root", "wrong"), ("ann", "wrong"), ("nobody", PASSWORD)],
+    ids=["none", "root", "ann", "nobody"],
+)
+def test_no_http_door_opens_without_the_right_key(
+    mesh: RunningMesh, root: Connection, key: tuple[str, str] | None
+) -> None:
+    doors = [(m, p, b, h) for m, p, b, h in http_doors("meters")] + [
+        (m, p, "", {}) for m, p in OTHERS
+    ]
     with httpx.Client(base_url=mesh.gateway_url, auth=key, timeout=60) as client:
         for method, path, body, headers in doors:
             answer = client.request(method, path, content=body, headers=headers)
@@ -94,7 +111,9 @@ def test_http_doors_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connect
         assert client.get("/subjects").json() == ["in.plant-meters"]
         subject = "/subjects/in.plant-secrets/versions"
         assert client.get(subject).status_code == 404
-        assert httpx.get(mesh.gateway_url + subject, auth=("root", mesh.password)).status_code == 200
+        assert (
+            httpx.get(mesh.gateway_url + subject, auth=("root", mesh.password)).status_code == 200
+        )
     assert root.query("SELECT count(*) FROM plant.secrets").rows == [(1,)]
 
 
@@ -104,7 +123,11 @@ def test_row_sockets(mesh: RunningMesh, root: Connection, ann: Connection) -> No
         with pytest.raises(InvalidStatus, match="401"):
             dial(url, additional_headers=headers)
     with pytest.raises(InvalidStatus, match="403"):
-        dial(url, additional_headers={"Authorization": f"Bearer ann:{PASSWORD}"}, origin="http://evil.example")  # type: ignore[arg-type]
+        dial(
+            url,
+            additional_headers={"Authorization": f"Bearer ann:{PASSWORD}"},
+            origin="http://evil.example",
+        )  # type: ignore[arg-type]
     with ann.writer() as writer:
         writer.write([{"tbname": "m1", "ts": "2026-03-03T00:00:00Z", "v": 3.0}], "plant.meters")
     with pytest.raises(PenstockError) as refused, ann.writer() as writer:
@@ -118,7 +141,11 @@ def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> N
         with pytest.raises(InvalidStatus, match="401"):
             dial(url, additional_headers=headers)
     with pytest.raises(InvalidStatus, match="403"):
-        dial(url, additional_headers={"Authorization": f"Bearer ann:{PASSWORD}"}, origin="http://evil.example")  # type: ignore[arg-type]
+        dial(
+            url,
+            additional_headers={"Authorization": f"Bearer ann:{PASSWORD}"},
+            origin="http://evil.example",
+        )  # type: ignore[arg-type]
     for name in ("plant.secrets", "plant.nothing", "nowhere.t"):
         with pytest.raises(PenstockError, match=f"READ on .*{name}") as refused:
             ann.subscribe(name).open()
@@ -131,7 +158,10 @@ def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> N
 def test_a_subscription_ends_when_its_right_does(mesh: RunningMesh, root: Connection) -> None:
     root.execute(f"CREATE USER leaver PASS '{PASSWORD}'")
     root.execute("GRANT READ ON plant.meters TO leaver")
-    with connect(mesh.gateway_url, user="leaver", password=PASSWORD) as client, client.subscribe("plant.meters").open() as rows:
+    with (
+        connect(mesh.gateway_url, user="leaver", password=PASSWORD) as client,
+        client.subscribe("plant.meters").open() as rows,
+    ):
         root.execute("REVOKE READ ON plant.meters FROM leaver")
 
         def ended() -> bool:
@@ -146,7 +176,9 @@ def test_a_subscription_ends_when_its_right_does(mesh: RunningMesh, root: Connec
 
 
 def flight_call(mesh: RunningMesh, header: str | None, sql: str) -> Any:
-    options = flight.FlightCallOptions(headers=[(b"authorization", header.encode())] if header else [], timeout=60)
+    options = flight.FlightCallOptions(
+        headers=[(b"authorization", header.encode())] if header else [], timeout=60
+    )
     with flight.FlightClient(mesh.store_url) as client:
         return client.do_get(flight.Ticket(json.dumps({"sql": sql}).encode()), options).read_all()
 
@@ -166,13 +198,24 @@ def test_the_stores_flight(mesh: RunningMesh, root: Connection) -> None:
     ):
         with pytest.raises(flight.FlightUnauthorizedError, match="E_FORBIDDEN"):
             flight_call(mesh, mine, sql)
-    with flight.FlightClient(mesh.store_url) as client, pytest.raises(flight.FlightUnauthorizedError):
-        list(client.do_action("positions", flight.FlightCallOptions(headers=[(b"authorization", mine.encode())])))
+    with (
+        flight.FlightClient(mesh.store_url) as client,
+        pytest.raises(flight.FlightUnauthorizedError),
+    ):
+        list(
+            client.do_action(
+                "positions", flight.FlightCallOptions(headers=[(b"authorization", mine.encode())])
+            )
+        )
 
 
 def test_the_route_between_gateways(mesh: RunningMesh, root: Connection) -> None:
     for headers in ({}, {"X-Penstock-Internal": "guess"}):
-        answer = httpx.post(mesh.gateway_url + "/internal/ddl", json={"sql": "DROP DATABASE plant", "user": "root"}, headers=headers)
+        answer = httpx.post(
+            mesh.gateway_url + "/internal/ddl",
+            json={"sql": "DROP DATABASE plant", "user": "root"},
+            headers=headers,
+        )
         assert answer.status_code == 403
 
 
@@ -192,7 +235,10 @@ REFUSED = [
     ("ALTER TABLE plant.meters ADD COLUMN w INT", "ALTER on table plant.meters"),
     ("DROP TABLE plant.meters", "DROP on table plant.meters"),
     ("DROP DATABASE plant", "DROP on database plant"),
-    ("CREATE STREAM plant.s INTO plant.o AS SELECT _wstart, count(*) FROM plant.meters INTERVAL(1s)", "CREATE on database plant"),
+    (
+        "CREATE STREAM plant.s INTO plant.o AS SELECT _wstart, count(*) FROM plant.meters INTERVAL(1s)",
+        "CREATE on database plant",
+    ),
     ("CREATE USER eve PASS 'eve eve eve'", "ADMIN on everything"),
     ("GRANT ALL ON *.* TO ann", "ADMIN on everything"),
     ("ALTER USER root PASS 'eve eve eve'", "ADMIN on everything"),
@@ -208,21 +254,36 @@ def test_statements_name_the_right_that_is_missing(ann: Connection, sql: str, wo
 
 
 def test_what_is_granted_works_and_lists_show_no_more(ann: Connection) -> None:
-    assert ann.execute("INSERT INTO plant.m2 USING plant.meters TAGS ('s') VALUES ('2026-03-05', 5)") == 1
+    assert (
+        ann.execute("INSERT INTO plant.m2 USING plant.meters TAGS ('s') VALUES ('2026-03-05', 5)")
+        == 1
+    )
     assert ann.query("SELECT count(*) FROM plant.m2").rows == [(1,)]
     assert ann.query("SELECT count(*) FROM plant.meters WHERE site = 's'").rows == [(1,)]
     assert ("plant",) in ann.query("SHOW DATABASES").rows
-    assert ann.query("SHOW plant.TABLES").rows and ("secrets",) not in ann.query("SHOW plant.TABLES").rows
-    assert ann.query("SELECT DISTINCT table_name FROM information_schema.ins_columns").rows == [("meters",)]
+    assert (
+        ann.query("SHOW plant.TABLES").rows
+        and ("secrets",) not in ann.query("SHOW plant.TABLES").rows
+    )
+    assert ann.query("SELECT DISTINCT table_name FROM information_schema.ins_columns").rows == [
+        ("meters",)
+    ]
     assert ann.query("SELECT current_user()").rows == [("ann",)]
     assert [row[0] for row in ann.query("SHOW USERS").rows] == ["ann"]
-    assert {row[:3] for row in ann.query("SHOW GRANTS").rows} == {("ann", "user", "READ"), ("ann", "user", "WRITE")}
+    assert {row[:3] for row in ann.query("SHOW GRANTS").rows} == {
+        ("ann", "user", "READ"),
+        ("ann", "user", "WRITE"),
+    }
 
 
 def test_roles_owners_and_revoking(mesh: RunningMesh, root: Connection) -> None:
-    root.execute(f"CREATE USER maker PASS '{PASSWORD}'; CREATE ROLE makers; GRANT CREATE ON *.* TO makers; GRANT ROLE makers TO maker")
+    root.execute(
+        f"CREATE USER maker PASS '{PASSWORD}'; CREATE ROLE makers; GRANT CREATE ON *.* TO makers; GRANT ROLE makers TO maker"
+    )
     with connect(mesh.gateway_url, user="maker", password=PASSWORD, timeout=150) as maker:
-        maker.execute("CREATE DATABASE made; CREATE TABLE made.t (ts TIMESTAMP, v INT); INSERT INTO made.t VALUES (now, 1)")
+        maker.execute(
+            "CREATE DATABASE made; CREATE TABLE made.t (ts TIMESTAMP, v INT); INSERT INTO made.t VALUES (now, 1)"
+        )
         assert maker.query("SELECT count(*) FROM made.t").rows == [(1,)]
         with pytest.raises(AuthError, match="READ on table plant.meters"):
             maker.query("SELECT * FROM plant.meters")
@@ -252,7 +313,9 @@ def test_users_outlive_the_gateway(mesh: RunningMesh, root: Connection) -> None:
     eventually(back)
 
 
-def test_no_password_and_no_hash_is_anywhere_to_be_read(mesh: RunningMesh, root: Connection) -> None:
+def test_no_password_and_no_hash_is_anywhere_to_be_read(
+    mesh: RunningMesh, root: Connection
+) -> None:
 
     def known() -> bool:
         try:
@@ -277,9 +340,14 @@ def test_no_password_and_no_hash_is_anywhere_to_be_read(mesh: RunningMesh, root:
         for secret in (PASSWORD, "argon2id", mesh.password):
             assert secret not in text, name
     trail = [json.loads(line) for line in logs["audit.log"].splitlines()]
-    told: Callable[[str], list[dict[str, Any]]] = lambda event: [line for line in trail if line["event"] == event]  # noqa: E731
+
+    def told(event: str) -> list[dict[str, Any]]:
+        return [line for line in trail if line["event"] == event]
+
     assert any(line["user"] == "ann" and line["remote"] == "127.0.0.1" for line in told("login"))
     assert any(line["user"] == "nobody" for line in told("login refused"))
     assert any("CREATE USER ann PASS '***'" in line["sql"] for line in told("ddl"))
-    assert any(line["user"] == "ann" and "plant.secrets" in line["reason"] for line in told("refused"))
+    assert any(
+        line["user"] == "ann" and "plant.secrets" in line["reason"] for line in told("refused")
+    )
     assert any(line["code"] == "E_USER_EXISTS" for line in told("ddl failed"))

@@ -1,4 +1,6 @@
-"""A whole mesh on a broker that asks for TLS and a password: gateway, store, notifier with Faust, and Spark."""
+"""A whole mesh on a broker that asks for TLS and a password: gateway, store, notifier with Faust,
+and Spark.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from penstock import bus, names
 from penstock.client.connection import connect
@@ -31,10 +38,14 @@ class SecureBroker:
 
     def __init__(self, directory: Path) -> None:
         made = issued(directory)
-        key = load_pem_private_key(made.key.read_bytes(), None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        store, self.ca = directory / "broker.pem", made.ca
+        key = load_pem_private_key(made.key.read_bytes(), None).private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+        store = directory / "broker.pem"
+        self.ca = made.ca
         store.write_bytes(key + made.cert.read_bytes())
-        self.layout, self.ports = Layout(directory / "broker"), free_ports()
+        self.layout = Layout(directory / "broker")
+        self.ports = free_ports()
         self.layout.make()
         kafka.prepare(self.layout, self.ports, is_open=True)
         quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
@@ -52,11 +63,21 @@ class SecureBroker:
             f"{listener}.ssl.keystore.location": str(store),
         }
         config = self.layout.kafka / "server.properties"
-        kept = [line for line in config.read_text().splitlines() if line.partition("=")[0] not in own]
+        kept = [
+            line for line in config.read_text().splitlines() if line.partition("=")[0] not in own
+        ]
         # properties files read backslashes their own way
-        config.write_text("\n".join([*kept, *(f"{k}={v.replace(chr(92), chr(92) * 2)}" for k, v in own.items())]) + "\n")
+        config.write_text(
+            "\n".join([*kept, *(f"{k}={v.replace(chr(92), chr(92) * 2)}" for k, v in own.items())])
+            + "\n"
+        )
         with open(self.layout.log("kafka"), "wb") as output:
-            self.process = subprocess.Popen(kafka.command(self.layout), stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
+            self.process = subprocess.Popen(
+                kafka.command(self.layout),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(os.environ),
+            )
 
     @property
     def bootstrap(self) -> str:
@@ -64,8 +85,12 @@ class SecureBroker:
 
     def settings(self, password: str = PASSWORD) -> Settings:
         return Settings(
-            kafka_security="SASL_SSL", kafka_mechanism="PLAIN", kafka_user="rooms", kafka_password=password, kafka_ca=self.ca
-        )  # type: ignore[arg-type]  # fmt: skip
+            kafka_security="SASL_SSL",
+            kafka_mechanism="PLAIN",
+            kafka_user="rooms",
+            kafka_password=password,
+            kafka_ca=self.ca,
+        )  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +109,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 def test_without_the_password_nobody_is_served(broker: SecureBroker) -> None:
     try:
-        for options in ({}, broker.settings("wrong").kafka_options, {**broker.settings().kafka_options, "ssl.ca.location": ""}):
+        for options in (
+            {},
+            broker.settings("wrong").kafka_options,
+            {**broker.settings().kafka_options, "ssl.ca.location": ""},
+        ):
             bus.secure(options)
             with pytest.raises(BusError):
                 bus.Admin(broker.bootstrap, timeout=5).topics()
@@ -97,17 +126,27 @@ def test_rows_go_through_every_room(broker: SecureBroker, tmp_path: Path) -> Non
     secret = tmp_path / "kafka.password"
     secret.write_text(PASSWORD + "\n")
     environment = {
-        **PATIENT, "PENSTOCK_KAFKA_SECURITY": "SASL_SSL", "PENSTOCK_KAFKA_MECHANISM": "PLAIN", "PENSTOCK_KAFKA_USER": "rooms",
-        "PENSTOCK_KAFKA_PASSWORD_FILE": str(secret), "PENSTOCK_KAFKA_CA": str(broker.ca),
-    }  # fmt: skip
+        **PATIENT,
+        "PENSTOCK_KAFKA_SECURITY": "SASL_SSL",
+        "PENSTOCK_KAFKA_MECHANISM": "PLAIN",
+        "PENSTOCK_KAFKA_USER": "rooms",
+        "PENSTOCK_KAFKA_PASSWORD_FILE": str(secret),
+        "PENSTOCK_KAFKA_CA": str(broker.ca),
+    }
     layout = Layout(tmp_path / "mesh")
     rooms = ("redis", "gateway", "store", "spark", "notifier")
-    supervisor = launch(layout.root, rooms=rooms, ports=(f"kafka={broker.ports['kafka']}",), environment=environment)
+    supervisor = launch(
+        layout.root, rooms=rooms, ports=(f"kafka={broker.ports['kafka']}",), environment=environment
+    )
     try:
-        settings = next(s for s in [state for state in wait_for_start(supervisor, layout)][-1:])["settings"]
+        settings = next(s for s in [state for state in wait_for_start(supervisor, layout)][-1:])[
+            "settings"
+        ]
         mesh = RunningMesh(layout, settings)
         with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
-            client.execute("CREATE DATABASE d; CREATE STABLE d.m (ts TIMESTAMP, v INT) TAGS (t INT)")
+            client.execute(
+                "CREATE DATABASE d; CREATE STABLE d.m (ts TIMESTAMP, v INT) TAGS (t INT)"
+            )
             client.execute(
                 "CREATE STREAM d.s TRIGGER AT_ONCE INTO d.o AS SELECT _wstart, count(*) AS n FROM d.m PARTITION BY tbname INTERVAL(1m)"
             )

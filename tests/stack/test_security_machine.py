@@ -1,4 +1,6 @@
-"""What another account of the machine finds of an embedded mesh: no file, no socket, no port of Spark that serves it."""
+"""What another account of the machine finds of an embedded mesh: no file, no socket, no port of
+Spark that serves it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ import psutil
 from penstock.mesh.running import RunningMesh
 
 #: kinds of Spark's own frames (`Message.Type`)
-_RPC_REQUEST, _RPC_FAILURE = 3, 5
+_RPC_REQUEST = 3
+_RPC_FAILURE = 5
 
 
 def test_nothing_below_the_data_directory_is_anybody_elses_to_read(mesh: RunningMesh) -> None:
     assert stat.S_IMODE(mesh.layout.root.stat().st_mode) == 0o700
-    listed = [Path(directory, name) for directory, _, names in os.walk(mesh.layout.root) for name in names]
+    listed = [
+        Path(directory, name) for directory, _, names in os.walk(mesh.layout.root) for name in names
+    ]
     # Spark's copies of jars have the rights of what they are copies of, which everybody may read
     made = [p for p in listed if p.suffix != ".jar" and not p.is_symlink() and p.exists()]
     readable = [p for p in made if p.stat().st_mode & 0o077]
@@ -38,9 +43,15 @@ def test_sockets_of_every_process_are_their_owners_alone(mesh: RunningMesh) -> N
     assert not [p for p in mine if p.stat().st_mode & 0o077]
 
 
-def test_spark_listens_on_loopback_and_serves_nobody_who_has_not_proved_himself(mesh: RunningMesh) -> None:
+def test_spark_listens_on_loopback_and_serves_nobody_who_has_not_proved_himself(
+    mesh: RunningMesh,
+) -> None:
     jvm = next(p for p in mesh.processes("spark") if p.name() == "java")
-    ports = {c.laddr.port: c.laddr.ip for c in jvm.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    ports = {
+        c.laddr.port: c.laddr.ip
+        for c in jvm.net_connections("tcp")
+        if c.status == psutil.CONN_LISTEN
+    }
     assert ports and {ip.removeprefix("::ffff:") for ip in ports.values()} == {"127.0.0.1"}
     for port in ports:
         answer = _ask(port, struct.pack(">BQI", _RPC_REQUEST, 7, 5) + b"hello")

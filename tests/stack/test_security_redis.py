@@ -1,4 +1,6 @@
-"""The rooms' clients of Redis, blocking and asyncio, against a server with access lists: behind TLS, and named by a Sentinel."""
+"""The rooms' clients of Redis, blocking and asyncio, against a server with access lists: behind
+TLS, and named by a Sentinel.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def server(directory: Path, lines: str, *options: str) -> Iterator[None]:
     directory.mkdir()
     config = directory / "redis.conf"
     config.write_text(f"bind 127.0.0.1\ndir {directory}\n{lines}")
-    with subprocess.Popen([str(find_redis_server()), str(config), *options], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [str(find_redis_server()), str(config), *options], stdout=subprocess.DEVNULL
+    ) as process:
         try:
             yield
         finally:
@@ -38,7 +42,9 @@ def server(directory: Path, lines: str, *options: str) -> Iterator[None]:
 
 @contextmanager
 def in_tls(certificate: Path, key: Path, behind: int) -> Iterator[int]:
-    """A port that takes TLS off and passes on to the one *behind*; the servers that we bring are built without it."""
+    """A port that takes TLS off and passes on to the one *behind*; the servers that we bring are
+    built without it.
+    """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
 
@@ -49,7 +55,10 @@ def in_tls(certificate: Path, key: Path, behind: int) -> Iterator[int]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answers, there = await asyncio.open_connection("127.0.0.1", behind)
-        ways = [asyncio.create_task(pass_on(reader, there)), asyncio.create_task(pass_on(answers, writer))]
+        ways = [
+            asyncio.create_task(pass_on(reader, there)),
+            asyncio.create_task(pass_on(answers, writer)),
+        ]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -86,7 +95,15 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     number = free_ports()["redis"]
     lines = f'port {number}\nuser default off\nuser rooms on ">{PASSWORD}" ~* &* +@all\n'
     with server(tmp_path_factory.mktemp("redis") / "redis", lines):
-        eventually(lambda: _answers(Settings(redis_url=f"redis://127.0.0.1:{number}/0", redis_user="rooms", redis_password=PASSWORD)))  # type: ignore[arg-type]
+        eventually(
+            lambda: _answers(
+                Settings(
+                    redis_url=f"redis://127.0.0.1:{number}/0",
+                    redis_user="rooms",
+                    redis_password=PASSWORD,
+                )
+            )
+        )  # type: ignore[arg-type]
         yield number
 
 
@@ -105,16 +122,28 @@ def _answers(settings: Settings) -> bool:
 
 
 def test_behind_tls(port: int, tmp_path: Path) -> None:
-    ours, others = issued(tmp_path / "ours"), issued(tmp_path / "others")
+    ours = issued(tmp_path / "ours")
+    others = issued(tmp_path / "others")
     with in_tls(ours.cert, ours.key, port) as door:
 
-        def known(scheme: str = "rediss", user: str = "rooms", password: str = PASSWORD, ca: Path | None = ours.ca) -> bool:
+        def known(
+            scheme: str = "rediss",
+            user: str = "rooms",
+            password: str = PASSWORD,
+            ca: Path | None = ours.ca,
+        ) -> bool:
             url = f"{scheme}://127.0.0.1:{door}/0"
-            return _answers(Settings(redis_url=url, redis_user=user, redis_password=password, redis_ca=ca))  # type: ignore[arg-type]
+            return _answers(
+                Settings(redis_url=url, redis_user=user, redis_password=password, redis_ca=ca)
+            )  # type: ignore[arg-type]
 
         assert known()
-        assert not known(user="") and not known(password="a guess"), "nobody comes in without being the user"
-        assert not known(ca=None) and not known(ca=others.ca), "the certificate is of nobody that we trust"
+        assert not known(user="") and not known(password="a guess"), (
+            "nobody comes in without being the user"
+        )
+        assert not known(ca=None) and not known(ca=others.ca), (
+            "the certificate is of nobody that we trust"
+        )
         assert not known(scheme="redis"), "nothing is answered in the clear"
 
 
@@ -126,7 +155,11 @@ def test_named_by_a_sentinel(port: int, tmp_path: Path) -> None:
     )
 
     def named(user: str) -> Callable[[], bool]:
-        settings = Settings(redis_url=f"redis+sentinel://127.0.0.1:{asked}/main/0", redis_user=user, redis_password=PASSWORD)  # type: ignore[arg-type]
+        settings = Settings(
+            redis_url=f"redis+sentinel://127.0.0.1:{asked}/main/0",
+            redis_user=user,
+            redis_password=PASSWORD,
+        )  # type: ignore[arg-type]
         return lambda: _answers(settings)
 
     with server(tmp_path / "sentinel", lines, "--sentinel"):

@@ -1,4 +1,6 @@
-"""Doors behind TLS, by an authority that the test makes; tokens; and the link that logs a browser in once."""
+"""Doors behind TLS, by an authority that the test makes; tokens; and the link that logs a browser
+in once.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,24 @@ ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     made = issued(tmp_path_factory.mktemp("tls"))
-    return {"PENSTOCK_TLS_CA": str(made.ca), "PENSTOCK_TLS_CERT": str(made.cert), "PENSTOCK_TLS_KEY": str(made.key)}
+    return {
+        "PENSTOCK_TLS_CA": str(made.ca),
+        "PENSTOCK_TLS_CERT": str(made.cert),
+        "PENSTOCK_TLS_KEY": str(made.key),
+    }
 
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Iterator[RunningMesh]:
-    environment = {**PATIENT, **files, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8"}
-    with running_mesh(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3) as running:
+    environment = {
+        **PATIENT,
+        **files,
+        "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
+        "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8",
+    }
+    with running_mesh(
+        tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3
+    ) as running:
         yield running
 
 
@@ -46,8 +59,12 @@ def ca(files: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def root(mesh: RunningMesh, ca: str) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, ca=ca, timeout=150) as client:
-        client.execute("CREATE DATABASE plant; CREATE TABLE plant.t (ts TIMESTAMP, v INT); INSERT INTO plant.t VALUES (now, 1)")
+    with connect(
+        mesh.gateway_url, user="root", password=mesh.password, ca=ca, timeout=150
+    ) as client:
+        client.execute(
+            "CREATE DATABASE plant; CREATE TABLE plant.t (ts TIMESTAMP, v INT); INSERT INTO plant.t VALUES (now, 1)"
+        )
         yield client
 
 
@@ -55,8 +72,14 @@ def browser(ca: str, **options: object) -> httpx.Client:
     return httpx.Client(verify=ssl.create_default_context(cafile=ca), timeout=60, **options)  # type: ignore[arg-type]
 
 
-def test_every_door_speaks_tls_and_rooms_trust_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
-    assert mesh.gateway_url.startswith("https://") and mesh.notifier_url.startswith("wss://") and mesh.store_url.startswith("grpc+tls://")
+def test_every_door_speaks_tls_and_rooms_trust_each_other(
+    mesh: RunningMesh, root: Connection, ca: str
+) -> None:
+    assert (
+        mesh.gateway_url.startswith("https://")
+        and mesh.notifier_url.startswith("wss://")
+        and mesh.store_url.startswith("grpc+tls://")
+    )
     assert root.query("SELECT count(*) FROM plant.t").rows == [(1,)]  # gateway to store
     with root.subscribe("plant.t").open() as rows, root.writer("plant.t") as writer:
         writer.write([{"ts": "2026-03-01T00:00:00Z", "v": 7}])
@@ -64,11 +87,15 @@ def test_every_door_speaks_tls_and_rooms_trust_each_other(mesh: RunningMesh, roo
         assert rows.next(60).items[0]["v"] == 7
 
 
-def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh, root: Connection, ca: str) -> None:
+def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(
+    mesh: RunningMesh, root: Connection, ca: str
+) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(mesh.gateway_url.replace("https", "http") + "/ping", timeout=10)
     with pytest.raises(RemoteError):
-        connect(mesh.gateway_url, user="root", password=mesh.password, timeout=10)  # an authority that it does not know
+        connect(
+            mesh.gateway_url, user="root", password=mesh.password, timeout=10
+        )  # an authority that it does not know
     with pytest.raises(ssl.SSLError):
         dial(mesh.notifier_url + "/ws", open_timeout=10)
     with pytest.raises((OSError, EOFError, Exception), match="."):
@@ -76,15 +103,24 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(mesh: RunningMesh,
     options = flight.FlightCallOptions(timeout=5)
     for url, trusted in ((mesh.store_url, {}), (mesh.store_url.replace("grpc+tls", "grpc"), {})):
         with pytest.raises(flight.FlightError), flight.FlightClient(url, **trusted) as client:
-            client.do_get(flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options).read_all()
+            client.do_get(
+                flight.Ticket(json.dumps({"sql": "SELECT 1"}).encode()), options
+            ).read_all()
 
 
-def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(mesh: RunningMesh, root: Connection, ca: str) -> None:
-    table = root.haStreamTable(11, penstock.table(["ts", "v"], ["TIMESTAMP", "INT"]), "plant.stream", 1000)
+def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(
+    mesh: RunningMesh, root: Connection, ca: str
+) -> None:
+    table = root.haStreamTable(
+        11, penstock.table(["ts", "v"], ["TIMESTAMP", "INT"]), "plant.stream", 1000
+    )
     assert table.append([{"ts": "2026-03-01T00:00:00Z", "v": 1}]) == 1
     root.execute("INSERT INTO plant.stream VALUES (now, 2)")  # by way of the gateway
     assert mesh.node_url("NODE1").startswith("https://")
-    body = to_stream(arrow_rows([{"ts": "2026-03-01T00:00:00Z", "v": 3}], table.schema), {"penstock.producer": "me", "penstock.seq": "1"})
+    body = to_stream(
+        arrow_rows([{"ts": "2026-03-01T00:00:00Z", "v": 3}], table.schema),
+        {"penstock.producer": "me", "penstock.seq": "1"},
+    )
     for node in ("NODE1", "NODE2", "NODE3"):  # by way of each other
         url = f"{mesh.node_url(node)}/v1/tables/plant/stream/rows"
         with browser(ca) as client:
@@ -94,7 +130,15 @@ def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(mesh: Runn
         with pytest.raises(httpx.HTTPError):
             httpx.get(url.replace("https", "http"), timeout=10)
     got: list[int] = []
-    root.subscribe_table("NODE2", "plant.stream", "a", 0, lambda m: got.extend(m.table.column("v").to_pylist()), True, reconnect=True)
+    root.subscribe_table(
+        "NODE2",
+        "plant.stream",
+        "a",
+        0,
+        lambda m: got.extend(m.table.column("v").to_pylist()),
+        True,
+        reconnect=True,
+    )
     eventually(lambda: got == [1, 2, 3])
     first = root.getStreamingLeader(11)
     mesh.kill(first.lower())
@@ -105,9 +149,21 @@ def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(mesh: Runn
     mesh.wait_ready(first.lower())
 
 
-def test_the_command_line_trusts_what_the_rooms_trust(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "penstock.cli", "sql", "SELECT v FROM plant.t WHERE v = 1", "--data-dir", str(mesh.layout.root)]
-    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120)
+def test_the_command_line_trusts_what_the_rooms_trust(
+    mesh: RunningMesh, root: Connection, files: dict[str, str]
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli",
+        "sql",
+        "SELECT v FROM plant.t WHERE v = 1",
+        "--data-dir",
+        str(mesh.layout.root),
+    ]
+    done = subprocess.run(
+        command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout.split() == ["v", "1"], done.stderr
 
 
@@ -123,7 +179,13 @@ def test_tokens(mesh: RunningMesh, root: Connection, ca: str) -> None:
             ann.write("plant.t", [{"ts": 1, "v": 1}])
         options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
         with flight.FlightClient(mesh.store_url, tls_root_certs=Path(ca).read_bytes()) as client:
-            eventually(lambda: client.do_get(flight.Ticket(b"SELECT v FROM plant.t"), options).read_all().num_rows)
+            eventually(
+                lambda: (
+                    client.do_get(flight.Ticket(b"SELECT v FROM plant.t"), options)
+                    .read_all()
+                    .num_rows
+                )
+            )
         root.execute("REVOKE TOKENS FROM ann")
         with pytest.raises(AuthError):
             ann.query("SELECT v FROM plant.t")
@@ -134,7 +196,9 @@ def test_tokens(mesh: RunningMesh, root: Connection, ca: str) -> None:
             root.token(seconds)
 
 
-def test_the_link_of_the_mesh_logs_a_browser_in_once(mesh: RunningMesh, root: Connection, ca: str) -> None:
+def test_the_link_of_the_mesh_logs_a_browser_in_once(
+    mesh: RunningMesh, root: Connection, ca: str
+) -> None:
     command = [sys.executable, "-m", "penstock.cli", "login", "--data-dir", str(mesh.layout.root)]
     link = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
     assert link.startswith(f"{mesh.gateway_url}/login?token=")
@@ -143,35 +207,61 @@ def test_the_link_of_the_mesh_logs_a_browser_in_once(mesh: RunningMesh, root: Co
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]
         assert all(word in cookie for word in ("HttpOnly", "SameSite=Strict", "Secure"))
-        assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT current_user()").json()["data"] == [["root"]]
+        assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT current_user()").json()[
+            "data"
+        ] == [["root"]]
         for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
-            assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers).status_code in (401, 403)
+            assert first.post(
+                mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers
+            ).status_code in (401, 403)
         first.post(mesh.gateway_url + "/logout")
         assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT 1").status_code == 401
     with browser(ca) as second:
         assert second.get(link).status_code == 401
         # nor is it a token for anything else
         headers = {"Authorization": "Bearer " + link.partition("token=")[2]}
-        assert second.post(mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers).status_code == 401
+        assert (
+            second.post(
+                mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers
+            ).status_code
+            == 401
+        )
 
 
-def test_one_address_may_not_hold_all_connections(mesh: RunningMesh, root: Connection, ca: str) -> None:
+def test_one_address_may_not_hold_all_connections(
+    mesh: RunningMesh, root: Connection, ca: str
+) -> None:
     context = ssl.create_default_context(cafile=ca)
     url = mesh.gateway_url.replace("https", "wss") + "/v1/ingest"
     held = []
     try:
         with pytest.raises(Exception, match="429"):
             for _ in range(9):
-                held.append(dial(url, ssl=context, additional_headers={"Authorization": f"Bearer root:{mesh.password}"}))
+                held.append(
+                    dial(
+                        url,
+                        ssl=context,
+                        additional_headers={"Authorization": f"Bearer root:{mesh.password}"},
+                    )
+                )
     finally:
         for socket in held:
             socket.close()
     eventually(lambda: root.query("SELECT 1").rows)
 
 
-def test_the_doctor_finds_nothing_bad(mesh: RunningMesh, root: Connection, files: dict[str, str]) -> None:
+def test_the_doctor_finds_nothing_bad(
+    mesh: RunningMesh, root: Connection, files: dict[str, str]
+) -> None:
     command = [sys.executable, "-m", "penstock.cli", "doctor", "--data-dir", str(mesh.layout.root)]
-    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, env={"PATH": "/usr/bin:/bin", **files}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0 and "bad" not in done.stdout, done.stdout + done.stderr
-    for words in ("gateway is ready", "no dead letters", "there are no streams", "secrets are for their owner"):
+    for words in (
+        "gateway is ready",
+        "no dead letters",
+        "there are no streams",
+        "secrets are for their owner",
+    ):
         assert words in done.stdout

@@ -1,4 +1,6 @@
-"""The node of the jobs loses its disk, sleeps or dies: what a snode kept is enough, and no result is lost or there twice."""
+"""The node of the jobs loses its disk, sleeps or dies: what a snode kept is enough, and no result
+is lost or there twice.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def subject(kit: OperatorKit) -> str:
 
 @contextmanager
 def standby(kit: OperatorKit, directory: Path, backups: Path) -> Iterator[RunningMesh]:
-    """A second node that runs jobs and a snode only, and shares Kafka, Redis and the place of the backups."""
+    """A second node that runs jobs and a snode only, and shares Kafka, Redis and the place of the
+    backups.
+    """
     environment = {
         **{k: v for k, v in kit.mesh.settings.items() if k != "PENSTOCK_DATA_DIR"},
         "PENSTOCK_NODE": "2",
@@ -94,10 +98,14 @@ def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Pa
 
 @needs_rsync
 @pytest.mark.timeout(900)
-def test_backups_go_to_an_rsync_daemon_and_a_lost_disk_comes_back_from_there(tmp_path: Path) -> None:
+def test_backups_go_to_an_rsync_daemon_and_a_lost_disk_comes_back_from_there(
+    tmp_path: Path,
+) -> None:
     with rsync_daemon(tmp_path / "daemon") as (url, there):
         place = f"{url}/mesh"
-        with operator_kit(tmp_path / "mesh", ROOMS, PENSTOCK_CHECKPOINT_BACKUP_DIR=place, **QUICK) as kit:
+        with operator_kit(
+            tmp_path / "mesh", ROOMS, PENSTOCK_CHECKPOINT_BACKUP_DIR=place, **QUICK
+        ) as kit:
             kit.commit([Snode(kit.writer.new_id(), 1)])
             source, targets = start(kit)
             vault = Vault(str(there / "mesh"))
@@ -115,8 +123,13 @@ def test_backups_go_to_an_rsync_daemon_and_a_lost_disk_comes_back_from_there(tmp
 
 
 @pytest.mark.timeout(900)
-def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing_more(tmp_path: Path) -> None:
-    with operator_kit(tmp_path / "one", ROOMS, **QUICK) as kit, standby(kit, tmp_path / "two", tmp_path / "one" / "backup") as two:
+def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing_more(
+    tmp_path: Path,
+) -> None:
+    with (
+        operator_kit(tmp_path / "one", ROOMS, **QUICK) as kit,
+        standby(kit, tmp_path / "two", tmp_path / "one" / "backup") as two,
+    ):
         for node in (1, 2):
             kit.commit([Snode(kit.writer.new_id(), node)])
         source, targets = start(kit)
@@ -129,13 +142,19 @@ def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing
                 process.suspend()
             log = two.layout.log("spark")
             began = time.monotonic()
-            eventually(lambda: "leading the jobs" in log.read_text() and "query started" in log.read_text(), 60)
+            eventually(
+                lambda: (
+                    "leading the jobs" in log.read_text() and "query started" in log.read_text()
+                ),
+                60,
+            )
             print(f"taken over in {time.monotonic() - began:.1f} s")
             time.sleep(3)
             for process in sleepers:
                 with suppress(psutil.Error):
                     process.resume()
-            # the sleeper sees that it has lost the jobs, ends, and comes back as the one that stands by
+            # the sleeper sees that it has lost the jobs, ends, and comes back as the one that
+            # stands by
             eventually(lambda: "standing by" in kit.mesh.layout.log("spark").read_text(), 60)
             newer = backed_up(vault, subject(kit))
             backed_up(vault, subject(kit), sum(newer.facts["positions"].values()))
@@ -145,9 +164,16 @@ def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing
 
 
 def test_a_snode_that_dies_before_publishing_leaves_whole_backups_only(tmp_path: Path) -> None:
-    with running_mesh(
-        tmp_path / "mesh", environment={"PENSTOCK_SPARK_EPOCH_SECONDS": "6", "PENSTOCK_SNODE_FAILPOINTS": "before_publish:exit:2"}
-    ) as mesh, penstock.connect(mesh.gateway_url, password=mesh.password) as client:  # fmt: skip
+    with (
+        running_mesh(
+            tmp_path / "mesh",
+            environment={
+                "PENSTOCK_SPARK_EPOCH_SECONDS": "6",
+                "PENSTOCK_SNODE_FAILPOINTS": "before_publish:exit:2",
+            },
+        ) as mesh,
+        penstock.connect(mesh.gateway_url, password=mesh.password) as client,
+    ):
         with pytest.raises(PenstockError, match="E_NO_SNODE"):
             client.execute("DROP SNODE ON DNODE 1")
         with pytest.raises(PenstockError, match="E_NO_DNODE"):

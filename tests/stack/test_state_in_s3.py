@@ -1,4 +1,6 @@
-"""State of the stream jobs in an object store: nothing of it is on a disk that a successor elsewhere would not have."""
+"""State of the stream jobs in an object store: nothing of it is on a disk that a successor
+elsewhere would not have.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ from tests.stack.test_kill_operator import Load, check, kill, start
 pytestmark = pytest.mark.long
 
 #: a server of our own, and keys that it does not look at
-_KEYS = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1"}
+_KEYS = {
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
 
 
 @pytest.fixture
@@ -33,14 +39,22 @@ def endpoint() -> Iterator[str]:
 
 
 @pytest.mark.timeout(600)
-def test_a_successor_needs_only_the_bucket(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_successor_needs_only_the_bucket(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in _KEYS.items():
         monkeypatch.setenv(name, value)
     bucket = fsspec.filesystem("s3", endpoint_url=endpoint)
     bucket.mkdir("penstock")
-    environment = {**_KEYS, "AWS_ENDPOINT_URL": endpoint, "PENSTOCK_STATE_DIR": "s3://penstock/state"}
+    environment = {
+        **_KEYS,
+        "AWS_ENDPOINT_URL": endpoint,
+        "PENSTOCK_STATE_DIR": "s3://penstock/state",
+    }
     with ExitStack() as stack:
-        mesh = stack.enter_context(running_mesh(tmp_path / "mesh", rooms=ROOMS, environment=environment))
+        mesh = stack.enter_context(
+            running_mesh(tmp_path / "mesh", rooms=ROOMS, environment=environment)
+        )
         kit = OperatorKit(mesh)
         stack.callback(kit.close)
         source, targets = start(kit)
@@ -56,5 +70,7 @@ def test_a_successor_needs_only_the_bucket(endpoint: str, tmp_path: Path, monkey
         check(kit, load.all(), targets)
         bucket.invalidate_cache()
         files = bucket.find("penstock/state")
-        assert any(f.endswith(".full") for f in files) and not any("checkpoints" in f for f in files)
+        assert any(f.endswith(".full") for f in files) and not any(
+            "checkpoints" in f for f in files
+        )
         assert not [f for f in (tmp_path / "mesh").rglob("p*.full")]

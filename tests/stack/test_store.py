@@ -1,4 +1,6 @@
-"""The store over its life: read your own writes, flushes, kills, dropped and recreated databases, KEEP."""
+"""The store over its life: read your own writes, flushes, kills, dropped and recreated databases,
+KEEP.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import MeshFactory, eventually
 
 _NOW = int(time.time() * 1000)
-ENVIRONMENT = {"PENSTOCK_STORE_FLUSH_SECONDS": "0.5", "PENSTOCK_STORE_SWEEP_SECONDS": "0.5", "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
+ENVIRONMENT = {
+    "PENSTOCK_STORE_FLUSH_SECONDS": "0.5",
+    "PENSTOCK_STORE_SWEEP_SECONDS": "0.5",
+    "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
+}
 ROOMS = ("kafka", "redis", "gateway", "store")
 
 
@@ -33,10 +39,17 @@ def _segments(mesh: RunningMesh) -> list[Path]:
 def test_a_table_over_flush_update_delete_and_kill(small: RunningMesh) -> None:
     with _client(small) as client:
         client.execute("CREATE DATABASE shop PARTITIONS 2")
-        client.execute("CREATE STABLE shop.meters (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (place INT)")
-        rows = [{"tbname": f"m{i % 7}", "ts": _NOW + i, "v": i, "note": "a", "place": i % 7} for i in range(700)]
+        client.execute(
+            "CREATE STABLE shop.meters (ts TIMESTAMP, v INT, note VARCHAR(20)) TAGS (place INT)"
+        )
+        rows = [
+            {"tbname": f"m{i % 7}", "ts": _NOW + i, "v": i, "note": "a", "place": i % 7}
+            for i in range(700)
+        ]
         assert client.write("shop.meters", rows) == 700
-        assert client.query("SELECT count(*), sum(v) FROM shop.meters").rows == [(700, sum(range(700)))]
+        assert client.query("SELECT count(*), sum(v) FROM shop.meters").rows == [
+            (700, sum(range(700)))
+        ]
         eventually(lambda: _segments(small))
         client.execute(f"INSERT INTO shop.m1 (ts, v) VALUES ({_NOW + 1}, -1)")
         found = client.query(f"SELECT v, note FROM shop.m1 WHERE ts = {_NOW + 1}").rows
@@ -54,13 +67,22 @@ def test_windows_in_a_query(small: RunningMesh) -> None:
     with _client(small) as client:
         client.execute("CREATE DATABASE q PARTITIONS 1")
         client.execute("CREATE TABLE q.t (ts TIMESTAMP, a INT)")
-        client.execute("INSERT INTO q.t VALUES " + " ".join(f"({1700006400000 + 1000 * i}, {i // 3})" for i in range(12)))
+        client.execute(
+            "INSERT INTO q.t VALUES "
+            + " ".join(f"({1700006400000 + 1000 * i}, {i // 3})" for i in range(12))
+        )
         count = "SELECT _wstart, count(*) AS n FROM q.t"
-        assert [r[1] for r in client.query(f"{count} INTERVAL(5s) ORDER BY _wstart").rows] == [5, 5, 2]
+        assert [r[1] for r in client.query(f"{count} INTERVAL(5s) ORDER BY _wstart").rows] == [
+            5,
+            5,
+            2,
+        ]
         assert [r[1] for r in client.query(f"{count} STATE_WINDOW(a)").rows] == [3, 3, 3, 3]
         assert [r[1] for r in client.query(f"{count} COUNT_WINDOW(5)").rows] == [5, 5, 2]
         assert client.query(f"{count} SESSION(ts, 2s)").rows[0][1] == 12
-        events = client.query("SELECT _wstart, _wend, count(*) AS n FROM q.t EVENT_WINDOW START WITH a = 1 END WITH a = 2").rows
+        events = client.query(
+            "SELECT _wstart, _wend, count(*) AS n FROM q.t EVENT_WINDOW START WITH a = 1 END WITH a = 2"
+        ).rows
         assert [r[2] for r in events] == [4]
         with pytest.raises(SqlError) as wrong:
             client.query("SELECT nothing FROM q.t INTERVAL(1s)")
@@ -93,9 +115,14 @@ def test_rows_over_their_keep_are_not_shown(small: RunningMesh) -> None:
 def test_a_renamed_tag_keeps_its_values_everywhere(small: RunningMesh) -> None:
     with _client(small) as client:
         client.execute("CREATE DATABASE names PARTITIONS 1")
-        client.execute("CREATE STABLE names.m (ts TIMESTAMP, v INT) TAGS (zone VARCHAR(8), floor INT)")
+        client.execute(
+            "CREATE STABLE names.m (ts TIMESTAMP, v INT) TAGS (zone VARCHAR(8), floor INT)"
+        )
         client.execute("CREATE TABLE names.made USING names.m TAGS ('made', 1)")
-        rows = [{"tbname": n, "ts": _NOW + i, "v": i, "zone": n, "floor": 2} for i, n in enumerate(("seen", "tagged"))]
+        rows = [
+            {"tbname": n, "ts": _NOW + i, "v": i, "zone": n, "floor": 2}
+            for i, n in enumerate(("seen", "tagged"))
+        ]
         client.write("names.m", [*rows, {"tbname": "made", "ts": _NOW, "v": 5}])
         client.execute("ALTER TABLE names.tagged SET TAG zone = 'later'")
         eventually(lambda: _segments(small))
@@ -103,17 +130,32 @@ def test_a_renamed_tag_keeps_its_values_everywhere(small: RunningMesh) -> None:
         client.execute("ALTER STABLE names.m RENAME TAG area site")
         client.execute("ALTER STABLE names.m ADD TAG zone INT")
         ask = "SELECT tbname, count(*), max(site), max(zone), max(floor) FROM names.m GROUP BY tbname ORDER BY 1"
-        assert client.query(ask).rows == [("made", 1, "made", None, 1), ("seen", 1, "seen", None, 2), ("tagged", 1, "later", None, 2)]
-        client.write("names.m", [{"tbname": n, "ts": _NOW + 10, "v": 1} for n in ("made", "seen", "tagged")])
+        assert client.query(ask).rows == [
+            ("made", 1, "made", None, 1),
+            ("seen", 1, "seen", None, 2),
+            ("tagged", 1, "later", None, 2),
+        ]
+        client.write(
+            "names.m", [{"tbname": n, "ts": _NOW + 10, "v": 1} for n in ("made", "seen", "tagged")]
+        )
         client.execute("ALTER TABLE names.seen SET TAG zone = 9")
         client.execute("ALTER STABLE names.m DROP TAG floor")
         client.execute("ALTER STABLE names.m ADD TAG floor VARCHAR(4)")
-        expected = [("made", 2, "made", None, None), ("seen", 2, "seen", 9, None), ("tagged", 2, "later", None, None)]
+        expected = [
+            ("made", 2, "made", None, None),
+            ("seen", 2, "seen", 9, None),
+            ("tagged", 2, "later", None, None),
+        ]
         assert client.query(ask).rows == expected
         tags = "SELECT DISTINCT tbname, site FROM names.m WHERE site = 'seen'"
         assert client.query(tags).rows == [("seen", "seen")]
         # the latest rows in Redis, too
-        last = {r["tbname"]: r for r in eventually(lambda: [r for r in client.last("names.m") if r["ts"] == _NOW + 10] or None)}
+        last = {
+            r["tbname"]: r
+            for r in eventually(
+                lambda: [r for r in client.last("names.m") if r["ts"] == _NOW + 10] or None
+            )
+        }
         assert last["seen"]["site"] == "seen" and last["made"].get("floor") is None
         pid = small.kill("store")
         small.wait_ready("store", not_pid=pid)

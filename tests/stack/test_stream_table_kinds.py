@@ -1,5 +1,5 @@
-"""Kinds of stream tables, what they promise when something dies, and subscriptions of several programs. Names of tests begin with the ids
-of the reference's features that they hold.
+"""Kinds of stream tables, what they promise when something dies, and subscriptions of several
+programs. Names of tests begin with the ids of the reference's features that they hold.
 """
 
 from __future__ import annotations
@@ -36,8 +36,16 @@ AT = "2026-03-02T09:30:00Z"
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    groups = {"PENSTOCK_STREAMING_HA_MODE": "raft", "PENSTOCK_STREAMING_RAFT_GROUPS": "11:NODE1:NODE2:NODE3,12:NODE3:NODE2:NODE1"}
-    with running_mesh(tmp_path_factory.mktemp("kinds"), rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **groups}) as mesh:
+    groups = {
+        "PENSTOCK_STREAMING_HA_MODE": "raft",
+        "PENSTOCK_STREAMING_RAFT_GROUPS": "11:NODE1:NODE2:NODE3,12:NODE3:NODE2:NODE1",
+    }
+    with running_mesh(
+        tmp_path_factory.mktemp("kinds"),
+        rooms=ROOMS,
+        nodes=3,
+        environment={**ENVIRONMENT, **groups},
+    ) as mesh:
         yield mesh
 
 
@@ -116,56 +124,108 @@ def test_a_row_alone_goes_straight_to_the_log_and_many_rows_do_not(client: Conne
 # ---------------------------------------------------------------- which rows are taken
 
 
-def test_d38_a_keyed_table_keeps_the_first_row_of_a_key_as_in_the_references_example(client: Connection) -> None:
-    t1 = client.share(penstock.keyedStreamTable("id", {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5]}, ["SYMBOL", "INT"]), "t1")
+def test_d38_a_keyed_table_keeps_the_first_row_of_a_key_as_in_the_references_example(
+    client: Connection,
+) -> None:
+    t1 = client.share(
+        penstock.keyedStreamTable(
+            "id", {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5]}, ["SYMBOL", "INT"]
+        ),
+        "t1",
+    )
     assert shown(t1) == [("A", 1), ("B", 2), ("C", 3), ("D", 4), ("E", 5)]
     t2 = client.share(penstock.keyedStreamTable("id", ["id", "x"], ["INT", "INT"]), "t2")
     t2.append({"id": [1, 2, 3], "x": [10, 20, 30]})
     t2.append({"id": [3, 4, 5], "x": [35, 45, 55]})
     assert shown(t2) == [(1, 10), (2, 20), (3, 30), (4, 45), (5, 55)]
-    t = client.share(penstock.keyedStreamTable(["sym", "id"], ["sym", "id", "val"], ["SYMBOL", "INT", "DOUBLE"]), "t")
+    t = client.share(
+        penstock.keyedStreamTable(["sym", "id"], ["sym", "id", "val"], ["SYMBOL", "INT", "DOUBLE"]),
+        "t",
+    )
     t.append({"sym": [*"ABCDE"], "id": [5, 4, 3, 2, 1], "val": [52.1, 64.2, 25.5, 48.8, 71.9]})
     t.append({"sym": [*"ABRTY"], "id": [5, 8, 3, 2, 1], "val": [152.3, 164.6, 125.5, 148.8, 171.6]})
     assert shown(t) == [
-        ("A", 5, 52.1), ("B", 4, 64.2), ("C", 3, 25.5), ("D", 2, 48.8), ("E", 1, 71.9), ("B", 8, 164.6), ("R", 3, 125.5), ("T", 2, 148.8),
+        ("A", 5, 52.1),
+        ("B", 4, 64.2),
+        ("C", 3, 25.5),
+        ("D", 2, 48.8),
+        ("E", 1, 71.9),
+        ("B", 8, 164.6),
+        ("R", 3, 125.5),
+        ("T", 2, 148.8),
         ("Y", 1, 171.6),
-    ]  # fmt: skip
+    ]
 
 
-def test_d38_a_latest_keyed_table_takes_newer_rows_and_drops_ties_as_in_the_references_example(client: Connection) -> None:
+def test_d38_a_latest_keyed_table_takes_newer_rows_and_drops_ties_as_in_the_references_example(
+    client: Connection,
+) -> None:
     first = {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5], "timeCol": times(1, 2, 3, 4, 5)}
-    t1 = client.share(penstock.latestKeyedStreamTable("id", "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]), "t1")
+    t1 = client.share(
+        penstock.latestKeyedStreamTable("id", "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]),
+        "t1",
+    )
     begun = [("A", 1, 1), ("B", 2, 2), ("C", 3, 3), ("D", 4, 4), ("E", 5, 5)]
     assert shown(t1) == begun
     t1.append({"id": [*"DEF"], "x": [6, 7, 8], "timeCol": times(5, 5, 5)})
     assert shown(t1) == [*begun, ("D", 6, 5), ("F", 8, 5)]
-    t3 = client.share(penstock.latestKeyedStreamTable(["id", "x"], "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]), "t3")
+    t3 = client.share(
+        penstock.latestKeyedStreamTable(
+            ["id", "x"], "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]
+        ),
+        "t3",
+    )
     t3.append({"id": [*"DE"], "x": [4, 5], "timeCol": times(4, 5)})
     t3.append({"id": [*"DF"], "x": [6, 7], "timeCol": times(4, 5)})
     assert shown(t3) == [*begun, ("D", 6, 4), ("F", 7, 5)]
     # a date and a time: the time of day is a number here
-    days = {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5], "dateCol": times(0, 0, 0, 0, 0), "timeCol": [1, 2, 3, 4, 5]}
-    made = penstock.latestKeyedStreamTable("id", ["dateCol", "timeCol"], days, ["SYMBOL", "INT", "DATE", "TIME"])
+    days = {
+        "id": [*"ABCDE"],
+        "x": [1, 2, 3, 4, 5],
+        "dateCol": times(0, 0, 0, 0, 0),
+        "timeCol": [1, 2, 3, 4, 5],
+    }
+    made = penstock.latestKeyedStreamTable(
+        "id", ["dateCol", "timeCol"], days, ["SYMBOL", "INT", "DATE", "TIME"]
+    )
     t4 = client.share(made, "t4")
-    t4.append({"id": [*"DE"], "x": [4, 5], "dateCol": [*times(0), *times(0, day=11)], "timeCol": [4, 5]})
-    assert t4.select().table.column("dateCol").to_pylist() == [*times(0, 0, 0, 0, 0), *times(0, day=11)]
+    t4.append(
+        {"id": [*"DE"], "x": [4, 5], "dateCol": [*times(0), *times(0, day=11)], "timeCol": [4, 5]}
+    )
+    assert t4.select().table.column("dateCol").to_pylist() == [
+        *times(0, 0, 0, 0, 0),
+        *times(0, day=11),
+    ]
     assert [(r[0], r[1], r[3]) for r in shown(t4)] == [*begun, ("E", 5, 5)]
     # of one write only the newest of a key, and of equal times the first
     t1.append({"id": [*"GGG"], "x": [1, 2, 3], "timeCol": times(1, 9, 9)})
     assert shown(t1)[-1] == ("G", 2, 9)
 
 
-def test_d38_a_changelog_tells_new_from_updated_and_shows_the_latest_as_in_the_references_example(client: Connection) -> None:
+def test_d38_a_changelog_tells_new_from_updated_and_shows_the_latest_as_in_the_references_example(
+    client: Connection,
+) -> None:
     stream = client.share(
-        penstock.changelogStreamTable(["sym", "time"], ["sym", "time", "price"], ["STRING", "DATETIME", "DOUBLE"]), "tick"
+        penstock.changelogStreamTable(
+            ["sym", "time"], ["sym", "time", "price"], ["STRING", "DATETIME", "DOUBLE"]
+        ),
+        "tick",
     )
     got: list[tuple[str, float]] = []
 
     def handler(message: penstock.Message) -> None:
-        got.extend(zip(message.table.column("changelog_type").to_pylist(), message.table.column("price").to_pylist(), strict=True))
+        got.extend(
+            zip(
+                message.table.column("changelog_type").to_pylist(),
+                message.table.column("price").to_pylist(),
+                strict=True,
+            )
+        )
 
     client.subscribe_table(None, "tick", "changes", 0, handler, True, reconnect=True)
-    stream.append({"sym": ["000001.SH"] * 4, "time": times(1, 2, 1, 2), "price": [14.66, 105.6, 89.72, 69.34]})
+    stream.append(
+        {"sym": ["000001.SH"] * 4, "time": times(1, 2, 1, 2), "price": [14.66, 105.6, 89.72, 69.34]}
+    )
     assert shown(stream) == [("000001.SH", 1, 89.72), ("000001.SH", 2, 69.34)]
     every = client.getStreamTableChangelog("tick")
     assert every.table.column_names == ["changelog_type", "sym", "time", "price"]
@@ -200,11 +260,19 @@ def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection
         ("key_rule='changelog', key_column='sym', status_column='n'", "statusColumn n is BIGINT"),
         ("async_write=true, flush_mode=1", "waits for the disk"),
         ("flush_mode=2", "flushMode must be 0 or 1"),
-        ("cache_purge_time_column='ts'", "cache_purge_interval and cache_retention_time is missing"),
-        ("cache_purge_time_column='ts', cache_purge_interval=1h, cache_retention_time=2h", "less than cachePurgeInterval"),
+        (
+            "cache_purge_time_column='ts'",
+            "cache_purge_interval and cache_retention_time is missing",
+        ),
+        (
+            "cache_purge_time_column='ts', cache_purge_interval=1h, cache_retention_time=2h",
+            "less than cachePurgeInterval",
+        ),
     ):
         with refused(message):
-            client.execute(f"CREATE STREAM TABLE wrong {columns} WITH (raft_group=11, cache_limit=100, {options})")
+            client.execute(
+                f"CREATE STREAM TABLE wrong {columns} WITH (raft_group=11, cache_limit=100, {options})"
+            )
     with refused("not a stream table"):
         client.haStreamTable(11, penstock.streamTable(NUMBERS, TYPES), "wrong", 100)
 
@@ -227,7 +295,12 @@ def test_d38_keys_and_times_are_known_to_the_next_leader(own_mesh: MeshFactory) 
                 table.append(numbers(n))
         assert shown(tables["first"]) == [(34_200_000, 5)]
         assert shown(tables["latest"]) == [(34_200_000, 5), (34_200_000, 6)]
-        assert tables["log"].changelog().table.column("changelog_type").to_pylist() == ["N", "U", "U", "U"]
+        assert tables["log"].changelog().table.column("changelog_type").to_pylist() == [
+            "N",
+            "U",
+            "U",
+            "U",
+        ]
         assert shown(tables["log"]) == [(34_200_000, 6)]
 
 
@@ -238,7 +311,12 @@ def test_d39_rows_leave_memory_by_their_time(client: Connection) -> None:
     """The reference's example: a row a minute, purged each 7 hours down to 2."""
     made = penstock.streamTable(["time", "x"], ["TIMESTAMP", "INT"])
     table = client.enableTableShareAndPersistence(
-        made, "st1", asynWrite=False, cachePurgeTimeColumn="time", cachePurgeInterval="7H", cacheRetentionTime="2H"
+        made,
+        "st1",
+        asynWrite=False,
+        cachePurgeTimeColumn="time",
+        cachePurgeInterval="7H",
+        cacheRetentionTime="2H",
     )
     minutes = [datetime.fromtimestamp(1_546_300_800 + 60 * m, UTC) for m in range(1, 1001)]
     in_memory = 0
@@ -248,7 +326,9 @@ def test_d39_rows_leave_memory_by_their_time(client: Connection) -> None:
     table.append({"time": minutes[600:601], "x": [1]})
     meta = client.getPersistenceMeta("st1")
     assert (meta["totalSize"], meta["sizeInMemory"]) == (601, in_memory + 1)
-    assert meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["diskOffset"] == 0
+    assert (
+        meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["diskOffset"] == 0
+    )
     assert (meta["asynWrite"], meta["compress"], meta["flushMode"]) == (False, True, 0)
 
 
@@ -256,18 +336,28 @@ def test_d39_files_are_compressed_or_not(nodes: RunningMesh, client: Connection)
     sizes = {}
     for compress in (True, False):
         name = f"compress_{compress}".lower()
-        table = client.enableTableShareAndPersistence(penstock.streamTable(NUMBERS, TYPES), name, asynWrite=False, compress=compress)
+        table = client.enableTableShareAndPersistence(
+            penstock.streamTable(NUMBERS, TYPES), name, asynWrite=False, compress=compress
+        )
         table.append({"ts": [AT] * 20_000, "n": [7] * 20_000})
         meta = client.getPersistenceMeta(name)
         eventually(lambda n=name: client.getPersistenceMeta(n)["sizeOnDisk"] == 20_000)  # type: ignore[misc]
-        sizes[compress] = sum(f.stat().st_size for f in Path(meta["persistenceDir"]).glob("*.arrow"))
+        sizes[compress] = sum(
+            f.stat().st_size for f in Path(meta["persistenceDir"]).glob("*.arrow")
+        )
     assert sizes[True] * 3 < sizes[False]
 
 
 def program(*arguments: str) -> subprocess.Popen[str]:
     """One of tests/stack/table_program.py."""
     command = [sys.executable, "-m", "tests.stack.table_program", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
 
 
 class Lines:
@@ -291,15 +381,17 @@ class Lines:
 
 @pytest.mark.long
 def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactory) -> None:
-    """asynWrite may lose what was under way when program and leader die together, and nothing else; without it no row that was told to be
-    there is lost, whatever dies.
+    """asynWrite may lose what was under way when program and leader die together, and nothing else;
+    without it no row that was told to be there is lost, whatever dies.
     """
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         for asynchronous in (True, False):
             name = f"ha.kept_{asynchronous}".lower()
             client.execute("CREATE DATABASE IF NOT EXISTS ha")
-            table = client.enableTableShareAndPersistence(penstock.streamTable(NUMBERS, TYPES), name, asynWrite=asynchronous)
+            table = client.enableTableShareAndPersistence(
+                penstock.streamTable(NUMBERS, TYPES), name, asynWrite=asynchronous
+            )
             writer = program("append", mesh.gateway_url, mesh.user, mesh.password, name)
             printed = Lines(writer)
             eventually(lambda t=table: len(t) > 20)  # type: ignore[misc]
@@ -315,12 +407,17 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
             eventually(lambda t=table: t.append(numbers(-1)) == 1, 90)  # type: ignore[misc]
             table.flush()
             # a node that has just started may be asked, too
-            every = eventually(lambda t=table: (found := t.rows().table.column("n").to_pylist()) and -1 in found and found)  # type: ignore[misc]
+            every = eventually(
+                lambda t=table: (
+                    (found := t.rows().table.column("n").to_pylist()) and -1 in found and found
+                )
+            )  # type: ignore[misc]
             kept = [n for n in every if n >= 0]
             assert kept == list(range(len(kept)))
             if asynchronous:
-                # it was told before the log had it, as seen above; what had come to the broker's socket may still get there
-                # and one row may be there that the program, killed in the middle, had no time to tell of
+                # it was told before the log had it, as seen above; what had come to the broker's
+                # socket may still get there and one row may be there that the program, killed in
+                # the middle, had no time to tell of
                 assert 20 < len(kept) <= len(told) + 1
             else:
                 assert len(told) <= len(kept) <= len(told) + 1
@@ -353,22 +450,34 @@ int fdatasync(int fd) { int r = ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler to watch fsync with")
 def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) -> None:
-    """The broker's syncs are noted; then everything is killed, and what was not synced of the tables' logs is cut off, as if the machine
-    had lost its power.
+    """The broker's syncs are noted; then everything is killed, and what was not synced of the
+    tables' logs is cut off, as if the machine had lost its power.
     """
-    library, synced, home = tmp_path / "synced.so", tmp_path / "synced", tmp_path / "mesh"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"], input=_SYNCED, text=True, check=True)
+    library = tmp_path / "synced.so"
+    synced = tmp_path / "synced"
+    home = tmp_path / "mesh"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"],
+        input=_SYNCED,
+        text=True,
+        check=True,
+    )
     noted = {**ENVIRONMENT, "LD_PRELOAD": str(library), "SYNCED": str(synced)}
     with running_mesh(home, rooms=ROOMS, nodes=3, environment=noted) as mesh:
         with connected(mesh) as client:
             for mode in (0, 1):
                 table = client.enableTableShareAndPersistence(
-                    penstock.streamTable(NUMBERS, TYPES), f"mode{mode}", asynWrite=False, flushMode=mode
+                    penstock.streamTable(NUMBERS, TYPES),
+                    f"mode{mode}",
+                    asynWrite=False,
+                    flushMode=mode,
                 )
                 for n in range(50):
                     table.append(numbers(n))
         supervisor = int(mesh.state()["supervisor"])
-        rooms = [mesh.pid(room) for room in ("kafka", "redis", "gateway", "node1", "node2", "node3")]
+        rooms = [
+            mesh.pid(room) for room in ("kafka", "redis", "gateway", "node1", "node2", "node3")
+        ]
         for pid in (supervisor, *rooms):
             os.kill(pid, signal.SIGSTOP)
         for pid in (supervisor, *rooms):
@@ -384,12 +493,19 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
         for index in path.parent.glob("*.*index"):
             index.unlink()
     shutil.rmtree(home / "tables")
-    with running_mesh(home, rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh, connected(mesh) as client:
+    with (
+        running_mesh(home, rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+        connected(mesh) as client,
+    ):
         left = {}
         for mode in (0, 1):
             table = client.stream_table(f"ha.mode{mode}")
             eventually(lambda t=table: t.append(numbers(-1)), 60)  # type: ignore[misc]
-            found = eventually(lambda t=table: (seen := t.rows().table.column("n").to_pylist()) and -1 in seen and seen)  # type: ignore[misc]
+            found = eventually(
+                lambda t=table: (
+                    (seen := t.rows().table.column("n").to_pylist()) and -1 in seen and seen
+                )
+            )  # type: ignore[misc]
             left[mode] = found[: found.index(-1)]
         assert left[1] == list(range(50))
         assert len(left[0]) < 50
@@ -399,13 +515,20 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed(own_mesh: MeshFactory, tmp_path: Path) -> None:
+def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed(
+    own_mesh: MeshFactory, tmp_path: Path
+) -> None:
     mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         client.execute("CREATE DATABASE IF NOT EXISTS ha")
         table = client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "ha.numbers", 10_000)
         files = [tmp_path / f"rows{i}" for i in range(3)]
-        programs = [program("subscribe", mesh.gateway_url, mesh.user, mesh.password, "ha.numbers", "11", str(f)) for f in files]
+        programs = [
+            program(
+                "subscribe", mesh.gateway_url, mesh.user, mesh.password, "ha.numbers", "11", str(f)
+            )
+            for f in files
+        ]
 
         def got(i: int) -> list[int]:
             return [int(line) for line in files[i].read_text(encoding="utf-8").split()]
@@ -438,7 +561,8 @@ def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed
             eventually(worked_off)
             (second,) = [i for i in range(3) if i != first and got(i)]
             assert got(second) == list(range(20, 40))
-            # the leader dies: rows go on, to whoever had them unless that one is very late at the next leader
+            # the leader dies: rows go on, to whoever had them unless that one is very late at the
+            # next leader
             mesh.kill(client.getStreamingLeader(11).lower())
             write(20)
             eventually(worked_off)
@@ -476,4 +600,6 @@ def test_d36_what_goes_together_and_what_does_not(client: Connection) -> None:
 
 def connected_like(client: Connection) -> Connection:
     """The same user, in another connection."""
-    return penstock.connect(client.url, user=client._user, password=client._password, database=client.database)
+    return penstock.connect(
+        client.url, user=client._user, password=client._password, database=client.database
+    )

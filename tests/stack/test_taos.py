@@ -15,7 +15,9 @@ from tests.stack.names import unique
 
 @pytest.fixture
 def connection(mesh: RunningMesh) -> taosrest.TaosRestConnection:
-    return taosrest.connect(url=mesh.gateway_url, user=mesh.user, password=mesh.password, timezone="UTC")
+    return taosrest.connect(
+        url=mesh.gateway_url, user=mesh.user, password=mesh.password, timezone="UTC"
+    )
 
 
 @pytest.fixture
@@ -36,7 +38,9 @@ def test_connect_execute_query(connection: taosrest.TaosRestConnection, database
         f"{database}.d1002 USING {database}.meters TAGS ('Los Angeles', 3) VALUES ('2018-10-03 14:38:16.650', 10.5, 221, 'x')"
     )
     assert written == 3
-    result = connection.query(f"SELECT ts, current, voltage, note, location FROM {database}.meters ORDER BY ts")
+    result = connection.query(
+        f"SELECT ts, current, voltage, note, location FROM {database}.meters ORDER BY ts"
+    )
     assert [f["name"] for f in result.fields] == ["ts", "current", "voltage", "note", "location"]
     assert [f["type"] for f in result.fields][:3] == ["TIMESTAMP", "FLOAT", "INT"]
     assert result.rows == 3
@@ -63,7 +67,13 @@ def test_cursor_and_pandas(connection: taosrest.TaosRestConnection, database: st
 
 
 def test_database_in_the_url(mesh: RunningMesh, database: str) -> None:
-    connection = taosrest.connect(url=mesh.gateway_url, user=mesh.user, password=mesh.password, database=database, timezone="UTC")
+    connection = taosrest.connect(
+        url=mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        database=database,
+        timezone="UTC",
+    )
     assert connection.execute("CREATE TABLE plain (ts TIMESTAMP, v BIGINT)", req_id=7) == 0
     assert connection.execute("INSERT INTO plain VALUES (NOW, 1)") == 1
     assert connection.query("SELECT v FROM plain").data == [[1]]
@@ -72,7 +82,9 @@ def test_database_in_the_url(mesh: RunningMesh, database: str) -> None:
     assert described.data[-1][:4] == ["groupid", "INT", 4, "TAG"]
 
 
-def test_errors_are_the_connectors_own(connection: taosrest.TaosRestConnection, mesh: RunningMesh, database: str) -> None:
+def test_errors_are_the_connectors_own(
+    connection: taosrest.TaosRestConnection, mesh: RunningMesh, database: str
+) -> None:
     with pytest.raises(taosrest.errors.ConnectError, match="nothing"):
         connection.execute(f"INSERT INTO {database}.nothing VALUES (NOW, 1)")
     with pytest.raises(taosrest.errors.ConnectError, match="line 1"):
@@ -83,18 +95,35 @@ def test_errors_are_the_connectors_own(connection: taosrest.TaosRestConnection, 
 
 
 def test_login_token_time_zone_and_objects(mesh: RunningMesh, database: str) -> None:
-    answer = requests.get(f"{mesh.gateway_url}/rest/login/{mesh.user}/{mesh.password}", timeout=10).json()
+    answer = requests.get(
+        f"{mesh.gateway_url}/rest/login/{mesh.user}/{mesh.password}", timeout=10
+    ).json()
     assert answer["code"] == 0
     headers = {"Authorization": f"Taosd {answer['desc']}"}
 
     def ask(sql: str, **query: str) -> requests.Response:
-        return requests.post(f"{mesh.gateway_url}/rest/sql/{database}", params=query, data=sql.encode(), headers=headers, timeout=30)
+        return requests.post(
+            f"{mesh.gateway_url}/rest/sql/{database}",
+            params=query,
+            data=sql.encode(),
+            headers=headers,
+            timeout=30,
+        )
 
     assert (
-        ask("INSERT INTO d9 USING meters TAGS ('z', 9) VALUES ('2024-01-01 08:00:00', 1, 2, 'x')", tz="Asia/Shanghai").json()["code"] == 0
+        ask(
+            "INSERT INTO d9 USING meters TAGS ('z', 9) VALUES ('2024-01-01 08:00:00', 1, 2, 'x')",
+            tz="Asia/Shanghai",
+        ).json()["code"]
+        == 0
     )
     utc = ask("SELECT ts FROM d9").json()
-    assert utc == {"code": 0, "column_meta": [["ts", "TIMESTAMP", 8]], "data": [["2024-01-01T00:00:00.000Z"]], "rows": 1}
+    assert utc == {
+        "code": 0,
+        "column_meta": [["ts", "TIMESTAMP", 8]],
+        "data": [["2024-01-01T00:00:00.000Z"]],
+        "rows": 1,
+    }
     local = ask("SELECT ts FROM d9", tz="Asia/Shanghai", row_with_meta="true", timing="true").json()
     assert local["data"] == [{"ts": "2024-01-01T08:00:00.000+08:00"}]
     assert local["timing"] > 0
@@ -102,5 +131,11 @@ def test_login_token_time_zone_and_objects(mesh: RunningMesh, database: str) -> 
     assert ask("").status_code == 400
     assert requests.get(f"{mesh.gateway_url}/rest/login/root/guess", timeout=10).status_code == 401
     assert (
-        requests.post(f"{mesh.gateway_url}/rest/sql", data="SELECT 1", headers={"Authorization": "Taosd x"}, timeout=10).status_code == 401
+        requests.post(
+            f"{mesh.gateway_url}/rest/sql",
+            data="SELECT 1",
+            headers={"Authorization": "Taosd x"},
+            timeout=10,
+        ).status_code
+        == 401
     )

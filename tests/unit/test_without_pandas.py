@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-SERVICES = ("gateway", "services/federation", "services/notifier", "services/snode", "services/store", "services/tables")
+SERVICES = (
+    "gateway",
+    "services/federation",
+    "services/notifier",
+    "services/snode",
+    "services/store",
+    "services/tables",
+)
 
 
 def test_pyarrow_works_without_pandas() -> None:
@@ -16,7 +23,9 @@ def test_pyarrow_works_without_pandas() -> None:
         "import penstock.without_pandas, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
         "pyarrow.array(numpy.array([1.0])); print('pandas' in sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert said.stdout.strip() == "False"
 
 

@@ -1,8 +1,22 @@
-"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql.md is made from both."""
+"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql.md is
+made from both.
+"""
 
 from penstock.sql.functions import conditional, convert, math, text, time
 from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
 from penstock.sql.functions.base import REGISTRY
 from penstock.sql.functions.query import QUERY_ONLY, WRITTEN_OUT
 
-__all__ = ["AGGREGATES", "FORBIDDEN", "QUERY_ONLY", "RANDOM", "REGISTRY", "WRITTEN_OUT", "conditional", "convert", "math", "text", "time"]
+__all__ = [
+    "AGGREGATES",
+    "FORBIDDEN",
+    "QUERY_ONLY",
+    "RANDOM",
+    "REGISTRY",
+    "WRITTEN_OUT",
+    "conditional",
+    "convert",
+    "math",
+    "text",
+    "time",
+]

@@ -1,4 +1,6 @@
-"""Aggregates and selection functions: names, arguments and result types. How they are computed is `penstock.windows`' business."""
+"""Aggregates and selection functions: names, arguments and result types. How they are computed is
+`penstock.windows`' business.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +12,53 @@ from penstock.types import ColumnType
 
 #: refused under their TDengine names: what each would need, and what to write instead
 FORBIDDEN = {
-    "leastsquares": ("it fits a line over all rows", "keep count, sum(x), sum(x*x) per window and fit in a SELECT over the result table"),
-    "percentile": ("an exact percentile needs every row of the window again", "apercentile(x, p) is approximate and streams"),
-    "top": ("it gives several rows per window", "max(x), or SELECT top(x, k) over the source table"),
-    "bottom": ("it gives several rows per window", "min(x), or SELECT bottom(x, k) over the source table"),
+    "leastsquares": (
+        "it fits a line over all rows",
+        "keep count, sum(x), sum(x*x) per window and fit in a SELECT over the result table",
+    ),
+    "percentile": (
+        "an exact percentile needs every row of the window again",
+        "apercentile(x, p) is approximate and streams",
+    ),
+    "top": (
+        "it gives several rows per window",
+        "max(x), or SELECT top(x, k) over the source table",
+    ),
+    "bottom": (
+        "it gives several rows per window",
+        "min(x), or SELECT bottom(x, k) over the source table",
+    ),
     "elapsed": ("it depends on the neighbouring windows", "last(ts) - first(ts), or spread(ts)"),
     "interp": ("it makes rows up where there are none", "INTERVAL(…) FILL(LINEAR)"),
-    "derivative": ("it gives a row per source row", "(last(x) - first(x)) / timediff(last(ts), first(ts), 1s)"),
-    "irate": ("it depends on the last two rows only", "(last(x) - first(x)) / timediff(last(ts), first(ts), 1s)"),
+    "derivative": (
+        "it gives a row per source row",
+        "(last(x) - first(x)) / timediff(last(ts), first(ts), 1s)",
+    ),
+    "irate": (
+        "it depends on the last two rows only",
+        "(last(x) - first(x)) / timediff(last(ts), first(ts), 1s)",
+    ),
     "twa": ("it needs the rows beside the window", "avg(x) over a window with equal steps"),
-    "histogram": ("it gives several rows per window", "sum(CASE WHEN x < 10 THEN 1 ELSE 0 END) per bin"),
+    "histogram": (
+        "it gives several rows per window",
+        "sum(CASE WHEN x < 10 THEN 1 ELSE 0 END) per bin",
+    ),
     "diff": ("it gives a row per source row", "last(x) - first(x), or spread(x)"),
     "statecount": ("it gives a row per source row", "STATE_WINDOW(…) with count(*)"),
     "stateduration": ("it gives a row per source row", "STATE_WINDOW(…) with _wduration"),
     "csum": ("it gives a row per source row", "sum(x) per window"),
-    "mavg": ("it gives a row per source row", "avg(x) with INTERVAL(…) SLIDING(…) or COUNT_WINDOW(n, 1)"),
+    "mavg": (
+        "it gives a row per source row",
+        "avg(x) with INTERVAL(…) SLIDING(…) or COUNT_WINDOW(n, 1)",
+    ),
     "sample": ("its result is random, so a replay would differ", "first(x) or last(x)"),
     "tail": ("it gives several rows per window", "last(x), or SELECT over the source table"),
-    "unique": ("it gives several rows per window", "hyperloglog(x) counts distinct values; PARTITION BY x gives a row each"),
+    "unique": (
+        "it gives several rows per window",
+        "hyperloglog(x) counts distinct values; PARTITION BY x gives a row each",
+    ),
     "mode": ("it must keep every distinct value", "PARTITION BY x with count(*)"),
-}  # fmt: skip
+}
 
 #: functions of TDengine whose result differs from one call to the next
 RANDOM = frozenset({"rand"})
@@ -43,8 +72,9 @@ def _sum(kind: ColumnType) -> ColumnType:
 
 @dataclass(frozen=True)
 class AggregateFunction:
-    """`argument`: what the first argument must be (number, any, spread = number or time); `returns` gives the result type from it.
-    `chooses`: whether it picks one row, beside which plain columns take that row's values.
+    """`argument`: what the first argument must be (number, any, spread = number or time); `returns`
+    gives the result type from it. `chooses`: whether it picks one row, beside which plain columns
+    take that row's values.
     """
 
     name: str
@@ -72,26 +102,77 @@ def _same(kind: ColumnType) -> ColumnType:
 AGGREGATES: dict[str, AggregateFunction] = {
     f.name: f
     for f in (
-        AggregateFunction("count", "Rows, or values that are not NULL. A window without rows is no window, so never 0 rows.", "any",
-                          lambda t: BIGINT),
-        AggregateFunction("sum", "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned ones: exact whatever "
-                          "is between, and in a stream NULL where the whole does not fit.", "number", _sum),
+        AggregateFunction(
+            "count",
+            "Rows, or values that are not NULL. A window without rows is no window, so never 0"
+            " rows.",
+            "any",
+            lambda t: BIGINT,
+        ),
+        AggregateFunction(
+            "sum",
+            "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned"
+            " ones: exact whatever is between, and in a stream NULL where the whole does not fit.",
+            "number",
+            _sum,
+        ),
         AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE),
-        AggregateFunction("stddev", "Standard deviation of the population.", "number", lambda t: DOUBLE),
-        AggregateFunction("stddev_pop", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"),
-        AggregateFunction("std", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"),
+        AggregateFunction(
+            "stddev", "Standard deviation of the population.", "number", lambda t: DOUBLE
+        ),
+        AggregateFunction(
+            "stddev_pop", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"
+        ),
+        AggregateFunction(
+            "std", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"
+        ),
         AggregateFunction("var_pop", "Variance of the population.", "number", lambda t: DOUBLE),
-        AggregateFunction("variance", "The same as var_pop.", "number", lambda t: DOUBLE, plan_name="var_pop"),
-        AggregateFunction("stddev_samp", "Standard deviation of a sample; NULL below two values.", "number", lambda t: DOUBLE),
-        AggregateFunction("var_samp", "Variance of a sample; NULL below two values.", "number", lambda t: DOUBLE),
-        AggregateFunction("min", "Smallest value; of equal ones the earliest row is chosen.", "any", _same, chooses=True),
-        AggregateFunction("max", "Largest value; of equal ones the earliest row is chosen.", "any", _same, chooses=True),
-        AggregateFunction("first", "Value that is not NULL with the earliest time.", "any", _same, chooses=True),
-        AggregateFunction("last", "Value that is not NULL with the latest time.", "any", _same, chooses=True),
-        AggregateFunction("last_row", "Value of the latest row, NULL too.", "any", _same, chooses=True),
+        AggregateFunction(
+            "variance", "The same as var_pop.", "number", lambda t: DOUBLE, plan_name="var_pop"
+        ),
+        AggregateFunction(
+            "stddev_samp",
+            "Standard deviation of a sample; NULL below two values.",
+            "number",
+            lambda t: DOUBLE,
+        ),
+        AggregateFunction(
+            "var_samp", "Variance of a sample; NULL below two values.", "number", lambda t: DOUBLE
+        ),
+        AggregateFunction(
+            "min",
+            "Smallest value; of equal ones the earliest row is chosen.",
+            "any",
+            _same,
+            chooses=True,
+        ),
+        AggregateFunction(
+            "max",
+            "Largest value; of equal ones the earliest row is chosen.",
+            "any",
+            _same,
+            chooses=True,
+        ),
+        AggregateFunction(
+            "first", "Value that is not NULL with the earliest time.", "any", _same, chooses=True
+        ),
+        AggregateFunction(
+            "last", "Value that is not NULL with the latest time.", "any", _same, chooses=True
+        ),
+        AggregateFunction(
+            "last_row", "Value of the latest row, NULL too.", "any", _same, chooses=True
+        ),
         AggregateFunction("spread", "Largest minus smallest.", "spread", lambda t: DOUBLE),
-        AggregateFunction("apercentile", "Approximate percentile p (0 to 100), by 'default' or 't-digest'.", "number", lambda t: DOUBLE,
-                          at_most=3, least=2),
-        AggregateFunction("hyperloglog", "Approximate number of distinct values.", "any", lambda t: BIGINT),
+        AggregateFunction(
+            "apercentile",
+            "Approximate percentile p (0 to 100), by 'default' or 't-digest'.",
+            "number",
+            lambda t: DOUBLE,
+            at_most=3,
+            least=2,
+        ),
+        AggregateFunction(
+            "hyperloglog", "Approximate number of distinct values.", "any", lambda t: BIGINT
+        ),
     )
-}  # fmt: skip
+}

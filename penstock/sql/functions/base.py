@@ -1,7 +1,8 @@
 """What a scalar function is, and the registry that holds them all.
 
-An entry says its name, its parameters, its result type and how it is built in polars; its docstring is the text of the
-function's line in docs/sql.md. Whoever compiles expressions checks a call here once, so builders get what they asked for:
+An entry says its name, its parameters, its result type and how it is built in polars; its docstring
+is the text of the function's line in docs/sql.md. Whoever compiles expressions checks a call here
+once, so builders get what they asked for:
 
     number      numeric or BOOL, as it is        double    the same as Float64
     integer     an integer, as Int64             text      VARCHAR, NCHAR or a JSON value, as String
@@ -38,7 +39,8 @@ UNKNOWN_LENGTH = 4096
 class Compiled:
     """An expression over a frame and the type of its values.
 
-    `value` is set for literals, `duration` for `1h` and the like, `raw` is *expr* before infinite values became NULL.
+    `value` is set for literals, `duration` for `1h` and the like, `raw` is *expr* before infinite
+    values became NULL.
     """
 
     expr: pl.Expr
@@ -114,13 +116,20 @@ class Function:
     def arity(self) -> tuple[int, int]:
         """Fewest and most arguments."""
         least = sum(1 for p in self.parameters if not p.optional)
-        most = self.at_most if self.parameters and self.parameters[-1].repeated else len(self.parameters)
+        most = (
+            self.at_most
+            if self.parameters and self.parameters[-1].repeated
+            else len(self.parameters)
+        )
         return least, most
 
     @property
     def signature(self) -> str:
         """As documentation shows it: `round(number, [digits])`."""
-        shown = [f"[{p.kind}]" if p.optional else f"{p.kind}, …" if p.repeated else p.kind for p in self.parameters]
+        shown = [
+            f"[{p.kind}]" if p.optional else f"{p.kind}, …" if p.repeated else p.kind
+            for p in self.parameters
+        ]
         return f"{self.name}({', '.join(shown)})"
 
 
@@ -128,14 +137,21 @@ REGISTRY: dict[str, Function] = {}
 
 
 def scalar(
-    name: str, parameters: str, returns: ResultType, *, aliases: tuple[str, ...] = (), at_most: int = 1 << 20
+    name: str,
+    parameters: str,
+    returns: ResultType,
+    *,
+    aliases: tuple[str, ...] = (),
+    at_most: int = 1 << 20,
 ) -> Callable[[Callable[[Call], pl.Expr]], Callable[[Call], pl.Expr]]:
     """Register the decorated builder as scalar function *name*; its docstring documents it."""
 
     def register(build: Callable[[Call], pl.Expr]) -> Callable[[Call], pl.Expr]:
         parsed = tuple(Parameter.parse(p.strip()) for p in parameters.split(",") if p.strip())
         group = build.__module__.rsplit(".", 1)[-1]
-        made = Function(name, group, parsed, returns, build, (build.__doc__ or "").strip(), aliases, at_most)
+        made = Function(
+            name, group, parsed, returns, build, (build.__doc__ or "").strip(), aliases, at_most
+        )
         for key in (name, *aliases):
             REGISTRY[key] = made
         return build
@@ -152,7 +168,9 @@ def same(types: Sequence[ColumnType], call: Call) -> ColumnType:
 
 
 def common(types: Sequence[ColumnType]) -> ColumnType | None:
-    """The type that can hold values of all *types*; None when there is none. NULL fits everywhere."""
+    """The type that can hold values of all *types*; None when there is none. NULL fits
+    everywhere.
+    """
     known = [t for t in types if t != NULL]
     if not known:
         return NULL
@@ -163,11 +181,15 @@ def common(types: Sequence[ColumnType]) -> ColumnType | None:
         return ColumnType(kind, length=max(text_length(t) for t in known))
     if all(t.kind == "VARBINARY" for t in known):
         return ColumnType("VARBINARY", length=max(t.length for t in known))
-    if all(t.kind in ("TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT") for t in known) and any(t == TIMESTAMP for t in known):
+    if all(t.kind in ("TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT") for t in known) and any(
+        t == TIMESTAMP for t in known
+    ):
         return TIMESTAMP
     if all(t.numeric or t.kind == "BOOL" for t in known):
         return _common_number([t for t in known if t.kind != "BOOL"])
-    if any(t.kind in ("VARCHAR", "NCHAR", "JSON") for t in known) and not any(t.kind == "VARBINARY" for t in known):
+    if any(t.kind in ("VARCHAR", "NCHAR", "JSON") for t in known) and not any(
+        t.kind == "VARBINARY" for t in known
+    ):
         return text_type(known, max(text_length(t) for t in known))
     return None
 

@@ -1,4 +1,6 @@
-"""Functions that choose between values. All values are brought to a type that holds each of them."""
+"""Functions that choose between values. All values are brought to a type that holds each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def chosen(types: Sequence[ColumnType], call: Call) -> ColumnType:
     found = common(types)
     if found is None:
         names = " and ".join(dict.fromkeys(str(t) for t in types if t.kind != "NULL"))
-        call.refuse(f"{call.function}() cannot choose between {names}", hint="convert them to one type with CAST")
+        call.refuse(
+            f"{call.function}() cannot choose between {names}",
+            hint="convert them to one type with CAST",
+        )
     return found
 
 

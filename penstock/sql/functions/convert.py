@@ -1,5 +1,6 @@
-"""CAST and the functions that turn one type into another. A conversion never fails on a value: text that is no number is 0,
-text that is no time is NULL, a number out of range wraps, text too long is cut.
+"""CAST and the functions that turn one type into another. A conversion never fails on a value: text
+that is no number is 0, text that is no time is NULL, a number out of range wraps, text too long is
+cut.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from penstock.types import ColumnType
 
 _LEADING_NUMBER = r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
 #: hexadecimal bytes that end within a UTF-8 character; group 1 is what is before it
-_HALF_CHARACTER = r"^((?:[0-9a-f]{2})*?)(?:[cd][0-9a-f]|e[0-9a-f](?:[89ab][0-9a-f])?|f[0-7](?:[89ab][0-9a-f]){0,2})$"
+_HALF_CHARACTER = (
+    r"^((?:[0-9a-f]{2})*?)"
+    r"(?:[cd][0-9a-f]|e[0-9a-f](?:[89ab][0-9a-f])?|f[0-7](?:[89ab][0-9a-f]){0,2})$"
+)
 
 
 def convert(value: Compiled, to: ColumnType, scope: Scope) -> pl.Expr | None:
@@ -42,7 +46,11 @@ def _fraction(number: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
     """A number as FLOAT, DOUBLE or DECIMAL; what does not fit is NULL."""
     if to.kind == "DECIMAL":
         return to_decimal(number, kind, to)
-    return to_float(number) if to.kind == "FLOAT" and kind != to else number.cast(to.polars(), strict=False)
+    return (
+        to_float(number)
+        if to.kind == "FLOAT" and kind != to
+        else number.cast(to.polars(), strict=False)
+    )
 
 
 def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
@@ -53,7 +61,11 @@ def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
             expr = (
                 pl.when(number >= 0)
                 .then(number.cast(pl.UInt64, strict=False))
-                .otherwise(number.cast(pl.Int64, strict=False).cast(pl.UInt64, strict=False, wrap_numerical=True))
+                .otherwise(
+                    number.cast(pl.Int64, strict=False).cast(
+                        pl.UInt64, strict=False, wrap_numerical=True
+                    )
+                )
             )
         else:
             expr = number.clip(-(2.0**63), 2.0**63 - 1024).cast(pl.Int64, strict=False)
@@ -69,14 +81,22 @@ def _from_text(text: pl.Expr, to: ColumnType, scope: Scope) -> pl.Expr:
     known = text.is_not_null()
     if to.kind == "BOOL":
         word = text.str.strip_chars().str.to_lowercase()
-        truth = pl.when(word == "true").then(pl.lit(value=True)).otherwise(number.cast(pl.Float64, strict=False).fill_null(0.0) != 0)
+        truth = (
+            pl.when(word == "true")
+            .then(pl.lit(value=True))
+            .otherwise(number.cast(pl.Float64, strict=False).fill_null(0.0) != 0)
+        )
         return pl.when(known).then(truth).otherwise(None)
     if to.kind in ("FLOAT", "DOUBLE", "DECIMAL"):
         out = _text_fraction(number, to)
     else:
         # Digits go the exact way; only what has a point or an exponent goes through a double.
-        exact = number.cast(pl.Int128, strict=False).cast(to.polars(), strict=False, wrap_numerical=True)
-        rough = _whole(number.cast(pl.Float64, strict=False).fill_null(0.0), ColumnType("DOUBLE"), to)
+        exact = number.cast(pl.Int128, strict=False).cast(
+            to.polars(), strict=False, wrap_numerical=True
+        )
+        rough = _whole(
+            number.cast(pl.Float64, strict=False).fill_null(0.0), ColumnType("DOUBLE"), to
+        )
         out = pl.coalesce(exact, rough)
     return pl.when(known).then(out).otherwise(None)
 
@@ -97,20 +117,37 @@ def as_text(value: Compiled) -> pl.Expr:
     if kind == "NULL":
         return pl.lit(None, pl.String)
     if kind == "BOOL":
-        return pl.when(value.expr).then(pl.lit("true")).when(~value.expr).then(pl.lit("false")).otherwise(None)
+        return (
+            pl.when(value.expr)
+            .then(pl.lit("true"))
+            .when(~value.expr)
+            .then(pl.lit("false"))
+            .otherwise(None)
+        )
     if kind in ("FLOAT", "DOUBLE"):
         return double_text(value.expr)
     return value.expr.cast(pl.String)
 
 
 def _cut(text: pl.Expr, to: ColumnType) -> pl.Expr:
-    """*text* cut to the length of its type: NCHAR counts characters, VARCHAR bytes (never in the middle of a character)."""
+    """*text* cut to the length of its type: NCHAR counts characters, VARCHAR bytes (never in the
+    middle of a character).
+    """
     if not to.sized or to.length <= 0:
         return text
     if to.kind == "NCHAR":
         return text.str.slice(0, to.length)
-    head = text.cast(pl.Binary).bin.head(to.length).bin.encode("hex").str.replace(_HALF_CHARACTER, "$1")
-    return pl.when(text.str.len_bytes() <= to.length).then(text).otherwise(head.str.decode("hex").cast(pl.String))
+    head = (
+        text.cast(pl.Binary)
+        .bin.head(to.length)
+        .bin.encode("hex")
+        .str.replace(_HALF_CHARACTER, "$1")
+    )
+    return (
+        pl.when(text.str.len_bytes() <= to.length)
+        .then(text)
+        .otherwise(head.str.decode("hex").cast(pl.String))
+    )
 
 
 def _binary(value: Compiled, to: ColumnType) -> pl.Expr | None:
@@ -126,7 +163,9 @@ def _binary(value: Compiled, to: ColumnType) -> pl.Expr | None:
 
 @scalar("to_iso8601", "time, literal text?", ColumnType("VARCHAR", length=64))
 def to_iso8601(call: Call) -> pl.Expr:
-    """ISO 8601 text with offset, in the stream's time zone or the given one (`Z`, `+08`, `+0800`, `+08:00`)."""
+    """ISO 8601 text with offset, in the stream's time zone or the given one (`Z`, `+08`, `+0800`,
+    `+08:00`).
+    """
     where = call.value(1)
     digits = {"ms": 3, "us": 6, "ns": 9}[call.scope.precision]
     if len(call) > 1 and (where is None or not re.fullmatch(r"[zZ]|[+-]\d{2}(:?\d{2})?", where)):
@@ -146,7 +185,11 @@ def to_json(call: Call) -> pl.Expr:
     return call[0]
 
 
-@scalar("to_unixtimestamp", "text, literal integer?", lambda types, call: TIMESTAMP if call.value(1, 0) else BIGINT)
+@scalar(
+    "to_unixtimestamp",
+    "text, literal integer?",
+    lambda types, call: TIMESTAMP if call.value(1, 0) else BIGINT,
+)
 def to_unixtimestamp(call: Call) -> pl.Expr:
     """ISO text as ticks: BIGINT, or TIMESTAMP with 1 behind; NULL when it cannot be read."""
     if call.value(1, 0) not in (0, 1):
@@ -154,12 +197,19 @@ def to_unixtimestamp(call: Call) -> pl.Expr:
     return parse_iso(call[0], call.scope)
 
 
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
 _TOKENS = (
-    "A.M. a.m. P.M. p.m. AM am PM pm YYYY yyyy YYY yyy YY yy MONTH Month month MON Mon mon DDD ddd DD dd DAY Day day DY Dy dy D d "
-    "HH24 hh24 HH12 hh12 HH hh MI mi MM mm SS ss MS ms US us NS ns TZH tzh Y y"
+    "A.M. a.m. P.M. p.m. AM am PM pm YYYY yyyy YYY yyy YY yy MONTH Month month MON Mon mon DDD ddd"
+    " DD dd DAY Day day DY Dy dy D d HH24 hh24 HH12 hh12 HH hh MI mi MM mm SS ss MS ms US us NS ns"
+    " TZH tzh Y y"
 ).split()
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\\(")|(' + "|".join(sorted((re.escape(t) for t in _TOKENS), key=len, reverse=True)) + ")")
+_TOKEN = re.compile(
+    r'"((?:[^"\\]|\\.)*)"|\\(")|('
+    + "|".join(sorted((re.escape(t) for t in _TOKENS), key=len, reverse=True))
+    + ")"
+)
 
 
 def _format(text: str) -> list[tuple[str, str]]:
@@ -181,9 +231,19 @@ def _piece(token: str, at: pl.Expr) -> pl.Expr:
     """What *token* shows of the datetime *at*."""
     upper = token.upper()
     plain = {
-        "YYYY": "%Y", "MM": "%m", "DD": "%d", "DDD": "%j", "HH24": "%H", "HH12": "%I", "HH": "%I", "MI": "%M", "SS": "%S",
-        "MS": "%3f", "US": "%6f", "NS": "%9f",
-    }  # fmt: skip
+        "YYYY": "%Y",
+        "MM": "%m",
+        "DD": "%d",
+        "DDD": "%j",
+        "HH24": "%H",
+        "HH12": "%I",
+        "HH": "%I",
+        "MI": "%M",
+        "SS": "%S",
+        "MS": "%3f",
+        "US": "%6f",
+        "NS": "%9f",
+    }
     if upper in plain:
         return at.dt.strftime(plain[upper])
     if upper in ("YYY", "YY", "Y"):
@@ -195,16 +255,25 @@ def _piece(token: str, at: pl.Expr) -> pl.Expr:
     if upper in ("AM", "PM", "A.M.", "P.M."):
         forenoon, afternoon = ("a.m.", "p.m.") if "." in token else ("am", "pm")
         if token[0].isupper():
-            forenoon, afternoon = forenoon.upper(), afternoon.upper()
+            forenoon = forenoon.upper()
+            afternoon = afternoon.upper()
         return pl.when(at.dt.hour() < 12).then(pl.lit(forenoon)).otherwise(pl.lit(afternoon))
     name = at.dt.strftime({"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a"}[upper])
-    name = name.str.to_uppercase() if token.isupper() else name.str.to_lowercase() if token.islower() else name
+    name = (
+        name.str.to_uppercase()
+        if token.isupper()
+        else name.str.to_lowercase()
+        if token.islower()
+        else name
+    )
     return name.str.pad_end(9) if upper in ("MONTH", "DAY") else name
 
 
 @scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256))
 def to_char(call: Call) -> pl.Expr:
-    """The local time in a format of YYYY MM DD HH24 MI SS MS US NS, MON, DAY, AM, TZH and the like; "…" is taken as it is."""
+    """The local time in a format of YYYY MM DD HH24 MI SS MS US NS, MON, DAY, AM, TZH and the like;
+    "…" is taken as it is.
+    """
     layout = call.value(1)
     if layout is None:
         return pl.lit(None, pl.String)
@@ -214,29 +283,51 @@ def to_char(call: Call) -> pl.Expr:
 
 
 _READ = {
-    "YYYY": r"(\d{1,4})", "YYY": r"(\d{1,3})", "YY": r"(\d{1,2})", "Y": r"(\d)", "MM": r"(\d{1,2})", "DD": r"(\d{1,2})",
-    "HH24": r"(\d{1,2})", "HH12": r"(\d{1,2})", "HH": r"(\d{1,2})", "MI": r"(\d{1,2})", "SS": r"(\d{1,2})",
-    "MS": r"(\d{1,3})", "US": r"(\d{1,6})", "NS": r"(\d{1,9})", "TZH": r"([+-]\d{1,2})",
-    "AM": r"([AaPp][Mm])", "PM": r"([AaPp][Mm])", "A.M.": r"([AaPp]\.[Mm]\.)", "P.M.": r"([AaPp]\.[Mm]\.)",
-    "MONTH": f"(?i:({'|'.join(_MONTHS)}))", "MON": f"(?i:({'|'.join(m[:3] for m in _MONTHS)}))",
-    "DAY": r"([A-Za-z]+)", "DY": r"([A-Za-z]{3})", "D": r"(\d)",
-}  # fmt: skip
+    "YYYY": r"(\d{1,4})",
+    "YYY": r"(\d{1,3})",
+    "YY": r"(\d{1,2})",
+    "Y": r"(\d)",
+    "MM": r"(\d{1,2})",
+    "DD": r"(\d{1,2})",
+    "HH24": r"(\d{1,2})",
+    "HH12": r"(\d{1,2})",
+    "HH": r"(\d{1,2})",
+    "MI": r"(\d{1,2})",
+    "SS": r"(\d{1,2})",
+    "MS": r"(\d{1,3})",
+    "US": r"(\d{1,6})",
+    "NS": r"(\d{1,9})",
+    "TZH": r"([+-]\d{1,2})",
+    "AM": r"([AaPp][Mm])",
+    "PM": r"([AaPp][Mm])",
+    "A.M.": r"([AaPp]\.[Mm]\.)",
+    "P.M.": r"([AaPp]\.[Mm]\.)",
+    "MONTH": f"(?i:({'|'.join(_MONTHS)}))",
+    "MON": f"(?i:({'|'.join(m[:3] for m in _MONTHS)}))",
+    "DAY": r"([A-Za-z]+)",
+    "DY": r"([A-Za-z]{3})",
+    "D": r"(\d)",
+}
 
 
 @scalar("to_timestamp", "text, literal text", TIMESTAMP)
 def to_timestamp(call: Call) -> pl.Expr:
-    """The text read by a format as `to_char` writes it; what the format leaves out is that of 1970-01-01 00:00:00 local time;
-    NULL when it does not fit.
+    """The text read by a format as `to_char` writes it; what the format leaves out is that of
+    1970-01-01 00:00:00 local time; NULL when it does not fit.
     """
     layout = call.value(1)
     if layout is None:
         return pl.lit(None, pl.Int64)
-    pattern, fields = r"^\s*", []
+    pattern = r"^\s*"
+    fields = []
     for kind, text in _format(layout):
         if kind == "text":
             pattern += "".join(r"\s*" if c.isspace() else re.escape(c) for c in text)
         elif text.upper() == "DDD":
-            call.refuse("to_timestamp() cannot read the day of the year (DDD)", hint="write month and day: YYYY-MM-DD")
+            call.refuse(
+                "to_timestamp() cannot read the day of the year (DDD)",
+                hint="write month and day: YYYY-MM-DD",
+            )
         else:
             fields.append(text.upper())
             pattern += r"\s*" + _READ[text.upper()]
@@ -249,7 +340,9 @@ def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
 
     def number(names: tuple[str, ...], default: int) -> pl.Expr:
         found = [n for n in groups if n in names]
-        return groups[found[-1]].cast(pl.Int64, strict=False) if found else pl.lit(default, pl.Int64)
+        return (
+            groups[found[-1]].cast(pl.Int64, strict=False) if found else pl.lit(default, pl.Int64)
+        )
 
     year = number(("YYYY",), 1970)
     for name, base in (("YYY", 2000), ("YY", 2000), ("Y", 2020)):
@@ -259,14 +352,28 @@ def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
     for name, size in (("MONTH", 9), ("MON", 3)):
         if name in groups:
             names = [m[:size] for m in _MONTHS]
-            month = groups[name].str.to_lowercase().replace_strict(names, list(range(1, 13)), default=None, return_dtype=pl.Int64)
+            month = (
+                groups[name]
+                .str.to_lowercase()
+                .replace_strict(names, list(range(1, 13)), default=None, return_dtype=pl.Int64)
+            )
     hour = number(("HH24", "HH12", "HH"), 0)
     half = next((groups[n] for n in ("AM", "PM", "A.M.", "P.M.") if n in groups), None)
     if half is not None:
-        hour = hour % 12 + pl.when(half.str.to_lowercase().str.starts_with("p")).then(12).otherwise(0)
-    minute, second = number(("MI",), 0), number(("SS",), 0)
+        hour = hour % 12 + pl.when(half.str.to_lowercase().str.starts_with("p")).then(12).otherwise(
+            0
+        )
+    minute = number(("MI",), 0)
+    second = number(("SS",), 0)
     valid = fits & (hour < 24) & (minute < 60) & (second < 60)
-    text = pl.concat_str([year.cast(pl.String).str.zfill(4), month.cast(pl.String), number(("DD",), 1).cast(pl.String)], separator="-")
+    text = pl.concat_str(
+        [
+            year.cast(pl.String).str.zfill(4),
+            month.cast(pl.String),
+            number(("DD",), 1).cast(pl.String),
+        ],
+        separator="-",
+    )
     wall = text.str.to_datetime("%Y-%m-%d", time_unit="us", strict=False)
     wall = wall + pl.duration(seconds=hour * 3600 + minute * 60 + second, time_unit="us")
     us_scope = Scope("us", call.scope.timezone, call.scope.refuse)
@@ -276,4 +383,8 @@ def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
         whole = to_ticks(wall, us_scope) // 1_000_000
     per_second = TICKS_PER_SECOND[call.scope.precision]
     nanos = number(("MS",), 0) * 1_000_000 + number(("US",), 0) * 1_000 + number(("NS",), 0)
-    return pl.when(valid).then(whole * per_second + nanos // (1_000_000_000 // per_second)).otherwise(None)
+    return (
+        pl.when(valid)
+        .then(whole * per_second + nanos // (1_000_000_000 // per_second))
+        .otherwise(None)
+    )

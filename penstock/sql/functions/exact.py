@@ -1,4 +1,6 @@
-"""Numbers that are exact or NULL: what a type cannot hold is NULL, never a wrapped value and never an error."""
+"""Numbers that are exact or NULL: what a type cannot hold is NULL, never a wrapped value and never
+an error.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ _WHOLE = 2.0**53
 _MICRO = 1_000_000
 
 
-#: columns that an expression may name (each as often as it stands there) to be written twice, which is the faster form
+#: columns that an expression may name (each as often as it stands there) to be written twice, which
+#: is the faster form
 _LARGEST_REPEATED = 16
 
 
@@ -25,7 +28,9 @@ def finite(expr: pl.Expr) -> pl.Expr:
     # naming a large expression twice would double it at each level of a sum: here it stands once
     value = pl.field("value")
     kept = pl.when(value.is_finite()).then(value).otherwise(None)
-    return pl.struct(expr.alias("value")).struct.with_fields(kept.alias("value")).struct.field("value")
+    return (
+        pl.struct(expr.alias("value")).struct.with_fields(kept.alias("value")).struct.field("value")
+    )
 
 
 def to_decimal(number: pl.Expr, given: ColumnType, to: ColumnType) -> pl.Expr:
@@ -38,7 +43,9 @@ def to_decimal(number: pl.Expr, given: ColumnType, to: ColumnType) -> pl.Expr:
         number = number.cast(pl.Int128)
     wide = number.cast(pl.Decimal(38, to.scale), strict=False)
     # Casting between decimals is the one cast of polars that looks at the number of digits.
-    return wide.cast(pl.Decimal(to.precision, to.scale), strict=False) if to.precision < 38 else wide
+    return (
+        wide.cast(pl.Decimal(to.precision, to.scale), strict=False) if to.precision < 38 else wide
+    )
 
 
 def to_float(number: pl.Expr) -> pl.Expr:
@@ -75,7 +82,9 @@ def _fmod(sides: Sequence[pl.Series]) -> pl.Series:
 
 
 def round_whole(number: pl.Expr, digits: pl.Expr, kind: ColumnType, nearest: bool) -> pl.Expr:
-    """Round (or cut) an integer to tens, hundreds… as negative *digits* say; NULL when the result does not fit."""
+    """Round (or cut) an integer to tens, hundreds… as negative *digits* say; NULL when the result
+    does not fit.
+    """
     wide = number.cast(pl.Int128)
     places = (-digits).clip(0, 20).cast(pl.UInt32)
     unit = pl.lit(10, pl.Int128).pow(places)
@@ -85,8 +94,12 @@ def round_whole(number: pl.Expr, digits: pl.Expr, kind: ColumnType, nearest: boo
 
 
 def double_text(number: pl.Expr) -> pl.Expr:
-    """Write doubles with six digits behind the point as C's `%f`; beyond 2^53 with the shortest digits that read back."""
-    return number.cast(pl.Float64).map_batches(_double_text, return_dtype=pl.String, is_elementwise=True)
+    """Write doubles with six digits behind the point as C's `%f`; beyond 2^53 with the shortest
+    digits that read back.
+    """
+    return number.cast(pl.Float64).map_batches(
+        _double_text, return_dtype=pl.String, is_elementwise=True
+    )
 
 
 def _double_text(numbers: pl.Series) -> pl.Series:
@@ -110,7 +123,9 @@ def _double_text(numbers: pl.Series) -> pl.Series:
     rare = np.flatnonzero((size >= _WHOLE) | (np.abs(part - np.floor(part) - 0.5) < 1e-3))
     if len(rare):
         made = made.scatter(rare, [_rare_text(float(values[i])) for i in rare])
-    return made.zip_with(numbers.is_not_null(), pl.Series([None], dtype=pl.String)).alias(numbers.name)
+    return made.zip_with(numbers.is_not_null(), pl.Series([None], dtype=pl.String)).alias(
+        numbers.name
+    )
 
 
 def _rare_text(value: float) -> str | None:

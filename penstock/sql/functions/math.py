@@ -1,4 +1,6 @@
-"""Mathematical functions. All but those that keep their argument's type give DOUBLE; what mathematics does not define is NULL."""
+"""Mathematical functions. All but those that keep their argument's type give DOUBLE; what
+mathematics does not define is NULL.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from penstock.sql.functions.exact import finite, narrowed, remainder, round_whol
 from penstock.types import ColumnType
 
 
-def _unary(name: str, doc: str, build: Callable[[pl.Expr], pl.Expr], *, aliases: tuple[str, ...] = ()) -> None:
+def _unary(
+    name: str, doc: str, build: Callable[[pl.Expr], pl.Expr], *, aliases: tuple[str, ...] = ()
+) -> None:
     def made(call: Call) -> pl.Expr:
         return finite(build(call[0]))
 
@@ -62,7 +66,9 @@ def mod(call: Call) -> pl.Expr:
 
 @scalar("abs", "number", same)
 def absolute(call: Call) -> pl.Expr:
-    """Value without sign; NULL for the least value of an integer type, whose opposite it cannot hold."""
+    """Value without sign; NULL for the least value of an integer type, whose opposite it cannot
+    hold.
+    """
     kind = call.args[0].type
     if not kind.integer or kind.kind == "BIGINT UNSIGNED":
         return call[0].abs()
@@ -107,14 +113,21 @@ def _at_digits(call: Call, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
         return pl.when(call[1] >= 0).then(call[0]).when(call[1] < 0).then(kept)
     scale = pl.lit(10.0).pow(call[1].abs().cast(pl.Float64))
     number = call[0].cast(pl.Float64)
-    right, left = whole(number * scale) / scale, whole(number / scale) * scale
-    exact = pl.when(call[1] >= 0).then(pl.when(right.is_finite()).then(right).otherwise(number)).otherwise(left)
+    right = whole(number * scale) / scale
+    left = whole(number / scale) * scale
+    exact = (
+        pl.when(call[1] >= 0)
+        .then(pl.when(right.is_finite()).then(right).otherwise(number))
+        .otherwise(left)
+    )
     return pl.when(call[1].is_not_null()).then(exact).otherwise(None)
 
 
 @scalar("round", "number, integer?", same)
 def round_(call: Call) -> pl.Expr:
-    """Nearest number with that many digits behind the point (negative: zeros before it); halves go away from zero."""
+    """Nearest number with that many digits behind the point (negative: zeros before it); halves go
+    away from zero.
+    """
     return _at_digits(call, _half_away)
 
 
@@ -127,7 +140,11 @@ def truncate(call: Call) -> pl.Expr:
 @scalar("crc32", "any", ColumnType("INT UNSIGNED"))
 def crc32(call: Call) -> pl.Expr:
     """CRC-32 checksum of the value written as text."""
-    text = call[0] if call.args[0].type.kind == "VARBINARY" else call[0].cast(pl.String).cast(pl.Binary)
+    text = (
+        call[0]
+        if call.args[0].type.kind == "VARBINARY"
+        else call[0].cast(pl.String).cast(pl.Binary)
+    )
     return text.map_batches(_crc32, return_dtype=pl.UInt32, is_elementwise=True)
 
 

@@ -7,13 +7,24 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from penstock.sql.functions.base import BIGINT, MAX_TEXT, UNKNOWN_LENGTH, Call, scalar, text_length, text_type
+from penstock.sql.functions.base import (
+    BIGINT,
+    MAX_TEXT,
+    UNKNOWN_LENGTH,
+    Call,
+    scalar,
+    text_length,
+    text_type,
+)
 from penstock.types import ColumnType
 
 #: stands for the text to be repeated
 _PLACE = "x"
 #: hexadecimal bytes of whole UTF-8 characters
-_UTF8 = r"^(?:[0-7].|(?:c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9a-cef][89ab].[89ab].|ed[89].[89ab].|f[0-4](?:[89ab].){3})*$"
+_UTF8 = (
+    r"^(?:[0-7].|(?:c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9a-cef][89ab].[89ab].|ed[89].[89ab]."
+    r"|f[0-4](?:[89ab].){3})*$"
+)
 
 
 def _as_first(types: Sequence[ColumnType], call: Call) -> ColumnType:
@@ -25,30 +36,48 @@ def _joined(types: Sequence[ColumnType], call: Call) -> ColumnType:
 
 
 def _joined_ws(types: Sequence[ColumnType], call: Call) -> ColumnType:
-    return text_type(types, sum(text_length(t) for t in types[1:]) + text_length(types[0]) * (len(types) - 2))
+    return text_type(
+        types, sum(text_length(t) for t in types[1:]) + text_length(types[0]) * (len(types) - 2)
+    )
 
 
 @scalar("ascii", "text", BIGINT)
 def ascii_(call: Call) -> pl.Expr:
     """Code of the first byte; 0 for empty text."""
-    first = call[0].cast(pl.Binary).bin.slice(0, 1).bin.encode("hex").str.to_integer(base=16, strict=False, dtype=pl.Int64)
+    first = (
+        call[0]
+        .cast(pl.Binary)
+        .bin.slice(0, 1)
+        .bin.encode("hex")
+        .str.to_integer(base=16, strict=False, dtype=pl.Int64)
+    )
     return pl.when(call[0] == "").then(pl.lit(0, pl.Int64)).otherwise(first)
 
 
 @scalar("char", "integer+", lambda types, call: ColumnType("VARCHAR", length=4 * len(types)))
 def char(call: Call) -> pl.Expr:
-    """Text made of the bytes with these codes, several per argument above 255; NULLs are skipped."""
+    """Text made of the bytes with these codes, several per argument above 255; NULLs are
+    skipped.
+    """
     parts = [_hex(arg.expr).fill_null("") for arg in call.args]
     code = pl.concat_str(parts)
     # Bytes that are no UTF-8 text have no place in a VARCHAR: NULL.
-    return pl.when(code.str.contains(_UTF8)).then(code).otherwise(None).str.decode("hex").cast(pl.String)
+    return (
+        pl.when(code.str.contains(_UTF8))
+        .then(code)
+        .otherwise(None)
+        .str.decode("hex")
+        .cast(pl.String)
+    )
 
 
 def _hex(code: pl.Expr) -> pl.Expr:
     """Bytes of an integer, highest first, leading zero bytes cut, as hexadecimal text."""
     low = code % (1 << 32)
     digits = "0123456789abcdef"
-    text = pl.concat_str([pl.lit(digits).str.slice((low // (16**i)) % 16, 1) for i in reversed(range(8))])
+    text = pl.concat_str(
+        [pl.lit(digits).str.slice((low // (16**i)) % 16, 1) for i in reversed(range(8))]
+    )
     return text.str.replace("^(00){1,3}", "")
 
 
@@ -65,19 +94,26 @@ def length(call: Call) -> pl.Expr:
     if kind.kind == "VARBINARY":
         return call[0].bin.size("b").cast(pl.Int64)
     if not kind.text and kind.kind != "NULL":
-        call.refuse(f"length() takes text or VARBINARY, not {kind}", hint="convert it first: length(cast(x AS VARCHAR(64)))")
+        call.refuse(
+            f"length() takes text or VARBINARY, not {kind}",
+            hint="convert it first: length(cast(x AS VARCHAR(64)))",
+        )
     return call[0].cast(pl.String).str.len_bytes().cast(pl.Int64)
 
 
 def _cut(text: pl.Expr, length: int) -> pl.Expr:
-    """*text*, of at most *length* characters, no longer than a VARCHAR can be: or it would grow with every level of an expression."""
+    """*text*, of at most *length* characters, no longer than a VARCHAR can be: or it would grow
+    with every level of an expression.
+    """
     return text if length <= MAX_TEXT else text.str.head(MAX_TEXT)
 
 
 @scalar("concat", "text, text+", _joined, at_most=8)
 def concat(call: Call) -> pl.Expr:
     """All arguments joined; NULL when any is."""
-    return _cut(pl.concat_str([a.expr for a in call.args]), sum(text_length(a.type) for a in call.args))
+    return _cut(
+        pl.concat_str([a.expr for a in call.args]), sum(text_length(a.type) for a in call.args)
+    )
 
 
 @scalar("concat_ws", "text, text, text+", _joined_ws, at_most=9)
@@ -86,7 +122,9 @@ def concat_ws(call: Call) -> pl.Expr:
     parts = [call[1]]
     for arg in call.args[2:]:
         parts += [call[0], arg.expr]
-    length = sum(text_length(a.type) for a in call.args[1:]) + text_length(call.args[0].type) * (len(call) - 2)
+    length = sum(text_length(a.type) for a in call.args[1:]) + text_length(call.args[0].type) * (
+        len(call) - 2
+    )
     return _cut(pl.concat_str(parts), length)
 
 
@@ -116,12 +154,17 @@ def rtrim(call: Call) -> pl.Expr:
 
 @scalar("trim", "text, literal any?, literal any?", _as_first)
 def trim(call: Call) -> pl.Expr:
-    """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at the ends."""
-    side, what = str(call.value(1, "BOTH") or "BOTH"), call.value(2, " ")
+    """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at
+    the ends.
+    """
+    side = str(call.value(1, "BOTH") or "BOTH")
+    what = call.value(2, " ")
     what = " " if what is None else str(what)
     if not what:
         return call[0]
-    ends = {"LEADING": ["^(?:{})+"], "TRAILING": ["(?:{})+$"], "BOTH": ["^(?:{})+", "(?:{})+$"]}[side.upper()]
+    ends = {"LEADING": ["^(?:{})+"], "TRAILING": ["(?:{})+$"], "BOTH": ["^(?:{})+", "(?:{})+$"]}[
+        side.upper()
+    ]
     out = call[0]
     for end in ends:
         out = out.str.replace("(?s)" + end.format(re.escape(what)), "")
@@ -130,8 +173,11 @@ def trim(call: Call) -> pl.Expr:
 
 @scalar("substr", "text, integer, integer?", _as_first, aliases=("substring",))
 def substr(call: Call) -> pl.Expr:
-    """Part from a position (negative: from the end), of that many characters; empty at position 0."""
-    text, position = call[0], call[1]
+    """Part from a position (negative: from the end), of that many characters; empty at position
+    0.
+    """
+    text = call[0]
+    position = call[1]
     size = text.str.len_chars().cast(pl.Int64)
     start = pl.when(position > 0).then(position - 1).otherwise(size + position)
     valid = (position != 0) & (start >= 0)
@@ -140,14 +186,20 @@ def substr(call: Call) -> pl.Expr:
         part = text.str.slice(start.clip(lower_bound=0), wanted.cast(pl.UInt64))
         known = position.is_not_null() & call[2].is_not_null()
     else:
-        part, known = text.str.slice(start.clip(lower_bound=0)), position.is_not_null()
-    return pl.when(known & text.is_not_null()).then(pl.when(valid).then(part).otherwise(pl.lit(""))).otherwise(None)
+        part = text.str.slice(start.clip(lower_bound=0))
+        known = position.is_not_null()
+    return (
+        pl.when(known & text.is_not_null())
+        .then(pl.when(valid).then(part).otherwise(pl.lit("")))
+        .otherwise(None)
+    )
 
 
 @scalar("substring_index", "text, literal text, integer", _as_first)
 def substring_index(call: Call) -> pl.Expr:
     """What stands before the n-th delimiter, or after the n-th from the end when n is negative."""
-    delimiter, count = call.value(1), call[2]
+    delimiter = call.value(1)
+    count = call[2]
     if not delimiter:
         return pl.when(call[0].is_not_null() & count.is_not_null()).then(pl.lit("")).otherwise(None)
     parts = call[0].str.split(delimiter)
@@ -159,18 +211,35 @@ def substring_index(call: Call) -> pl.Expr:
 @scalar("position", "text, text", BIGINT)
 def position(call: Call) -> pl.Expr:
     """`position(what IN text)`: where *what* begins, 0 when it is not there, 1 when it is empty."""
-    what, text = call[0], call[1]
+    what = call[0]
+    text = call[1]
     found = text.str.find(what, literal=True)
     # find() counts bytes; characters are what is before that byte.
-    head = text.cast(pl.Binary).bin.head(found.cast(pl.Int64)).cast(pl.String).str.len_chars().cast(pl.Int64) + 1
+    head = (
+        text.cast(pl.Binary)
+        .bin.head(found.cast(pl.Int64))
+        .cast(pl.String)
+        .str.len_chars()
+        .cast(pl.Int64)
+        + 1
+    )
     known = what.is_not_null() & text.is_not_null()
-    return pl.when(~known).then(None).when(found.is_null()).then(pl.lit(0, pl.Int64)).otherwise(head)
+    return (
+        pl.when(~known).then(None).when(found.is_null()).then(pl.lit(0, pl.Int64)).otherwise(head)
+    )
 
 
-@scalar("replace", "text, text, text", lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])))
+@scalar(
+    "replace",
+    "text, text, text",
+    lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])),
+)
 def replace(call: Call) -> pl.Expr:
-    """Every occurrence of the second argument replaced by the third; NULL when that is longer than a VARCHAR can be."""
-    old, new = call.args[1], call.args[2]
+    """Every occurrence of the second argument replaced by the third; NULL when that is longer than
+    a VARCHAR can be.
+    """
+    old = call.args[1]
+    new = call.args[2]
     if old.literal and new.literal and None not in (old.value, new.value):
         if old.value == "":
             return call[0]
@@ -183,7 +252,11 @@ def replace(call: Call) -> pl.Expr:
     # A constant text is stretched to the frame's length first: joining does not do it.
     text = pl.when(known).then(call[0]).otherwise(None)
     parts = text.str.split(old.expr.fill_null(""))
-    text = pl.when(old.expr == "").then(text).otherwise(_fitting(text, parts.list.len() - 1, old.expr, new.expr))
+    text = (
+        pl.when(old.expr == "")
+        .then(text)
+        .otherwise(_fitting(text, parts.list.len() - 1, old.expr, new.expr))
+    )
     out = pl.when(text.is_not_null()).then(parts).otherwise(None).list.join(new.expr.fill_null(""))
     return pl.when(old.expr == "").then(text).otherwise(out)
 
@@ -191,12 +264,19 @@ def replace(call: Call) -> pl.Expr:
 def _fitting(text: pl.Expr, places: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.Expr:
     """*text* where a VARCHAR can hold it with *new* for *old* at that many places, else NULL."""
     size, before, after = (e.str.len_bytes().cast(pl.Int64) for e in (text, old, new))
-    return pl.when(size + places.cast(pl.Int64) * (after - before) <= MAX_TEXT).then(text).otherwise(None)
+    return (
+        pl.when(size + places.cast(pl.Int64) * (after - before) <= MAX_TEXT)
+        .then(text)
+        .otherwise(None)
+    )
 
 
 def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
     count = call.value(1)
-    return text_type(types[:1], text_length(types[0]) * max(int(count), 1) if isinstance(count, int) else UNKNOWN_LENGTH)
+    return text_type(
+        types[:1],
+        text_length(types[0]) * max(int(count), 1) if isinstance(count, int) else UNKNOWN_LENGTH,
+    )
 
 
 @scalar("repeat", "text, integer", _repeated)
@@ -210,7 +290,9 @@ def repeat(call: Call) -> pl.Expr:
     count = pl.min_horizontal(call[1].clip(lower_bound=0), fits)
     # A list of the parts would take sixteen bytes for each of them.
     places = text.str.head(0).str.pad_end(pl.when(text.is_null()).then(0).otherwise(count), _PLACE)
-    return places.str.replace_all(_PLACE, text.fill_null(""), literal=True)  # polars refuses a frame of one row that is NULL
+    return places.str.replace_all(
+        _PLACE, text.fill_null(""), literal=True
+    )  # polars refuses a frame of one row that is NULL
 
 
 def _in_set(call: Call, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
@@ -233,7 +315,11 @@ def find_in_set(call: Call) -> pl.Expr:
     # The list up to the item, counted: works for an item that differs from row to row.
     padded = pl.concat_str([pl.lit(delimiter), call[1], pl.lit(delimiter)])
     needle = pl.concat_str([pl.lit(delimiter), call[0], pl.lit(delimiter)])
-    head = padded.cast(pl.Binary).bin.head(padded.str.find(needle, literal=True).cast(pl.Int64)).cast(pl.String)
+    head = (
+        padded.cast(pl.Binary)
+        .bin.head(padded.str.find(needle, literal=True).cast(pl.Int64))
+        .cast(pl.String)
+    )
     index = head.str.split(delimiter).list.len().cast(pl.Int64)
     found = items.list.contains(call[0])
     known = call[0].is_not_null() & call[1].is_not_null()
@@ -242,21 +328,36 @@ def find_in_set(call: Call) -> pl.Expr:
 
 @scalar("like_in_set", "literal text, text, literal text?", BIGINT)
 def like_in_set(call: Call) -> pl.Expr:
-    """Index of the first item of a list written with separators that is LIKE the pattern, 0 without one."""
+    """Index of the first item of a list written with separators that is LIKE the pattern, 0 without
+    one.
+    """
     pattern = call.value(0)
-    return pl.lit(None, pl.Int64) if pattern is None else _in_set(call, lambda e: e.str.contains(like_pattern(pattern)))
+    return (
+        pl.lit(None, pl.Int64)
+        if pattern is None
+        else _in_set(call, lambda e: e.str.contains(like_pattern(pattern)))
+    )
 
 
 @scalar("regexp_in_set", "literal text, text, literal text?", BIGINT)
 def regexp_in_set(call: Call) -> pl.Expr:
-    """Index of the first item of a list written with separators in which the regular expression is found, 0 without one."""
+    """Index of the first item of a list written with separators in which the regular expression is
+    found, 0 without one.
+    """
     pattern = call.value(0)
-    return pl.lit(None, pl.Int64) if pattern is None else _in_set(call, lambda e: e.str.contains(pattern))
+    return (
+        pl.lit(None, pl.Int64)
+        if pattern is None
+        else _in_set(call, lambda e: e.str.contains(pattern))
+    )
 
 
 def like_pattern(pattern: str, escape: str = "\\") -> str:
-    """A LIKE pattern as regular expression: `%` any text, `_` one character, the escape character before either takes it as it is."""
-    out, quoted = "", False
+    """A LIKE pattern as regular expression: `%` any text, `_` one character, the escape character
+    before either takes it as it is.
+    """
+    out = ""
+    quoted = False
     for c in pattern:
         if quoted:
             out += re.escape(c) if c in "%_" + escape else re.escape(escape + c)

@@ -1,4 +1,6 @@
-"""Time: ticks to calendar and back, in the stream's time zone; text in ISO form is read as a time."""
+"""Time: ticks to calendar and back, in the stream's time zone; text in ISO form is read as a
+time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?$", re.IGNORECAS
 
 
 def zone(name: str) -> str:
-    """IANA name of a time zone; whole-hour offsets such as `+08:00` and `UTC-5` are understood, others have no such name."""
+    """IANA name of a time zone; whole-hour offsets such as `+08:00` and `UTC-5` are understood,
+    others have no such name.
+    """
     found = _OFFSET.match(name)
     if name in ("", "Z", "z"):
         return "UTC"
@@ -31,23 +35,34 @@ def zone(name: str) -> str:
 def local(ticks: pl.Expr, scope: Scope, where: str | None = None) -> pl.Expr:
     """Ticks as a polars datetime of the stream's time zone."""
     unit: pl.datatypes.TimeUnit = scope.precision  # type: ignore[name-defined]
-    return ticks.cast(pl.Int64).cast(pl.Datetime(unit, "UTC")).dt.convert_time_zone(zone(where or scope.timezone))
+    return (
+        ticks.cast(pl.Int64)
+        .cast(pl.Datetime(unit, "UTC"))
+        .dt.convert_time_zone(zone(where or scope.timezone))
+    )
 
 
 def to_ticks(wall: pl.Expr, scope: Scope, where: str | None = None) -> pl.Expr:
-    """A zone-less datetime of the stream's precision as ticks; an hour that daylight saving skips is NULL."""
-    placed = wall.dt.replace_time_zone(zone(where or scope.timezone), ambiguous="earliest", non_existent="null")
+    """A zone-less datetime of the stream's precision as ticks; an hour that daylight saving skips
+    is NULL.
+    """
+    placed = wall.dt.replace_time_zone(
+        zone(where or scope.timezone), ambiguous="earliest", non_existent="null"
+    )
     return placed.dt.convert_time_zone("UTC").cast(pl.Int64)
 
 
 _ISO = (
-    r"^\s*(?P<date>\d{4}-\d{1,2}-\d{1,2})(?:[T ]+(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}))?)?"
+    r"^\s*(?P<date>\d{4}-\d{1,2}-\d{1,2})(?:[T"
+    r" ]+(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}))?)?"
     r"(?:[.,](?P<fraction>\d{1,9})\d*)?)?\s*(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<zh>\d{2}):?(?P<zm>\d{2})?)?\s*$"
 )
 
 
 def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
-    """ISO 8601 / RFC 3339 text as ticks; without offset it is local time; what cannot be read is NULL."""
+    """ISO 8601 / RFC 3339 text as ticks; without offset it is local time; what cannot be read is
+    NULL.
+    """
     parts = text.str.extract_groups(_ISO)
 
     def part(name: str) -> pl.Expr:
@@ -61,13 +76,19 @@ def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
     valid = (number("hour") < 24) & (number("minute") < 60) & (number("second") < 60)
     wall = day + pl.duration(seconds=seconds, time_unit="us")
     us_scope = Scope("us", scope.timezone, scope.refuse)
-    shift = (number("zh") * 3600 + number("zm") * 60) * pl.when(part("sign") == "-").then(-1).otherwise(1)
+    shift = (number("zh") * 3600 + number("zm") * 60) * pl.when(part("sign") == "-").then(
+        -1
+    ).otherwise(1)
     absolute = wall.cast(pl.Int64) // 1_000_000 - shift
     fixed = part("utc").is_not_null() | part("sign").is_not_null()
     whole = pl.when(fixed).then(absolute).otherwise(to_ticks(wall, us_scope) // 1_000_000)
     per_second = TICKS_PER_SECOND[scope.precision]
     nanos = part("fraction").str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
-    return pl.when(valid).then(whole * per_second + nanos // (1_000_000_000 // per_second)).otherwise(None)
+    return (
+        pl.when(valid)
+        .then(whole * per_second + nanos // (1_000_000_000 // per_second))
+        .otherwise(None)
+    )
 
 
 def shift(ticks: pl.Expr, by: Duration, scope: Scope, sign: int) -> pl.Expr:
@@ -75,7 +96,12 @@ def shift(ticks: pl.Expr, by: Duration, scope: Scope, sign: int) -> pl.Expr:
     if not by.natural:
         return tick_sum(ticks, pl.lit(sign * by.ticks(scope.precision), pl.Int64))
     months = sign * by.value * (12 if by.unit == "y" else 1)
-    return local(ticks, scope).dt.replace_time_zone(None).dt.offset_by(f"{months}mo").pipe(to_ticks, scope)
+    return (
+        local(ticks, scope)
+        .dt.replace_time_zone(None)
+        .dt.offset_by(f"{months}mo")
+        .pipe(to_ticks, scope)
+    )
 
 
 def now(scope: Scope) -> pl.Expr:
@@ -98,7 +124,12 @@ def now_(call: Call) -> pl.Expr:
 @scalar("today", "", TIMESTAMP)
 def today(call: Call) -> pl.Expr:
     """Local midnight before `now()`."""
-    return _floor_wall(now(call.scope), 86_400 * TICKS_PER_SECOND[call.scope.precision], call.scope, call.scope.timezone)
+    return _floor_wall(
+        now(call.scope),
+        86_400 * TICKS_PER_SECOND[call.scope.precision],
+        call.scope,
+        call.scope.timezone,
+    )
 
 
 @scalar("timezone", "", ColumnType("VARCHAR", length=64))
@@ -114,23 +145,31 @@ def _unit(call: Call, index: int) -> Duration | None:
     if unit is None:
         return None
     if unit.natural or unit.value != 1:
-        call.refuse(f"the unit of {call.function}() must be one of 1b 1u 1a 1s 1m 1h 1d 1w, not {unit}")
+        call.refuse(
+            f"the unit of {call.function}() must be one of 1b 1u 1a 1s 1m 1h 1d 1w, not {unit}"
+        )
     if unit.ticks(call.scope.precision) < 1:
-        call.refuse(f"the unit {unit} of {call.function}() is finer than the database's precision {call.scope.precision}")
+        call.refuse(
+            f"the unit {unit} of {call.function}() is finer than the database's precision"
+            f" {call.scope.precision}"
+        )
     return unit
 
 
 @scalar("timediff", "time, time, unit?", BIGINT)
 def timediff(call: Call) -> pl.Expr:
     """First time minus second, in whole units (ticks without one), cut toward zero."""
-    unit, difference = _unit(call, 2), call[0] - call[1]
+    unit = _unit(call, 2)
+    difference = call[0] - call[1]
     step = unit.ticks(call.scope.precision) if unit else 1
     return (difference.abs() // step) * difference.sign()
 
 
 @scalar("timetruncate", "time, unit, literal any?", TIMESTAMP)
 def timetruncate(call: Call) -> pl.Expr:
-    """Cut down to the unit; days and weeks by local midnight, by UTC with 0 behind. Weeks begin on Thursday."""
+    """Cut down to the unit; days and weeks by local midnight, by UTC with 0 behind. Weeks begin on
+    Thursday.
+    """
     unit = _unit(call, 1)
     if unit is None:
         return pl.lit(None, pl.Int64)
@@ -175,13 +214,16 @@ def weekofyear(call: Call) -> pl.Expr:
 
 @scalar("week", "time, literal integer?", BIGINT)
 def week(call: Call) -> pl.Expr:
-    """Week of the local year. Mode (0 to 7, default 0) says whether weeks begin on Sunday or Monday, which week is the first,
-    and whether days before it are week 0 or belong to the last week of the year before (MySQL's modes).
+    """Week of the local year. Mode (0 to 7, default 0) says whether weeks begin on Sunday or
+    Monday, which week is the first, and whether days before it are week 0 or belong to the last
+    week of the year before (MySQL's modes).
     """
     mode = call.value(1, 0)
     if mode not in range(8):
         call.refuse("the mode of week() is 0 to 7")
-    monday, last_year, four_days = mode in (1, 3, 5, 7), mode in (2, 3, 6, 7), mode in (1, 3, 4, 6)
+    monday = mode in (1, 3, 5, 7)
+    last_year = mode in (2, 3, 6, 7)
+    four_days = mode in (1, 3, 4, 6)
     at = local(call[0], call.scope)
     # Days from the start of the week to this day, and to the first of January.
     into = (at.dt.weekday() - 1).cast(pl.Int64) if monday else at.dt.weekday().cast(pl.Int64) % 7
@@ -190,7 +232,9 @@ def week(call: Call) -> pl.Expr:
 
     def weeks(ordinal: pl.Expr, into: pl.Expr) -> pl.Expr:
         first = (into - ordinal) % 7  # weekday of 1 January, counted from the week's first day
-        begins = pl.when(first <= 3).then(-first).otherwise(7 - first) if four_days else (7 - first) % 7
+        begins = (
+            pl.when(first <= 3).then(-first).otherwise(7 - first) if four_days else (7 - first) % 7
+        )
         return (ordinal - begins) // 7 + 1
 
     number = weeks(ordinal, into)
@@ -202,7 +246,8 @@ def week(call: Call) -> pl.Expr:
     this = pl.when(number < 1).then(weeks(ordinal + days, into)).otherwise(number)
     if not four_days:
         return this
-    # The last days of December belong to week 1 of the next year when that week has four days in it.
+    # The last days of December belong to week 1 of the next year when that week has four days in
+    # it.
     own_leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
     own_days = pl.when(own_leap).then(366).otherwise(365).cast(pl.Int64)
     thursday = ordinal - into + 3

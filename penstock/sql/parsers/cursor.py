@@ -1,7 +1,8 @@
-"""A cursor over the tokens of one statement: matching words, names, literals, durations and types, and errors that point.
+"""A cursor over the tokens of one statement: matching words, names, literals, durations and types,
+and errors that point.
 
-All words come as VAR tokens; a word is a keyword only where the grammar asks for it. Token positions are relative to
-the statement's own slice; `base` moves them to the whole text.
+All words come as VAR tokens; a word is a keyword only where the grammar asks for it. Token
+positions are relative to the statement's own slice; `base` moves them to the whole text.
 """
 
 from __future__ import annotations
@@ -26,16 +27,27 @@ T = TypeVar("T")
 _ALIASES = {"BINARY": "VARCHAR", "INTEGER": "INT", "BOOLEAN": "BOOL", "NUMERIC": "DECIMAL"}
 #: what these types are called elsewhere (Timeplus, ClickHouse)
 _ELSEWHERE = {
-    "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "UINT8": "TINYINT UNSIGNED", "UINT16": "SMALLINT UNSIGNED",
-    "UINT32": "INT UNSIGNED", "UINT64": "BIGINT UNSIGNED", "FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STRING": "VARCHAR",
-    "DATETIME": "TIMESTAMP", "DATETIME64": "TIMESTAMP",
-}  # fmt: skip
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INT",
+    "INT64": "BIGINT",
+    "UINT8": "TINYINT UNSIGNED",
+    "UINT16": "SMALLINT UNSIGNED",
+    "UINT32": "INT UNSIGNED",
+    "UINT64": "BIGINT UNSIGNED",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "STRING": "VARCHAR",
+    "DATETIME": "TIMESTAMP",
+    "DATETIME64": "TIMESTAMP",
+}
 _SIMPLE = ("BOOL", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "JSON")
 _UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
 #: Longest VARCHAR/VARBINARY in bytes and NCHAR in characters.
 MAX_LENGTH = 65517
-#: A length of time must fit 64 bits of nanoseconds; KEEP may be longer, nothing is computed with it in ticks.
+#: A length of time must fit 64 bits of nanoseconds; KEEP may be longer, nothing is computed with it
+#: in ticks.
 MAX_YEARS = 290
 MAX_KEEP_YEARS = 1000
 MAX_DIGITS = 40
@@ -46,9 +58,13 @@ END = Token(TokenType.SENTINEL, "")
 
 
 class Cursor:
-    """Reads `tokens` from left to right. Every failure is a `SqlSyntaxError` at the token in question."""
+    """Reads `tokens` from left to right. Every failure is a `SqlSyntaxError` at the token in
+    question.
+    """
 
-    def __init__(self, tokens: list[Token], source: Source, base: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self, tokens: list[Token], source: Source, base: int = 0, end: int | None = None
+    ) -> None:
         self.tokens = tokens
         self.source = source
         self.base = base
@@ -58,7 +74,7 @@ class Cursor:
         #: what was accepted and does nothing here, one sentence each.
         self.notices: list[str] = []
 
-    # -- looking ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- looking
 
     @property
     def token(self) -> Token:
@@ -94,7 +110,7 @@ class Cursor:
     def sees_type(self, kind: TokenType, n: int = 0) -> bool:
         return self.ahead(n).token_type is kind
 
-    # -- taking ----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- taking
 
     def take(self, *words: str) -> bool:
         """Step over these words if they come next."""
@@ -155,7 +171,7 @@ class Cursor:
         self.close()
         return items
 
-    # -- names -----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- names
 
     def identifier(self, shown: str = "a name") -> str:
         """A bare or backticked name."""
@@ -166,8 +182,14 @@ class Cursor:
         elif token.token_type is not TokenType.VAR:
             self.fail(f"expected {shown}")
         elif token.text.upper() in RESERVED:
-            self.fail(f"expected {shown}, found the reserved word {token.text.upper()}", hint=f"put it in backticks: `{token.text}`")
-        elif not (token.text[0].isalpha() or token.text[0] == "_") or not token.text.replace("_", "a").isalnum():
+            self.fail(
+                f"expected {shown}, found the reserved word {token.text.upper()}",
+                hint=f"put it in backticks: `{token.text}`",
+            )
+        elif (
+            not (token.text[0].isalpha() or token.text[0] == "_")
+            or not token.text.replace("_", "a").isalnum()
+        ):
             self.fail(f"expected {shown}", hint="put unusual names in backticks")
         self.index += 1
         return token.text
@@ -186,7 +208,7 @@ class Cursor:
     def if_not_exists(self) -> bool:
         return self.take("IF", "NOT", "EXISTS")
 
-    # -- literals --------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- literals
 
     def string(self, shown: str = "a string") -> str:
         return self.expect_type(TokenType.STRING, shown).text
@@ -194,7 +216,12 @@ class Cursor:
     def integer(self, shown: str = "a whole number") -> int:
         """An unsigned whole number."""
         token = self.token
-        if token.token_type is not TokenType.NUMBER or not token.text.isdigit() or self.unit_follows() or len(token.text) > 20:
+        if (
+            token.token_type is not TokenType.NUMBER
+            or not token.text.isdigit()
+            or self.unit_follows()
+            or len(token.text) > 20
+        ):
             self.fail(f"expected {shown}")
         self.index += 1
         return int(token.text)
@@ -202,20 +229,31 @@ class Cursor:
     def flag(self) -> bool:
         """`0` or `1`"""
         token = self.token
-        if token.token_type is not TokenType.NUMBER or token.text not in ("0", "1") or self.unit_follows():
+        if (
+            token.token_type is not TokenType.NUMBER
+            or token.text not in ("0", "1")
+            or self.unit_follows()
+        ):
             self.fail("expected 0 or 1")
         self.index += 1
         return token.text == "1"
 
     def unit_follows(self) -> bool:
         """Whether a word touches the number at the cursor, as in `10s`."""
-        number, word = self.token, self.ahead(1)
-        return number.token_type is TokenType.NUMBER and word.token_type is TokenType.VAR and word.start == number.end + 1
+        number = self.token
+        word = self.ahead(1)
+        return (
+            number.token_type is TokenType.NUMBER
+            and word.token_type is TokenType.VAR
+            and word.start == number.end + 1
+        )
 
     def sees_duration(self) -> bool:
         return self.unit_follows() and self.word(1).lower() in UNITS and self.token.text.isdigit()
 
-    def duration(self, shown: str = "a length of time such as 10s", years: int = MAX_YEARS) -> Duration:
+    def duration(
+        self, shown: str = "a length of time such as 10s", years: int = MAX_YEARS
+    ) -> Duration:
         """`10s`, also written as a string `'10s'`; at most *years* long."""
         token = self.token
         if (
@@ -224,11 +262,21 @@ class Cursor:
             and token.text[:-1].isdigit()
             and token.text[-1].lower() in UNITS
         ):
-            digits, unit, used = token.text[:-1], token.text[-1].lower(), 1
+            digits = token.text[:-1]
+            unit = token.text[-1].lower()
+            used = 1
         elif self.sees_duration():
-            digits, unit, used = token.text, self.ahead(1).text.lower(), 2
+            digits = token.text
+            unit = self.ahead(1).text.lower()
+            used = 2
         else:
-            self.fail(f"expected {shown}", hint=f"a whole number and one unit of {' '.join(UNITS)}, without a blank: 500a, 10s, 1n")
+            self.fail(
+                f"expected {shown}",
+                hint=(
+                    f"a whole number and one unit of {' '.join(UNITS)}, without a blank: 500a,"
+                    " 10s, 1n"
+                ),
+            )
         value = Duration(int(digits[:MAX_DIGITS]), unit)  # type: ignore[arg-type]
         if len(digits) > MAX_DIGITS or too_long(value, years):
             self.fail(f"a length of time may have {years} years", hint="use a shorter time")
@@ -236,7 +284,9 @@ class Cursor:
         return value
 
     def number_value(self, sign: int = 1) -> int | float | Decimal:
-        """The number at the cursor as a value: int, float, or Decimal where a float would lose digits."""
+        """The number at the cursor as a value: int, float, or Decimal where a float would lose
+        digits.
+        """
         token = self.token
         if token.token_type is not TokenType.NUMBER or self.unit_follows():
             self.fail("expected a number")
@@ -247,7 +297,7 @@ class Cursor:
         self.index += 1
         return value if sign > 0 else negated(value)
 
-    # -- types -----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- types
 
     def column_type(self, default_length: int | None = None) -> ColumnType:
         """A column type; sized types need a length unless *default_length* is given (CAST)."""
@@ -267,7 +317,8 @@ class Cursor:
             self.close()
             return ColumnType(kind, length)
         if kind == "DECIMAL":
-            precision, scale = 10, 0
+            precision = 10
+            scale = 0
             if self.take_type(TokenType.L_PAREN):
                 precision = self._within(1, 38, "precision")
                 if self.take_type(TokenType.COMMA):
@@ -288,7 +339,11 @@ class Cursor:
             self.close()
             self.notices.append("DATETIME64 is TIMESTAMP: times have the precision of the database")
         kind = _ELSEWHERE[word]
-        return ColumnType(kind, MAX_LENGTH if default_length is None else default_length) if kind in SIZED else ColumnType(kind)
+        return (
+            ColumnType(kind, MAX_LENGTH if default_length is None else default_length)
+            if kind in SIZED
+            else ColumnType(kind)
+        )
 
     def _within(self, low: int, high: int, what: str) -> int:
         value = self.integer(f"the {what}")
@@ -297,23 +352,31 @@ class Cursor:
             self.fail(f"{what} must be between {low} and {high}")
         return value
 
-    # -- failing ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- failing
 
-    def fail(self, message: str, *, code: str | None = None, hint: str = "", index: int | None = None) -> NoReturn:
+    def fail(
+        self, message: str, *, code: str | None = None, hint: str = "", index: int | None = None
+    ) -> NoReturn:
         """Raise at the current token (or the one at *index*)."""
         if index is not None:
             self.index = index
         if self.at_end:
-            raise self.source.syntax_error(f"{message}, but the statement ends", self.stop, code=code, hint=hint)
+            raise self.source.syntax_error(
+                f"{message}, but the statement ends", self.stop, code=code, hint=hint
+            )
         token = self.token
         shown = self.source.shown[self.base + token.start : self.base + token.end + 1]
         if message.startswith(_FOUND) and "found" not in message:
             message += f", found {shown if len(shown) <= 30 else shown[:30] + '…'}"
-        raise self.source.syntax_error(message, self.offset, token.end + 1 - token.start, code=code, hint=hint)
+        raise self.source.syntax_error(
+            message, self.offset, token.end + 1 - token.start, code=code, hint=hint
+        )
 
 
 def number(text: str) -> int | float | Decimal:
-    """The value of a number's text without sign; ValueError or ArithmeticError where there is none that fits."""
+    """The value of a number's text without sign; ValueError or ArithmeticError where there is none
+    that fits.
+    """
     if text.isdigit():
         if len(text) > MAX_DIGITS:
             raise ValueError("too many digits")

@@ -35,19 +35,60 @@ from penstock.sql.statements import (
 from penstock.types import ColumnType
 
 _DATABASE_OPTIONS = ("PRECISION", "KEEP", "PARTITIONS", "MAX_AHEAD", "REPLICA", "DOT_TO_UNDERSCORE")
-#: Options of TDengine databases that mean nothing here: accepted with a notice, so that its DDL scripts run.
+#: Options of TDengine databases that mean nothing here: accepted with a notice, so that its DDL
+#: scripts run.
 _IGNORED_DATABASE_OPTIONS = (
-    "BUFFER", "CACHEMODEL", "CACHESIZE", "COMP", "COMPACT_INTERVAL", "COMPACT_TIME_OFFSET", "COMPACT_TIME_RANGE", "DNODES", "DURATION",
-    "ENCRYPT_ALGORITHM", "KEEP_TIME_OFFSET", "MAXROWS", "MINROWS", "PAGES", "PAGESIZE", "RETENTIONS", "SINGLE_STABLE", "SS_CHUNKPAGES",
-    "SS_COMPACT", "SS_KEEPLOCAL", "STT_TRIGGER", "TABLE_PREFIX", "TABLE_SUFFIX", "TSDB_PAGESIZE", "VGROUPS", "WAL_FSYNC_PERIOD",
-    "WAL_LEVEL", "WAL_RETENTION_PERIOD", "WAL_RETENTION_SIZE", "WAL_ROLL_PERIOD", "WAL_SEGMENT_SIZE",
-)  # fmt: skip
+    "BUFFER",
+    "CACHEMODEL",
+    "CACHESIZE",
+    "COMP",
+    "COMPACT_INTERVAL",
+    "COMPACT_TIME_OFFSET",
+    "COMPACT_TIME_RANGE",
+    "DNODES",
+    "DURATION",
+    "ENCRYPT_ALGORITHM",
+    "KEEP_TIME_OFFSET",
+    "MAXROWS",
+    "MINROWS",
+    "PAGES",
+    "PAGESIZE",
+    "RETENTIONS",
+    "SINGLE_STABLE",
+    "SS_CHUNKPAGES",
+    "SS_COMPACT",
+    "SS_KEEPLOCAL",
+    "STT_TRIGGER",
+    "TABLE_PREFIX",
+    "TABLE_SUFFIX",
+    "TSDB_PAGESIZE",
+    "VGROUPS",
+    "WAL_FSYNC_PERIOD",
+    "WAL_LEVEL",
+    "WAL_RETENTION_PERIOD",
+    "WAL_RETENTION_SIZE",
+    "WAL_ROLL_PERIOD",
+    "WAL_SEGMENT_SIZE",
+)
 _IGNORED_TABLE_OPTIONS = ("ROLLUP", "SMA", "TTL", "WATERMARK", "MAX_DELAY", "DELETE_MARK")
 _STREAM_TABLE_OPTIONS = (
-    "RAFT_GROUP", "CACHE_LIMIT", "KEY_COLUMN", "RETENTION_MINUTES", "PRE_CACHE", "FILTER_COLUMN", "TIMESTAMP_COLUMN", "KEY_RULE",
-    "TIME_COLUMN", "STATUS_COLUMN", "ASYNC_WRITE", "COMPRESS", "FLUSH_MODE", "CACHE_PURGE_TIME_COLUMN", "CACHE_PURGE_INTERVAL",
+    "RAFT_GROUP",
+    "CACHE_LIMIT",
+    "KEY_COLUMN",
+    "RETENTION_MINUTES",
+    "PRE_CACHE",
+    "FILTER_COLUMN",
+    "TIMESTAMP_COLUMN",
+    "KEY_RULE",
+    "TIME_COLUMN",
+    "STATUS_COLUMN",
+    "ASYNC_WRITE",
+    "COMPRESS",
+    "FLUSH_MODE",
+    "CACHE_PURGE_TIME_COLUMN",
+    "CACHE_PURGE_INTERVAL",
     "CACHE_RETENTION_TIME",
-)  # fmt: skip
+)
 _PURGE_OPTIONS = ("cache_purge_time_column", "cache_purge_interval", "cache_retention_time")
 #: a name in backticks, or one without commas
 _KEY_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]+))\s*(?:,|$)")
@@ -57,12 +98,14 @@ _IGNORED_COLUMN_OPTIONS = ("ENCODE", "COMPRESS", "LEVEL")
 class DdlParser(ValueParser):
     """Statements that change the catalog, streams apart."""
 
-    # -- databases -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- databases
 
     def create_database(self) -> Statement:
         if_not_exists = self.if_not_exists()
         name = self.identifier("a database name")
-        return CreateDatabase(name=name, if_not_exists=if_not_exists, options=self._database_options())
+        return CreateDatabase(
+            name=name, if_not_exists=if_not_exists, options=self._database_options()
+        )
 
     def alter_database(self) -> Statement:
         name = self.identifier("a database name")
@@ -78,14 +121,20 @@ class DdlParser(ValueParser):
         given: dict[str, Any] = {}
         ignored: set[str] = set()
         while not self.at_end:
-            word = self.one_of((*_DATABASE_OPTIONS, *_IGNORED_DATABASE_OPTIONS), "a database option")
+            word = self.one_of(
+                (*_DATABASE_OPTIONS, *_IGNORED_DATABASE_OPTIONS), "a database option"
+            )
             if word.lower() in given or word in ignored:
                 self.fail(f"{word} is given twice", code="E_OPTION_TWICE", index=self.index - 1)
             if word in _IGNORED_DATABASE_OPTIONS:
                 ignored.add(word)
                 self._skip_option(word)
             elif word == "PRECISION":
-                text = self.string().lower() if self.sees_type(TokenType.STRING) else self.identifier("a precision").lower()
+                text = (
+                    self.string().lower()
+                    if self.sees_type(TokenType.STRING)
+                    else self.identifier("a precision").lower()
+                )
                 if text not in ("ms", "us", "ns"):
                     self.fail("expected 'ms', 'us' or 'ns'", index=self.index - 1)
                 given["precision"] = text
@@ -106,7 +155,9 @@ class DdlParser(ValueParser):
         return value
 
     def _keep(self) -> Duration:
-        """Days, or a duration; of TDengine's list of up to three (for storage tiers) the longest counts."""
+        """Days, or a duration; of TDengine's list of up to three (for storage tiers) the longest
+        counts.
+        """
         kept = self.listed(self._days)
         if len(kept) > 1:
             self.notices.append("KEEP: storage tiers are not used, the longest time counts")
@@ -121,7 +172,9 @@ class DdlParser(ValueParser):
         return self.duration(years=MAX_KEEP_YEARS)
 
     def _skip_option(self, word: str) -> None:
-        """Step over the values of an ignored option: literals, words and durations joined by commas and colons."""
+        """Step over the values of an ignored option: literals, words and durations joined by commas
+        and colons.
+        """
         self.notices.append(f"{word} has no meaning here and is ignored")
         while True:
             if self.take_type(TokenType.DASH) and self.take_type(TokenType.COLON):
@@ -136,7 +189,7 @@ class DdlParser(ValueParser):
             if not (self.take_type(TokenType.COMMA) or self.take_type(TokenType.COLON)):
                 return
 
-    # -- columns and table options ---------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- columns and table options
 
     def columns(self) -> tuple[ColumnDef, ...]:
         """`(name type …, …)`; the first must be a TIMESTAMP, names differ."""
@@ -144,13 +197,17 @@ class DdlParser(ValueParser):
         if columns[0].type.kind != "TIMESTAMP":
             first = columns[0]
             raise self.source.syntax_error(
-                f"the first column must be a TIMESTAMP, {first.name} is {first.type}", first.offset, len(first.name)
+                f"the first column must be a TIMESTAMP, {first.name} is {first.type}",
+                first.offset,
+                len(first.name),
             )
         self.distinct(columns)
         return columns
 
     def event_columns(self) -> tuple[ColumnDef, ...]:
-        """The columns of `CREATE STREAM name (…)`: without a TIMESTAMP first, rows get their time and a number as they come."""
+        """The columns of `CREATE STREAM name (…)`: without a TIMESTAMP first, rows get their time
+        and a number as they come.
+        """
         columns = self.wrapped(self._column_def)
         if columns[0].type.kind != "TIMESTAMP":
             number = ColumnDef(EVENT_NUMBER, ColumnType("BIGINT"), composite_key=True)
@@ -163,14 +220,18 @@ class DdlParser(ValueParser):
         seen: set[str] = set()
         for column in columns:
             if column.name.lower() in seen:
-                raise self.source.syntax_error(f'"{column.name}" is defined twice', column.offset, len(column.name))
+                raise self.source.syntax_error(
+                    f'"{column.name}" is defined twice', column.offset, len(column.name)
+                )
             seen.add(column.name.lower())
 
     def _column_def(self) -> ColumnDef:
         offset = self.offset
         name = self.identifier("a column name")
         kind = self.column_type()
-        composite, comment, origin = False, None, None
+        composite = False
+        comment = None
+        origin = None
         while not self.at_end:
             if self._composite_key():
                 composite = True
@@ -203,7 +264,9 @@ class DdlParser(ValueParser):
         return Name(parts[-2], parts[0] if len(parts) == 3 else None, start), parts[-1]
 
     def table_options(self) -> TableOptions:
-        """COMMENT, KEEP, WITH (topic='own', partitions=n); TDengine's others are ignored with a notice."""
+        """COMMENT, KEEP, WITH (topic='own', partitions=n); TDengine's others are ignored with a
+        notice.
+        """
         given: dict[str, Any] = {}
         while not self.at_end and not self.sees_type(TokenType.COMMA):
             if self.take("COMMENT"):
@@ -232,10 +295,14 @@ class DdlParser(ValueParser):
 
         self.wrapped(item)
         if "partitions" in given and "own_topic" not in given:
-            self.fail("partitions needs topic='own'", index=self.index - 1, hint="a shared topic has the partitions of its database")
+            self.fail(
+                "partitions needs topic='own'",
+                index=self.index - 1,
+                hint="a shared topic has the partitions of its database",
+            )
         return given
 
-    # -- stream tables ---------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- stream tables
 
     def create_stream_table(self) -> Statement:
         """Behind `CREATE STREAM TABLE`."""
@@ -255,7 +322,12 @@ class DdlParser(ValueParser):
             self.expect_type(TokenType.EQ, '"="')
             if word in ("key_column", "time_column"):
                 given[word] = self._key_columns()
-            elif word in ("filter_column", "timestamp_column", "status_column", "cache_purge_time_column"):
+            elif word in (
+                "filter_column",
+                "timestamp_column",
+                "status_column",
+                "cache_purge_time_column",
+            ):
                 given[word] = self.string()
             elif word == "key_rule":
                 given[word] = self.string().lower()
@@ -271,17 +343,34 @@ class DdlParser(ValueParser):
         self.wrapped(item)
         purge = [w for w in _PURGE_OPTIONS if w not in given]
         if 0 < len(purge) < len(_PURGE_OPTIONS):
-            self.fail(f"{' and '.join(purge)} is missing", index=at, hint=f"{', '.join(_PURGE_OPTIONS)} go together")
+            self.fail(
+                f"{' and '.join(purge)} is missing",
+                index=at,
+                hint=f"{', '.join(_PURGE_OPTIONS)} go together",
+            )
         missing = [w for w in ("raft_group", "cache_limit") if w not in given]
         if missing:
-            self.fail(f"{' and '.join(missing)} is missing", index=at, hint="WITH (raft_group=11, cache_limit=100000)")
-        return CreateStreamTable(table=table, columns=columns, if_not_exists=if_not_exists, options=StreamTableOptions(**given))
+            self.fail(
+                f"{' and '.join(missing)} is missing",
+                index=at,
+                hint="WITH (raft_group=11, cache_limit=100000)",
+            )
+        return CreateStreamTable(
+            table=table,
+            columns=columns,
+            if_not_exists=if_not_exists,
+            options=StreamTableOptions(**given),
+        )
 
     def _number_of(self, *, whole: bool) -> Any:
         """A number, so that the one who knows what it is for can say what is wrong with it."""
         minus = self.take_type(TokenType.DASH)
         token = self.token
-        if token.token_type is not TokenType.NUMBER or (whole and not token.text.isdigit()) or len(token.text) > 20:
+        if (
+            token.token_type is not TokenType.NUMBER
+            or (whole and not token.text.isdigit())
+            or len(token.text) > 20
+        ):
             self.fail("expected a whole number" if whole else "expected a number")
         self.index += 1
         number = int(token.text) if token.text.isdigit() else float(token.text)
@@ -290,29 +379,40 @@ class DdlParser(ValueParser):
     def _key_columns(self) -> tuple[str, ...]:
         """`'a'`, `'a, b'` or `'`odd name`, b'`: names separated by commas, in one string."""
         at = self.index
-        found = tuple(a.replace("``", "`") or b.strip() for a, b in _KEY_NAME.findall(self.string()))
+        found = tuple(
+            a.replace("``", "`") or b.strip() for a, b in _KEY_NAME.findall(self.string())
+        )
         if not found or not all(found):
             self.fail("expected names of columns, separated by commas", index=at)
         return found
 
-    # -- CREATE TABLE ----------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- CREATE TABLE
 
     def create_stable(self, virtual: bool = False) -> Statement:
         if_not_exists = self.if_not_exists()
         table = self.name()
         columns = self.columns()
         if not self.sees("TAGS"):
-            self.fail("expected TAGS", hint="a supertable has tags; a table without tags is CREATE TABLE")
+            self.fail(
+                "expected TAGS", hint="a supertable has tags; a table without tags is CREATE TABLE"
+            )
         return self._stable(table, columns, if_not_exists, virtual)
 
-    def _stable(self, table: Name, columns: tuple[ColumnDef, ...], if_not_exists: bool, virtual: bool) -> Statement:
+    def _stable(
+        self, table: Name, columns: tuple[ColumnDef, ...], if_not_exists: bool, virtual: bool
+    ) -> Statement:
         self.expect("TAGS")
         tags = self.wrapped(self._column_def)
         self.distinct((*columns, *tags))
         if self.take("VIRTUAL"):
             virtual = self.flag()
         return CreateStable(
-            table=table, columns=columns, tags=tags, if_not_exists=if_not_exists, options=self.table_options(), virtual=virtual
+            table=table,
+            columns=columns,
+            tags=tags,
+            if_not_exists=if_not_exists,
+            options=self.table_options(),
+            virtual=virtual,
         )
 
     def create_table(self, virtual: bool = False) -> Statement:
@@ -323,11 +423,19 @@ class DdlParser(ValueParser):
             return self._children(table, if_not_exists, virtual)
         if virtual and self.sees_type(TokenType.L_PAREN) and self.word(2) == "FROM":
             origins = self.wrapped(self._child_origin)
-            return CreateChildren(children=(self._child(table, if_not_exists, origins),), virtual=True)
+            return CreateChildren(
+                children=(self._child(table, if_not_exists, origins),), virtual=True
+            )
         columns = self.columns()
         if self.sees("TAGS"):
             return self._stable(table, columns, if_not_exists, virtual)
-        return CreateTable(table=table, columns=columns, if_not_exists=if_not_exists, options=self.table_options(), virtual=virtual)
+        return CreateTable(
+            table=table,
+            columns=columns,
+            if_not_exists=if_not_exists,
+            options=self.table_options(),
+            virtual=virtual,
+        )
 
     def _child_origin(self) -> tuple[str, tuple[Name, str]]:
         name = self.identifier("a column name")
@@ -342,7 +450,12 @@ class DdlParser(ValueParser):
             children.append(self._child(self.name(), if_not_exists))
         return CreateChildren(children=tuple(children), virtual=virtual)
 
-    def _child(self, table: Name, if_not_exists: bool, origins: tuple[tuple[str, tuple[Name, str]], ...] = ()) -> ChildDef:
+    def _child(
+        self,
+        table: Name,
+        if_not_exists: bool,
+        origins: tuple[tuple[str, tuple[Name, str]], ...] = (),
+    ) -> ChildDef:
         self.expect("USING")
         stable = self.name("a supertable name")
         names = self.wrapped(self.identifier) if self.sees_type(TokenType.L_PAREN) else None
@@ -359,27 +472,40 @@ class DdlParser(ValueParser):
         self.expect("ON", "DNODE")
         return CreateSnode(dnode=self.integer())
 
-    # -- ALTER and DROP --------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- ALTER and DROP
 
     def alter_table(self, stable: bool) -> Statement:
         table = self.name()
-        word = self.one_of(("ADD", "DROP", "MODIFY", "RENAME", "SET", "ALTER", "KEEP", "COMMENT"), "what to alter")
+        word = self.one_of(
+            ("ADD", "DROP", "MODIFY", "RENAME", "SET", "ALTER", "KEEP", "COMMENT"), "what to alter"
+        )
         if word in ("KEEP", "COMMENT"):
             self.index -= 1
-            return AlterTable(table=table, action="options", stable=stable, options=self.table_options())
+            return AlterTable(
+                table=table, action="options", stable=stable, options=self.table_options()
+            )
         if word == "ALTER":
             self.expect("COLUMN")
             column = self.identifier("a column name")
             self.expect("SET")
             origin = None if self.take("NULL") else self._origin()
-            return AlterTable(table=table, action="set_origin", stable=stable, name=column, origin=origin)
+            return AlterTable(
+                table=table, action="set_origin", stable=stable, name=column, origin=origin
+            )
         if word == "SET":
             self.expect("TAG")
-            return AlterTable(table=table, action="set_tag", stable=stable, values=self.listed(self._assignment))
-        what = self.one_of(("TAG",) if word == "RENAME" else ("COLUMN", "TAG"), "TAG" if word == "RENAME" else "COLUMN or TAG").lower()
+            return AlterTable(
+                table=table, action="set_tag", stable=stable, values=self.listed(self._assignment)
+            )
+        what = self.one_of(
+            ("TAG",) if word == "RENAME" else ("COLUMN", "TAG"),
+            "TAG" if word == "RENAME" else "COLUMN or TAG",
+        ).lower()
         action: Any = f"{word.lower()}_{what}"
         if word in ("ADD", "MODIFY"):
-            return AlterTable(table=table, action=action, stable=stable, definition=self._column_def())
+            return AlterTable(
+                table=table, action=action, stable=stable, definition=self._column_def()
+            )
         name = self.identifier(f"a {what} name")
         new_name = self.identifier("the new name") if word == "RENAME" else None
         return AlterTable(table=table, action=action, stable=stable, name=name, new_name=new_name)
@@ -391,10 +517,19 @@ class DdlParser(ValueParser):
 
     def drop(self) -> Statement:
         kinds: dict[str, DropKind] = {
-            "DATABASE": "database", "TABLE": "table", "STABLE": "stable", "STREAM": "stream", "VTABLE": "table",
-            "SNODE": "snode", "FUNCTION": "function", "EXTERNAL": "external stream", "MATERIALIZED": "materialized view",
-            "VIEW": "materialized view", "USER": "user", "ROLE": "role",
-        }  # fmt: skip
+            "DATABASE": "database",
+            "TABLE": "table",
+            "STABLE": "stable",
+            "STREAM": "stream",
+            "VTABLE": "table",
+            "SNODE": "snode",
+            "FUNCTION": "function",
+            "EXTERNAL": "external stream",
+            "MATERIALIZED": "materialized view",
+            "VIEW": "materialized view",
+            "USER": "user",
+            "ROLE": "role",
+        }
         word = self.one_of(kinds, "what to drop")
         if word in ("EXTERNAL", "MATERIALIZED"):
             self.expect("STREAM" if word == "EXTERNAL" else "VIEW")
@@ -411,17 +546,23 @@ class DdlParser(ValueParser):
             return if_exists, self.name(f"a {kind} name")
 
         items = self.listed(item) if kind == "table" else (item(),)
-        return Drop(kind=kind, names=tuple(n for _, n in items), if_exists=tuple(e for e, _ in items))
+        return Drop(
+            kind=kind, names=tuple(n for _, n in items), if_exists=tuple(e for e, _ in items)
+        )
 
     def create_function(self, or_replace: bool, aggregate: bool) -> Statement:
-        """Behind FUNCTION. OUTPUTTYPE is TDengine's word for RETURNS; BUFSIZE has no meaning here."""
+        """Behind FUNCTION. OUTPUTTYPE is TDengine's word for RETURNS; BUFSIZE has no meaning
+        here.
+        """
         if_not_exists = self.if_not_exists()
         name = self.identifier("a function name")
         parameters = self.wrapped(lambda: (self.identifier("a parameter name"), self.column_type()))
         returns: ColumnType | None = None
         code: str | None = None
         while not self.at_end:
-            word = self.one_of(("RETURNS", "OUTPUTTYPE", "LANGUAGE", "AS", "BUFSIZE"), "RETURNS, LANGUAGE or AS")
+            word = self.one_of(
+                ("RETURNS", "OUTPUTTYPE", "LANGUAGE", "AS", "BUFSIZE"), "RETURNS, LANGUAGE or AS"
+            )
             if word in ("RETURNS", "OUTPUTTYPE"):
                 returns = self.column_type()
             elif word == "AS":
@@ -429,15 +570,24 @@ class DdlParser(ValueParser):
             elif word == "BUFSIZE":
                 self._skip_option(word)
             else:
-                language = self.string() if self.sees_type(TokenType.STRING) else self.identifier("a language")
+                language = (
+                    self.string()
+                    if self.sees_type(TokenType.STRING)
+                    else self.identifier("a language")
+                )
                 if language.lower() != "python":
                     self.fail("functions are written in Python", index=self.index - 1)
         if returns is None or code is None:
             self.fail("expected " + ("RETURNS type" if returns is None else "AS 'code'"))
         return CreateFunction(
-            name=name, parameters=parameters, returns=returns, code=code, aggregate=aggregate, if_not_exists=if_not_exists,
+            name=name,
+            parameters=parameters,
+            returns=returns,
+            code=code,
+            aggregate=aggregate,
+            if_not_exists=if_not_exists,
             or_replace=or_replace,
-        )  # fmt: skip
+        )
 
     def create(self) -> Statement:
         """Behind CREATE, streams apart (see `parser.py`)."""
@@ -445,7 +595,17 @@ class DdlParser(ValueParser):
             self.expect("FUNCTION")
             return self.create_function(or_replace=False, aggregate=True)
         virtual = self.take("VIRTUAL")
-        known = ("DATABASE", "STABLE", "TABLE", "VTABLE", "STREAM", "FUNCTION", "SNODE", "USER", "ROLE")
+        known = (
+            "DATABASE",
+            "STABLE",
+            "TABLE",
+            "VTABLE",
+            "STREAM",
+            "FUNCTION",
+            "SNODE",
+            "USER",
+            "ROLE",
+        )
         word = self.one_of(known, "what to create")
         if word == "FUNCTION":
             return self.create_function(or_replace=False, aggregate=False)

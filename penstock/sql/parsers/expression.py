@@ -1,7 +1,8 @@
 """Expressions: operators, calls, CASE, CAST, literals and columns, as sqlglot trees.
 
-Comparisons do not chain (`a = b = c` is refused), so a tree has one text and a text one tree. Every function is an
-`exp.Anonymous` with a lower-case name: which functions there are is the compiler's business.
+Comparisons do not chain (`a = b = c` is refused), so a tree has one text and a text one tree. Every
+function is an `exp.Anonymous` with a lower-case name: which functions there are is the compiler's
+business.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from penstock.sql.parsers.cursor import Cursor
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
-#: Nested parentheses, calls and subqueries; deeper text is refused before Python's stack is in danger.
+#: Nested parentheses, calls and subqueries; deeper text is refused before Python's stack is in
+#: danger.
 MAX_DEPTH = 48
 #: Operators in one chain such as a + b + c + …
 MAX_CHAIN = 400
@@ -31,9 +33,16 @@ _COMPARE: dict[TokenType, type[exp.Expr]] = {
     TokenType.GT: exp.GT,
     TokenType.GTE: exp.GTE,
 }
-_BITS: dict[TokenType, type[exp.Expr]] = {TokenType.AMP: exp.BitwiseAnd, TokenType.PIPE: exp.BitwiseOr}
+_BITS: dict[TokenType, type[exp.Expr]] = {
+    TokenType.AMP: exp.BitwiseAnd,
+    TokenType.PIPE: exp.BitwiseOr,
+}
 _SUMS: dict[TokenType, type[exp.Expr]] = {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub}
-_PRODUCTS: dict[TokenType, type[exp.Expr]] = {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod}
+_PRODUCTS: dict[TokenType, type[exp.Expr]] = {
+    TokenType.STAR: exp.Mul,
+    TokenType.SLASH: exp.Div,
+    TokenType.MOD: exp.Mod,
+}
 T = TypeVar("T")
 #: Words that are functions of no arguments even without parentheses.
 _MOMENTS = ("NOW", "TODAY")
@@ -64,7 +73,9 @@ class ExpressionParser(Cursor, ABC):
         finally:
             self.depth -= 1
 
-    def _chain(self, operand: Callable[[], exp.Expr], match: Callable[[], type[exp.Expr] | None]) -> exp.Expr:
+    def _chain(
+        self, operand: Callable[[], exp.Expr], match: Callable[[], type[exp.Expr] | None]
+    ) -> exp.Expr:
         """Left-associative `operand (operator operand)*`."""
         start = self.offset
         left = operand()
@@ -161,7 +172,9 @@ class ExpressionParser(Cursor, ABC):
             node = self._primary()
             if not self.take_type(TokenType.ARROW):
                 return node
-            node = exp.JSONExtract(this=node, expression=exp.Literal.string(self.string("a key as a string")))
+            node = exp.JSONExtract(
+                this=node, expression=exp.Literal.string(self.string("a key as a string"))
+            )
         mark(node, start, self.previous_end)
         return node
 
@@ -173,7 +186,9 @@ class ExpressionParser(Cursor, ABC):
 
     def _atom(self) -> exp.Expr:
         kind = self.token.token_type
-        if kind is TokenType.NUMBER or (kind is TokenType.DOT and self.sees_type(TokenType.NUMBER, 1)):
+        if kind is TokenType.NUMBER or (
+            kind is TokenType.DOT and self.sees_type(TokenType.NUMBER, 1)
+        ):
             return self._number()
         if kind is TokenType.STRING:
             return exp.Literal.string(self.string())
@@ -202,7 +217,9 @@ class ExpressionParser(Cursor, ABC):
             return exp.Anonymous(this=word.lower(), expressions=[])
         if word == "TIMESTAMP" and self.sees_type(TokenType.STRING, 1):
             self.index += 1
-            return exp.Cast(this=exp.Literal.string(self.string()), to=nodes.TypeName(this="TIMESTAMP"))
+            return exp.Cast(
+                this=exp.Literal.string(self.string()), to=nodes.TypeName(this="TIMESTAMP")
+            )
         return self._column()
 
     def _number(self) -> exp.Expr:
@@ -260,7 +277,10 @@ class ExpressionParser(Cursor, ABC):
             node = exp.Anonymous(this=name, expressions=self._arguments(name))
         self.close()
         if self.sees("OVER"):
-            self.fail("window functions with OVER are not part of the dialect", hint="use INTERVAL, SESSION, … windows")
+            self.fail(
+                "window functions with OVER are not part of the dialect",
+                hint="use INTERVAL, SESSION, … windows",
+            )
         return node
 
     def _arguments(self, name: str) -> list[exp.Expr]:
@@ -280,8 +300,14 @@ class ExpressionParser(Cursor, ABC):
         return arguments
 
     def _trim(self) -> exp.Expr:
-        """`trim(x)`, `trim([LEADING|TRAILING|BOTH] [c FROM] x)`; the plain form is an ordinary call."""
-        side = self.one_of((self.word(),), "a side") if self.word() in ("LEADING", "TRAILING", "BOTH") else None
+        """`trim(x)`, `trim([LEADING|TRAILING|BOTH] [c FROM] x)`; the plain form is an ordinary
+        call.
+        """
+        side = (
+            self.one_of((self.word(),), "a side")
+            if self.word() in ("LEADING", "TRAILING", "BOTH")
+            else None
+        )
         what = None if self.sees("FROM") else self.condition()
         if self.take("FROM"):
             return exp.Trim(this=self.condition(), expression=what, position=side)
@@ -294,7 +320,9 @@ class ExpressionParser(Cursor, ABC):
         self.index += 2
         node = exp.Cast(this=self.condition())
         self.expect("AS")
-        node.set("to", nodes.TypeName(this=str(self.column_type(default_length=0)).replace("(0)", "")))
+        node.set(
+            "to", nodes.TypeName(this=str(self.column_type(default_length=0)).replace("(0)", ""))
+        )
         self.close()
         return node
 

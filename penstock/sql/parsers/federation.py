@@ -14,7 +14,9 @@ class FederationParser(StreamParser):
     """Statements about what lies in other deployments."""
 
     def create_external_stream(self) -> Statement:
-        """Behind `CREATE EXTERNAL STREAM`: `[IF NOT EXISTS] name [(columns)] SETTINGS key = value, …`"""
+        """Behind `CREATE EXTERNAL STREAM`: `[IF NOT EXISTS] name [(columns)] SETTINGS key = value,
+        …`
+        """
         if_not_exists = self.if_not_exists()
         stream = self.name("a stream name")
         columns = self.columns() if self.sees_type(TokenType.L_PAREN) else None
@@ -23,9 +25,13 @@ class FederationParser(StreamParser):
         seen: set[str] = set()
         for key, _ in settings:
             if key in seen:
-                self.fail(f"{key} is given twice", code="E_OPTION_TWICE", index=len(self.tokens) - 1)
+                self.fail(
+                    f"{key} is given twice", code="E_OPTION_TWICE", index=len(self.tokens) - 1
+                )
             seen.add(key)
-        return CreateExternalStream(stream=stream, columns=columns, settings=settings, if_not_exists=if_not_exists)
+        return CreateExternalStream(
+            stream=stream, columns=columns, settings=settings, if_not_exists=if_not_exists
+        )
 
     def _setting(self) -> tuple[str, str]:
         key = self.identifier("a setting").lower()
@@ -38,7 +44,9 @@ class FederationParser(StreamParser):
         return key, str(self.integer("a string, a number, true or false"))
 
     def create_view(self) -> Statement:
-        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] [ON_ERROR STOP|DROP] AS SELECT …`"""
+        """Behind `CREATE MATERIALIZED VIEW`: `[IF NOT EXISTS] name [INTO target] [ON_ERROR
+        STOP|DROP] AS SELECT …`
+        """
         if_not_exists = self.if_not_exists()
         view = self.name("a view name")
         target: Name | None = None
@@ -50,10 +58,19 @@ class FederationParser(StreamParser):
             if word == "INTO":
                 target = self.name()
             else:
-                on_error = "stop" if self.one_of(("STOP", "DROP"), "STOP or DROP") == "STOP" else "drop"
+                on_error = (
+                    "stop" if self.one_of(("STOP", "DROP"), "STOP or DROP") == "STOP" else "drop"
+                )
         self.expect("AS")
         at = self.offset
-        return CreateView(view=view, target=target, query=self.query(), if_not_exists=if_not_exists, on_error=on_error, query_offset=at)
+        return CreateView(
+            view=view,
+            target=target,
+            query=self.query(),
+            if_not_exists=if_not_exists,
+            on_error=on_error,
+            query_offset=at,
+        )
 
     def system(self) -> Statement:
         """`SYSTEM PAUSE | UNPAUSE | RESUME MATERIALIZED VIEW name [PERMANENT]`"""
@@ -62,5 +79,7 @@ class FederationParser(StreamParser):
         self.expect("MATERIALIZED", "VIEW")
         view = self.name("a view name")
         if action == "pause" and self.take("PERMANENT"):
-            self.notices.append("PERMANENT: a pause lasts until RESUME in any case, over restarts too")
+            self.notices.append(
+                "PERMANENT: a pause lasts until RESUME in any case, over restarts too"
+            )
         return SteerView(view=view, action=action)

@@ -1,8 +1,9 @@
 """INSERT: a scanner of its own, because a statement may carry tens of thousands of rows.
 
-It reads the text with one regular expression per literal instead of tokens and trees; a megabyte of rows takes a
-fraction of a second. The grammar is `INSERT INTO (table [USING stable [(tags)] TAGS (…)] [(columns)] VALUES (…) (…) …)…`, or
-`INSERT INTO table [(columns)] SELECT …`, whose SELECT is read by the parser of all other statements.
+It reads the text with one regular expression per literal instead of tokens and trees; a megabyte of
+rows takes a fraction of a second. The grammar is `INSERT INTO (table [USING stable [(tags)] TAGS
+(…)] [(columns)] VALUES (…) (…) …)…`, or `INSERT INTO table [(columns)] SELECT …`, whose SELECT is
+read by the parser of all other statements.
 """
 
 from __future__ import annotations
@@ -16,15 +17,25 @@ from penstock.sql.nodes import UNITS
 from penstock.sql.parsers.cursor import MAX_YEARS, negated, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
-from penstock.sql.statements import Insert, InsertPart, InsertSelect, Name, Query, RelativeTime, Value
+from penstock.sql.statements import (
+    Insert,
+    InsertPart,
+    InsertSelect,
+    Name,
+    Query,
+    RelativeTime,
+    Value,
+)
 from penstock.sql.words import RESERVED, meant
 
-#: Possessive, as is every repeat that something must follow: a long run of blanks costs its length, never its square.
+#: Possessive, as is every repeat that something must follow: a long run of blanks costs its length,
+#: never its square.
 _BLANK = r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+"
 _SKIP = re.compile(_BLANK, re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[^\W\d]\w*")
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
-#: One literal and, when it is followed by nothing but "," or ")", that too: the common case costs one match.
+#: One literal and, when it is followed by nothing but "," or ")", that too: the common case costs
+#: one match.
 _LITERAL = re.compile(
     r"""\s*+(?:
         (?P<int>[-+]?[0-9]{1,19}(?![\w.]))
@@ -38,21 +49,33 @@ _LITERAL = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ROW = re.compile(r"\s*+(?:,\s*+)?\(")
-_STEP = re.compile(rf"{_BLANK}([-+]){_BLANK}([0-9]{{1,19}})([{''.join(UNITS)}{''.join(UNITS).upper()}])(?!\w)", re.DOTALL)
+_STEP = re.compile(
+    rf"{_BLANK}([-+]){_BLANK}([0-9]{{1,19}})([{''.join(UNITS)}{''.join(UNITS).upper()}])(?!\w)",
+    re.DOTALL,
+)
 _PAREN = re.compile(rf"{_BLANK}\({_BLANK}\)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
 _WORDS: dict[str, Value] = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
-def parse_insert(source: Source, start: int, end: int, query: Callable[[int], Query]) -> Insert | InsertSelect:
+def parse_insert(
+    source: Source, start: int, end: int, query: Callable[[int], Query]
+) -> Insert | InsertSelect:
     """The INSERT at [start, end) of *source*; *query* reads a SELECT from an offset to the end."""
     scanner = _Scanner(source, start, end)
     scanner.keyword("INSERT")
     scanner.keyword("INTO")
     table, columns = scanner.into()
     if scanner.peek() == "SELECT":
-        return InsertSelect(table=table, columns=columns, select=query(scanner.at), source=source, start=start, end=end)
+        return InsertSelect(
+            table=table,
+            columns=columns,
+            select=query(scanner.at),
+            source=source,
+            start=start,
+            end=end,
+        )
     parts = [scanner.part(table, columns)]
     while scanner.skip() < end:
         parts.append(scanner.part(*scanner.into()))
@@ -63,16 +86,21 @@ class _Scanner:
     """Position in the text and the grammar of INSERT."""
 
     def __init__(self, source: Source, start: int, end: int) -> None:
-        self.source, self.text, self.at, self.end = source, source.text, start, end
+        self.source = source
+        self.text = source.text
+        self.at = start
+        self.end = end
 
     def fail(self, message: str, at: int | None = None, hint: str = "") -> NoReturn:
         at = self.at if at is None else at
         if at >= self.end:
-            raise self.source.syntax_error(f"{message}, but the statement ends", self.end, hint=hint)
+            raise self.source.syntax_error(
+                f"{message}, but the statement ends", self.end, hint=hint
+            )
         word = _WORD.match(self.text, at, self.end)
         raise self.source.syntax_error(message, at, len(word.group()) if word else 1, hint=hint)
 
-    # -- words and names -------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- words and names
 
     def skip(self) -> int:
         """Step over blanks and comments."""
@@ -103,7 +131,10 @@ class _Scanner:
         if word is None:
             self.fail(f"expected {shown}")
         if word.group().upper() in RESERVED:
-            self.fail(f"expected {shown}, found the reserved word {word.group().upper()}", hint=f"put it in backticks: `{word.group()}`")
+            self.fail(
+                f"expected {shown}, found the reserved word {word.group().upper()}",
+                hint=f"put it in backticks: `{word.group()}`",
+            )
         self.at = word.end()
         return word.group()
 
@@ -132,11 +163,13 @@ class _Scanner:
         self.at += 1
         return tuple(found)
 
-    # -- one table -------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- one table
 
     def into(self) -> tuple[Name, tuple[str, ...] | None]:
         """A table, and the columns that stand behind it."""
-        return self.name("a table name"), self.names("a column name") if self.peek() == "(" else None
+        return self.name("a table name"), (
+            self.names("a column name") if self.peek() == "(" else None
+        )
 
     def part(self, table: Name, columns: tuple[str, ...] | None) -> InsertPart:
         """The rows of one table. Columns may stand before USING too, as TDengine has it."""
@@ -151,19 +184,29 @@ class _Scanner:
             offset = self.skip()
             tag_values = self.values()
             if tag_names is not None and len(tag_names) != len(tag_values):
-                self.fail(f"found {len(tag_values)} tag values for {len(tag_names)} tag names", offset)
+                self.fail(
+                    f"found {len(tag_values)} tag values for {len(tag_names)} tag names", offset
+                )
             if columns is None and self.peek() == "(":
                 columns = self.names("a column name")
         word = self.peek()
         if word not in ("VALUES", "VALUE"):
             if word == "FILE":
-                self.fail("rows from a file are not read here", hint="use the client or the HTTP interface")
-            self.fail("expected VALUES", hint="" if word in ("", "(") else meant(word, ("VALUES", "USING")))
+                self.fail(
+                    "rows from a file are not read here",
+                    hint="use the client or the HTTP interface",
+                )
+            self.fail(
+                "expected VALUES",
+                hint="" if word in ("", "(") else meant(word, ("VALUES", "USING")),
+            )
         self.at += len(word)
         rows, offsets = self._rows(columns)
         return InsertPart(table, rows, columns, stable, tag_names, tag_values, offsets)
 
-    def _rows(self, columns: tuple[str, ...] | None) -> tuple[tuple[tuple[Value, ...], ...], tuple[int, ...]]:
+    def _rows(
+        self, columns: tuple[str, ...] | None
+    ) -> tuple[tuple[tuple[Value, ...], ...], tuple[int, ...]]:
         if self.peek() != "(":
             self.fail('expected "(" and a row')
         width = None if columns is None else len(columns)
@@ -173,7 +216,8 @@ class _Scanner:
             match = _ROW.match(self.text, self.at, self.end)
             if match is None:
                 before = self.at
-                # Comments between rows are rare enough to pay for a second look; a comma must be followed by a row.
+                # Comments between rows are rare enough to pay for a second look; a comma must be
+                # followed by a row.
                 if self.peek() == ",":
                     self.at += 1
                     if self.peek() != "(":
@@ -192,7 +236,7 @@ class _Scanner:
             offsets.append(offset)
             rows.append(row)
 
-    # -- values ----------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- values
 
     def values(self) -> tuple[Value, ...]:
         """`(value, …)`"""
@@ -200,7 +244,10 @@ class _Scanner:
             self.fail('expected "("')
         self.at += 1
         found: list[Value] = []
-        text, end, match_literal, add = self.text, self.end, _LITERAL.match, found.append
+        text = self.text
+        end = self.end
+        match_literal = _LITERAL.match
+        add = found.append
         while True:
             match = match_literal(text, self.at, end)
             if match is None or match.group("next") is None:
@@ -223,7 +270,9 @@ class _Scanner:
 
     def _plain(self, match: re.Match[str]) -> Value:
         """The value of a literal other than a short whole number."""
-        one, two, real, word, hard1, hard2 = match.group("one", "two", "real", "word", "hard1", "hard2")
+        one, two, real, word, hard1, hard2 = match.group(
+            "one", "two", "real", "word", "hard1", "hard2"
+        )
         if one is not None:
             return one
         if two is not None:
@@ -237,7 +286,9 @@ class _Scanner:
             if upper in ("NOW", "TODAY"):
                 return RelativeTime(upper.lower())
             self.fail(
-                "expected a value", match.start("word"), "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s"
+                "expected a value",
+                match.start("word"),
+                "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s",
             )
         return _unescaped(hard1 if hard1 is not None else hard2, "'" if hard1 is not None else '"')
 
@@ -250,13 +301,24 @@ class _Scanner:
         return negated(value) if text[0] == "-" else value
 
     def _slow(self) -> Value:
-        """A value followed by something else than "," or ")": a time with steps, a call, or a comment."""
+        """A value followed by something else than "," or ")": a time with steps, a call, or a
+        comment.
+        """
         offset = self.skip()
         match = _LITERAL.match(self.text, self.at, self.end)
         if match is None:
             opened = self.text[self.at : self.at + 1] in "'\"" and self.at < self.end
-            self.fail("this string is never closed" if opened else "expected a value",
-                      hint="" if opened else "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s")  # fmt: skip
+            self.fail(
+                "this string is never closed" if opened else "expected a value",
+                hint=(
+                    ""
+                    if opened
+                    else (
+                        "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now"
+                        " + 1s"
+                    )
+                ),
+            )
         integer = match.group("int")
         base: Value = int(integer) if integer is not None else self._plain(match)
         groups = ("int", "one", "two", "real", "word", "hard1", "hard2")
@@ -282,18 +344,27 @@ class _Scanner:
             if match is None:
                 self.at += 1
                 self.skip()
-                self.fail("expected a length of time such as 10s", hint=f"a whole number and one unit of {' '.join(UNITS)}")
+                self.fail(
+                    "expected a length of time such as 10s",
+                    hint=f"a whole number and one unit of {' '.join(UNITS)}",
+                )
             unit: Any = match.group(3).lower()
             length = Duration(int(match.group(2)), unit)
             if too_long(length):
-                self.fail(f"a length of time may have {MAX_YEARS} years", match.start(2), "use a shorter time")
+                self.fail(
+                    f"a length of time may have {MAX_YEARS} years",
+                    match.start(2),
+                    "use a shorter time",
+                )
             steps.append((1 if match.group(1) == "+" else -1, length))
             self.at = match.end()
         return tuple(steps)
 
 
 def _unescaped(text: str, quote: str) -> str:
-    r"""The content of a string with escapes: `\n`, `\'`, doubled quotes; an unknown escape keeps its backslash."""
+    r"""The content of a string with escapes: `\n`, `\'`, doubled quotes; an unknown escape keeps
+    its backslash.
+    """
 
     def one(match: re.Match[str]) -> str:
         if match.group(1) is None:

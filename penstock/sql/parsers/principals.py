@@ -7,13 +7,25 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.federation import FederationParser
-from penstock.sql.statements import AlterUser, CreateRole, CreateUser, Grant, GrantKind, GrantRole, Name, RevokeTokens, Statement
+from penstock.sql.statements import (
+    AlterUser,
+    CreateRole,
+    CreateUser,
+    Grant,
+    GrantKind,
+    GrantRole,
+    Name,
+    RevokeTokens,
+    Statement,
+)
 
 _RIGHTS = ("READ", "WRITE", "CREATE", "ALTER", "DROP", "FUNCTION", "ADMIN", "ALL")
 
 
 class PrincipalParser(FederationParser):
-    """`CREATE | ALTER USER`, `CREATE ROLE`, `GRANT`, `REVOKE`; dropping is among the other DROPs."""
+    """`CREATE | ALTER USER`, `CREATE ROLE`, `GRANT`, `REVOKE`; dropping is among the other
+    DROPs.
+    """
 
     def create_user(self) -> Statement:
         """`USER [IF NOT EXISTS] name PASS 'password' [ENABLE 0|1]`"""
@@ -22,7 +34,12 @@ class PrincipalParser(FederationParser):
         given = self._user_options()
         if "password" not in given:
             self.fail("expected PASS", hint="CREATE USER name PASS 'password'")
-        return CreateUser(name=name, if_not_exists=if_not_exists, password=given["password"], enabled=given.get("enabled", True))
+        return CreateUser(
+            name=name,
+            if_not_exists=if_not_exists,
+            password=given["password"],
+            enabled=given.get("enabled", True),
+        )
 
     def alter_user(self) -> Statement:
         """`USER name [PASS 'password'] [ENABLE 0|1]`"""
@@ -34,15 +51,21 @@ class PrincipalParser(FederationParser):
     def _user_options(self) -> dict[str, Any]:
         given: dict[str, Any] = {}
         while not self.at_end:
-            word = self.one_of(("PASS", "PASSWORD", "ENABLE", "SYSINFO", "CREATEDB"), "PASS or ENABLE")
+            word = self.one_of(
+                ("PASS", "PASSWORD", "ENABLE", "SYSINFO", "CREATEDB"), "PASS or ENABLE"
+            )
             name = {"PASS": "password", "PASSWORD": "password", "ENABLE": "enabled"}.get(word)
             if name is None:
-                self.notices.append(f"{word} has no meaning here and is ignored: grant rights instead")
+                self.notices.append(
+                    f"{word} has no meaning here and is ignored: grant rights instead"
+                )
                 self.flag()
                 continue
             if name in given:
                 self.fail(f"{word} is given twice", code="E_OPTION_TWICE", index=self.index - 1)
-            given[name] = self.flag() if name == "enabled" else self.string("the password as a string")
+            given[name] = (
+                self.flag() if name == "enabled" else self.string("the password as a string")
+            )
         return given
 
     def create_role(self) -> Statement:
@@ -50,7 +73,9 @@ class PrincipalParser(FederationParser):
         return CreateRole(name=self.identifier("a role name"), if_not_exists=if_not_exists)
 
     def grant(self, take: bool = False) -> Statement:
-        """`GRANT rights ON object TO name`, `GRANT ROLE role TO user`; with *take* the same as REVOKE … FROM."""
+        """`GRANT rights ON object TO name`, `GRANT ROLE role TO user`; with *take* the same as
+        REVOKE … FROM.
+        """
         preposition = "FROM" if take else "TO"
         if take and self.take("TOKENS"):
             self.expect("FROM")
@@ -66,7 +91,13 @@ class PrincipalParser(FederationParser):
         self.expect(preposition)
         if self.word() in ("USER", "ROLE") and not self.sees_type(TokenType.SENTINEL, 1):
             self.index += 1
-        return Grant(rights=tuple(dict.fromkeys(rights)), kind=kind, name=name, grantee=self.identifier("a user or role name"), take=take)
+        return Grant(
+            rights=tuple(dict.fromkeys(rights)),
+            kind=kind,
+            name=name,
+            grantee=self.identifier("a user or role name"),
+            take=take,
+        )
 
     def revoke(self) -> Statement:
         return self.grant(take=True)

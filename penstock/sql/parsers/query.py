@@ -1,6 +1,7 @@
 """SELECT: joins, subqueries, unions, and the window clauses, as sqlglot trees.
 
-What the dialect does not have (WITH, OVER, placeholders, arrays) is a syntax error here, not a surprise in a later room.
+What the dialect does not have (WITH, OVER, placeholders, arrays) is a syntax error here, not a
+surprise in a later room.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
 class QueryParser(ExpressionParser):
     """The grammar of queries on top of expressions."""
 
-    # -- queries ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- queries
 
     def query(self) -> exp.Query:
         """`SELECT … [UNION [ALL] SELECT …]… [ORDER BY …] [LIMIT …]`"""
@@ -71,7 +72,10 @@ class QueryParser(ExpressionParser):
             select.set("where", exp.Where(this=self.condition()))
         if self.take("PARTITION"):
             self.expect("BY")
-            select.set("partition_by", nodes.PartitionBy(expressions=list(self.listed(self._partition_item))))
+            select.set(
+                "partition_by",
+                nodes.PartitionBy(expressions=list(self.listed(self._partition_item))),
+            )
         window = self._window()
         if window:
             select.set("window", window)
@@ -91,13 +95,22 @@ class QueryParser(ExpressionParser):
     def _refuse_misplaced(self, select: exp.Select) -> None:
         """A clause that stands behind its place, or twice, gets a message of its own."""
         word = self.word()
-        given = {"WHERE": "where", "PARTITION": "partition_by", "GROUP": "group", "HAVING": "having", "FILL": "fill"}
+        given = {
+            "WHERE": "where",
+            "PARTITION": "partition_by",
+            "GROUP": "group",
+            "HAVING": "having",
+            "FILL": "fill",
+        }
         key = given.get(word) or ("window" if self._sees_window() else None)
         if key:
             twice = select.args.get(key) is not None
             self.fail(
                 f"{word} is given twice" if twice else f"{word} stands in the wrong place",
-                hint="the order is SELECT … FROM … WHERE … PARTITION BY … window … FILL … GROUP BY … HAVING … ORDER BY … LIMIT …",
+                hint=(
+                    "the order is SELECT … FROM … WHERE … PARTITION BY … window … FILL … GROUP BY …"
+                    " HAVING … ORDER BY … LIMIT …"
+                ),
             )
 
     def _tail(self, query: exp.Query) -> None:
@@ -132,7 +145,9 @@ class QueryParser(ExpressionParser):
         return item
 
     def _select_item(self) -> exp.Expr:
-        """An expression with or without a name; `meta['sql']` is its text as written (column names come from it)."""
+        """An expression with or without a name; `meta['sql']` is its text as written (column names
+        come from it).
+        """
         start = self.offset
         item = self._star() or self.condition()
         text = self.source.text[start : self.previous_end]
@@ -155,7 +170,9 @@ class QueryParser(ExpressionParser):
         return item
 
     def _alias(self) -> exp.Identifier | None:
-        """`AS name`, `name`, or a name written as a string; a bare name must not look like the next clause."""
+        """`AS name`, `name`, or a name written as a string; a bare name must not look like the next
+        clause.
+        """
         if self.take("AS"):
             if self.sees_type(TokenType.STRING):
                 if not self.token.text:
@@ -165,17 +182,24 @@ class QueryParser(ExpressionParser):
         if self.sees_type(TokenType.IDENTIFIER):
             return self._identifier()
         word = self.word()
-        clause = self._sees_window() or self.sees("OPEN", "WINDOWS") or (word in _JOINS and self.word(1) == "JOIN")
+        clause = (
+            self._sees_window()
+            or self.sees("OPEN", "WINDOWS")
+            or (word in _JOINS and self.word(1) == "JOIN")
+        )
         return self._identifier() if word and word not in RESERVED and not clause else None
 
-    # -- windows as table functions ---------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- windows as table functions
 
     def _sees_table_window(self) -> bool:
         return self.word() in ("TUMBLE", "HOP", "SESSION") and self.sees_type(TokenType.L_PAREN, 1)
 
     def _table_window(self, select: exp.Select) -> nodes.WindowClause:
-        """`tumble(table[, time], size)`, `hop(table[, time], step, size)`, `session(table[, time], gap)`."""
-        start, kind = self.offset, self.word()
+        """`tumble(table[, time], size)`, `hop(table[, time], step, size)`, `session(table[, time],
+        gap)`.
+        """
+        start = self.offset
+        kind = self.word()
         self.index += 2
         node = self._named_table()
         mark(node, start, self.previous_end)
@@ -188,7 +212,10 @@ class QueryParser(ExpressionParser):
         second = self._length() if self.take_type(TokenType.COMMA) else None
         self.close()
         if (kind == "HOP") != (second is not None):
-            self.fail("hop has a step and a size" if kind == "HOP" else f"{kind.lower()} has one length", index=self.index - 1)
+            self.fail(
+                "hop has a step and a size" if kind == "HOP" else f"{kind.lower()} has one length",
+                index=self.index - 1,
+            )
         alias = self._alias()
         if alias:
             node.set("alias", exp.TableAlias(this=alias))
@@ -205,12 +232,22 @@ class QueryParser(ExpressionParser):
         return window
 
     def _apply_table_window(self, select: exp.Select, window: nodes.WindowClause) -> None:
-        """`window_start` and `window_end` are our pseudo-columns; what else is in GROUP BY are the partitions."""
+        """`window_start` and `window_end` are our pseudo-columns; what else is in GROUP BY are the
+        partitions.
+        """
         if select.args.get("window") is not None or select.args.get("partition_by") is not None:
-            self.fail("there are two windows", hint="write the table function, or the window clause", index=self.index - 1)
+            self.fail(
+                "there are two windows",
+                hint="write the table function, or the window clause",
+                index=self.index - 1,
+            )
         names = {"window_start": "_wstart", "window_end": "_wend"}
         group = select.args.pop("group", None)
-        keys = [e for e in (group.expressions if group is not None else []) if e.name.lower() not in names]
+        keys = [
+            e
+            for e in (group.expressions if group is not None else [])
+            if e.name.lower() not in names
+        ]
         for key in keys:
             key.meta.setdefault("sql", key.sql(dialect="penstock"))
         if keys:
@@ -225,11 +262,12 @@ class QueryParser(ExpressionParser):
                     alias = exp.Alias(this=column.copy(), alias=exp.to_identifier(text))
                     alias.meta.update(column.meta)
                     select.expressions[position] = alias
-                    alias.parent, alias.arg_key = select, "expressions"
+                    alias.parent = select
+                    alias.arg_key = "expressions"
                 else:
                     column.set("this", exp.to_identifier(names[column.name.lower()]))
 
-    # -- FROM ------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- FROM
 
     def _from(self, select: exp.Select) -> None:
         select.set("from_", exp.From(this=self._table()))
@@ -244,7 +282,9 @@ class QueryParser(ExpressionParser):
         if self.take_type(TokenType.COMMA):
             return exp.Join(this=self._table())
         start = self.index
-        method, side, kind = "", "", ""
+        method = ""
+        side = ""
+        kind = ""
         if self.word() in ("LEFT", "RIGHT", "FULL"):
             side = self.one_of(("LEFT", "RIGHT", "FULL"), "a join")
             if self.word() in ("OUTER", "SEMI", "ANTI", "ASOF"):
@@ -285,17 +325,23 @@ class QueryParser(ExpressionParser):
         return node
 
     def _named_table(self) -> exp.Table:
-        """A table's name; in `table(x)` it means what x holds now, which is what a SELECT reads in any case."""
+        """A table's name; in `table(x)` it means what x holds now, which is what a SELECT reads in
+        any case.
+        """
         bounded = self.sees("TABLE") and self.sees_type(TokenType.L_PAREN, 1)
         if bounded:
             self.index += 2
         first = self._identifier()
-        node = exp.Table(this=self._identifier(), db=first) if self.take_type(TokenType.DOT) else exp.Table(this=first)
+        node = (
+            exp.Table(this=self._identifier(), db=first)
+            if self.take_type(TokenType.DOT)
+            else exp.Table(this=first)
+        )
         if bounded:
             self.close()
         return node
 
-    # -- windows ---------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- windows
 
     def _sees_window(self) -> bool:
         word = self.word()

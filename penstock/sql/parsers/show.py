@@ -10,14 +10,45 @@ from penstock.sql.parsers.principals import PrincipalParser
 from penstock.sql.statements import Delete, Describe, Show, ShowCreate, Statement
 
 _SHOWN = (
-    "APPS", "CLUSTER", "CONNECTIONS", "CONSUMERS", "DATABASES", "DNODES", "EXTERNAL STREAMS", "FUNCTIONS", "GRANTS", "LICENCES", "MNODES",
-    "QNODES", "QUERIES", "ROLES", "SNODES", "STABLES", "STREAMS", "TABLES", "TAGS", "TOPICS", "TRANSACTIONS", "USERS", "VARIABLES",
-    "VGROUPS", "VIEWS", "VTABLES",
-)  # fmt: skip
-_CREATED: dict[str, Literal["database", "stable", "table", "stream", "external stream", "materialized view"]] = {
-    "DATABASE": "database", "STABLE": "stable", "TABLE": "table", "STREAM": "stream", "VTABLE": "table",
-    "EXTERNAL": "external stream", "MATERIALIZED": "materialized view", "VIEW": "materialized view",
-}  # fmt: skip
+    "APPS",
+    "CLUSTER",
+    "CONNECTIONS",
+    "CONSUMERS",
+    "DATABASES",
+    "DNODES",
+    "EXTERNAL STREAMS",
+    "FUNCTIONS",
+    "GRANTS",
+    "LICENCES",
+    "MNODES",
+    "QNODES",
+    "QUERIES",
+    "ROLES",
+    "SNODES",
+    "STABLES",
+    "STREAMS",
+    "TABLES",
+    "TAGS",
+    "TOPICS",
+    "TRANSACTIONS",
+    "USERS",
+    "VARIABLES",
+    "VGROUPS",
+    "VIEWS",
+    "VTABLES",
+)
+_CREATED: dict[
+    str, Literal["database", "stable", "table", "stream", "external stream", "materialized view"]
+] = {
+    "DATABASE": "database",
+    "STABLE": "stable",
+    "TABLE": "table",
+    "STREAM": "stream",
+    "VTABLE": "table",
+    "EXTERNAL": "external stream",
+    "MATERIALIZED": "materialized view",
+    "VIEW": "materialized view",
+}
 
 
 class ShowParser(PrincipalParser):
@@ -51,7 +82,9 @@ class ShowParser(PrincipalParser):
         return Show(what=what, database=database, like=self.string() if self.take("LIKE") else None)
 
     def delete(self) -> Statement:
-        """`DELETE FROM table [WHERE condition]`; the gateway takes the time range out of the condition."""
+        """`DELETE FROM table [WHERE condition]`; the gateway takes the time range out of the
+        condition.
+        """
         self.expect("FROM")
         table = self.name()
         return Delete(table=table, where=self.condition() if self.take("WHERE") else None)

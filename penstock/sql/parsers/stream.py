@@ -35,7 +35,16 @@ _TRIGGERS: dict[str, TriggerKind] = {
 }
 _QUOTAS = ("MAX_RESULTS", "MAX_STATE")
 _HIGHEST_QUOTA = 10**9
-_OPTIONS = ("TRIGGER", "WATERMARK", "IGNORE", "DELETE_MARK", "FILL_HISTORY", "IDLE_TIMEOUT", "ON_ERROR", *_QUOTAS)
+_OPTIONS = (
+    "TRIGGER",
+    "WATERMARK",
+    "IGNORE",
+    "DELETE_MARK",
+    "FILL_HISTORY",
+    "IDLE_TIMEOUT",
+    "ON_ERROR",
+    *_QUOTAS,
+)
 
 
 class StreamParser(DdlParser):
@@ -47,15 +56,26 @@ class StreamParser(DdlParser):
         stream = self.name("a stream name")
         if self.sees_type(TokenType.L_PAREN) and not or_replace:
             columns = self.event_columns()
-            return CreateTable(table=stream, columns=columns, if_not_exists=if_not_exists, options=self.table_options(), stream=True)
+            return CreateTable(
+                table=stream,
+                columns=columns,
+                if_not_exists=if_not_exists,
+                options=self.table_options(),
+                stream=True,
+            )
         positions: dict[str, int] = {}
         options = self._options(positions)
         positions["into"] = self.offset
         if not self.take("INTO"):
-            self.fail("expected a stream option or INTO", hint=meant(self.word() or self.token.text, (*_OPTIONS, "INTO")))
+            self.fail(
+                "expected a stream option or INTO",
+                hint=meant(self.word() or self.token.text, (*_OPTIONS, "INTO")),
+            )
         target = self.name()
         columns_at = self.offset
-        target_columns = self.wrapped(self._target_column) if self.sees_type(TokenType.L_PAREN) else None
+        target_columns = (
+            self.wrapped(self._target_column) if self.sees_type(TokenType.L_PAREN) else None
+        )
         if target_columns is not None:
             positions["columns"] = columns_at
         tags: tuple[TargetTag, ...] | None = None
@@ -72,17 +92,30 @@ class StreamParser(DdlParser):
         query = self.query()
         notify = self._notify(positions) if self.sees("NOTIFY") else None
         return CreateStream(
-            stream=stream, target=target, query=query, if_not_exists=if_not_exists, or_replace=or_replace, options=options,
-            target_columns=target_columns, tags=tags, subtable=subtable, notify=notify, positions=positions,
-        )  # fmt: skip
+            stream=stream,
+            target=target,
+            query=query,
+            if_not_exists=if_not_exists,
+            or_replace=or_replace,
+            options=options,
+            target_columns=target_columns,
+            tags=tags,
+            subtable=subtable,
+            notify=notify,
+            positions=positions,
+        )
 
     def _once(self, word: str, positions: dict[str, int], key: str = "") -> str:
         """Take *word*, which may come only once; note where."""
         key = key or word.lower()
         if key in positions:
             shown = key.upper().replace("IGNORE_", "IGNORE ")
-            self.fail(f"{shown} is given twice (first found in line {self.source.locate(positions[key])[0]})", code="E_OPTION_TWICE",
-                      hint="keep one of them")  # fmt: skip
+            self.fail(
+                f"{shown} is given twice (first found in line"
+                f" {self.source.locate(positions[key])[0]})",
+                code="E_OPTION_TWICE",
+                hint="keep one of them",
+            )
         positions[key] = self.offset
         self.index += 1
         return word
@@ -122,7 +155,8 @@ class StreamParser(DdlParser):
 
     def _quota(self) -> int:
         """A whole number; 0: no quota."""
-        at, given = self.index, self.integer()
+        at = self.index
+        given = self.integer()
         if given > _HIGHEST_QUOTA:
             self.fail(f"expected a number up to {_HIGHEST_QUOTA}", index=at)
         return given
@@ -159,17 +193,23 @@ class StreamParser(DdlParser):
             if self._once(self.word(), positions) == "NOTIFY_HISTORY":
                 history = self.flag()
             else:
-                failure = "drop" if self.one_of(("DROP", "PAUSE"), "DROP or PAUSE") == "DROP" else "pause"
+                failure = (
+                    "drop" if self.one_of(("DROP", "PAUSE"), "DROP or PAUSE") == "DROP" else "pause"
+                )
         return NotifyClause(
-            tuple(u for u, _ in urls), tuple(e.upper() for e, _ in events), history, failure,
-            tuple(o for _, o in urls), tuple(o for _, o in events),
-        )  # fmt: skip
+            tuple(u for u, _ in urls),
+            tuple(e.upper() for e, _ in events),
+            history,
+            failure,
+            tuple(o for _, o in urls),
+            tuple(o for _, o in events),
+        )
 
     def _placed_string(self) -> tuple[str, int]:
         offset = self.offset
         return self.string(), offset
 
-    # -- managing --------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------- managing
 
     def _stream_if_exists(self) -> tuple[Name, bool]:
         """`STREAM [IF EXISTS] name`"""
@@ -182,12 +222,18 @@ class StreamParser(DdlParser):
         return PauseStream(stream=stream, if_exists=if_exists)
 
     def resume(self) -> Statement:
-        """`RESUME STREAM [IF EXISTS] [IGNORE UNTREATED] name`; IGNORE UNTREATED may also follow the name."""
+        """`RESUME STREAM [IF EXISTS] [IGNORE UNTREATED] name`; IGNORE UNTREATED may also follow the
+        name.
+        """
         self.expect("STREAM")
         if_exists = self.if_exists()
         ignore = self.take("IGNORE", "UNTREATED")
         stream = self.name("a stream name")
-        return ResumeStream(stream=stream, if_exists=if_exists, ignore_untreated=self.take("IGNORE", "UNTREATED") or ignore)
+        return ResumeStream(
+            stream=stream,
+            if_exists=if_exists,
+            ignore_untreated=self.take("IGNORE", "UNTREATED") or ignore,
+        )
 
     def flush(self) -> Statement:
         stream, if_exists = self._stream_if_exists()
@@ -198,12 +244,16 @@ class StreamParser(DdlParser):
         stream = self.name("a stream name")
         self.expect("FROM")
         begin = self.value()
-        return RecalculateStream(stream=stream, begin=begin, until=self.value() if self.take("TO") else None)
+        return RecalculateStream(
+            stream=stream, begin=begin, until=self.value() if self.take("TO") else None
+        )
 
     def alter_stream(self) -> Statement:
         stream = self.name("a stream name")
         positions: dict[str, int] = {}
         options = self._options(positions)
         if not positions:
-            self.fail("expected a stream option", hint=meant(self.word() or self.token.text, _OPTIONS))
+            self.fail(
+                "expected a stream option", hint=meant(self.word() or self.token.text, _OPTIONS)
+            )
         return AlterStream(stream=stream, options=options)

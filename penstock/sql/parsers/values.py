@@ -1,4 +1,6 @@
-"""Literal values as INSERT, TAGS and RECALCULATE take them: plain Python objects, no expression trees."""
+"""Literal values as INSERT, TAGS and RECALCULATE take them: plain Python objects, no expression
+trees.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ class ValueParser(QueryParser):
     """`value()` on top of the query grammar. `notices` collects what was accepted and ignored."""
 
     def value(self) -> Value:
-        """NULL, TRUE, FALSE, a string, a number, or a time: `now`, `now + 1s`, `'2024-01-01' + 1d`."""
+        """NULL, TRUE, FALSE, a string, a number, or a time: `now`, `now + 1s`, `'2024-01-01' +
+        1d`.
+        """
         start = self.index
         base = self._base_value()
         if not (self.sees_type(TokenType.PLUS) or self.sees_type(TokenType.DASH)):
@@ -51,7 +55,10 @@ class ValueParser(QueryParser):
         if word in ("NULL", "TRUE", "FALSE"):
             self.index += 1
             return None if word == "NULL" else word == "TRUE"
-        self.fail("expected a value", hint="a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s")
+        self.fail(
+            "expected a value",
+            hint="a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s",
+        )
 
     def _numeric(self, sign: int) -> int | float | Decimal:
         return self.number_value(sign)

@@ -1,1 +1,3 @@
-"""What CREATE STREAM means, step by step: names, options, window, select list, target. `penstock.sql.planner` runs the steps."""
+"""What CREATE STREAM means, step by step: names, options, window, select list, target.
+`penstock.sql.planner` runs the steps.
+"""

@@ -1,4 +1,6 @@
-"""Names of a query bound to its source: spelling made the catalog's, qualifiers checked and dropped, types asked for."""
+"""Names of a query bound to its source: spelling made the catalog's, qualifiers checked and
+dropped, types asked for.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,28 @@ WINDOW_NAMES = ("_wstart", "_wend", "_wduration")
 
 
 class Binder:
-    """Binds expressions of one statement; `aliases` are names that stand for other (bound) expressions."""
+    """Binds expressions of one statement; `aliases` are names that stand for other (bound)
+    expressions.
+    """
 
     def __init__(
-        self, statement: CreateStream, source: TableDef, qualifiers: tuple[str, ...], timezone: str, functions: Functions = nothing
+        self,
+        statement: CreateStream,
+        source: TableDef,
+        qualifiers: tuple[str, ...],
+        timezone: str,
+        functions: Functions = nothing,
     ) -> None:
         self._functions = functions
         #: user-defined functions met, by name
         self.used: dict[str, UserFunction] = {}
-        self.statement, self.source, self.timezone = statement, source, timezone
+        self.statement = statement
+        self.source = source
+        self.timezone = timezone
         self.qualifiers = {q.lower() for q in qualifiers}
-        self.columns: dict[str, ColumnType] = {c.name: c.type for c in (*source.columns, *source.tags)}
+        self.columns: dict[str, ColumnType] = {
+            c.name: c.type for c in (*source.columns, *source.tags)
+        }
         self.columns["tbname"] = TBNAME
         self._spelled = {name.lower(): name for name in self.columns}
         self.aliases: dict[str, exp.Expr] = {}
@@ -49,11 +62,16 @@ class Binder:
         table = node.table
         if table and table.lower() not in self.qualifiers:
             raise self.statement.error(
-                f"{table} is not in FROM", node, code="E_UNKNOWN_COLUMN", hint=f"the source here is {self.source.shown}",
-            )  # fmt: skip
+                f"{table} is not in FROM",
+                node,
+                code="E_UNKNOWN_COLUMN",
+                hint=f"the source here is {self.source.shown}",
+            )
 
     def bind(self, node: exp.Expr) -> exp.Expr:
-        """A copy of *node* with names as the source spells them; unknown ones are left for the compiler to refuse."""
+        """A copy of *node* with names as the source spells them; unknown ones are left for the
+        compiler to refuse.
+        """
         return node.copy().transform(self._bound, copy=False)
 
     def _bound(self, node: exp.Expr) -> exp.Expr:
@@ -77,16 +95,31 @@ class Binder:
         name = str(node.this).lower()
         if name in FORBIDDEN:
             why, instead = FORBIDDEN[name]
-            refuse(self.statement, "E_FORBIDDEN_FUNC", node, function=name, why=why, instead=instead)
+            refuse(
+                self.statement, "E_FORBIDDEN_FUNC", node, function=name, why=why, instead=instead
+            )
         if name in RANDOM:
-            refuse(self.statement, "E_FORBIDDEN_FUNC", node, function=name, why="a replay would give another result",
-                   instead="crc32(…) of something that differs from row to row")  # fmt: skip
+            refuse(
+                self.statement,
+                "E_FORBIDDEN_FUNC",
+                node,
+                function=name,
+                why="a replay would give another result",
+                instead="crc32(…) of something that differs from row to row",
+            )
 
-    def compiled(self, bound: exp.Expr, columns: Mapping[str, ColumnType] | None = None) -> Compiled:
+    def compiled(
+        self, bound: exp.Expr, columns: Mapping[str, ColumnType] | None = None
+    ) -> Compiled:
         """Compile over the source's columns, or over *columns*."""
         known = self.columns if columns is None else columns
         return compile_expression(
-            bound, known, precision=self.source.precision, timezone=self.timezone, source=self.statement.source, functions=self.function
+            bound,
+            known,
+            precision=self.source.precision,
+            timezone=self.timezone,
+            source=self.statement.source,
+            functions=self.function,
         )
 
     def function(self, name: str) -> UserFunction | None:

@@ -1,4 +1,6 @@
-"""EXPLAIN CREATE STREAM: the plan in words, with a warning wherever it will do something else than people expect."""
+"""EXPLAIN CREATE STREAM: the plan in words, with a warning wherever it will do something else than
+people expect.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ _TRIGGERS = {
     "continuous_window_close": "when a window closes; corrections every {every}",
 }
 #: aggregates whose state does not stay a few numbers
-_SKETCHES = {"apercentile": "a digest of some hundred numbers", "hyperloglog": "16384 registers at most"}
+_SKETCHES = {
+    "apercentile": "a digest of some hundred numbers",
+    "hyperloglog": "16384 registers at most",
+}
 
 
 def explain(plan: StreamPlan) -> list[str]:
@@ -24,10 +29,10 @@ def explain(plan: StreamPlan) -> list[str]:
         f"groups   {', '.join(k.sql for k in plan.keys) or 'one group of all rows'}",
         f"path     {_path(plan)}",
         f"window   {_window(plan)}",
-        f"publish  {_TRIGGERS[plan.trigger.kind].format(every=plan.trigger.every) if plan.window else 'every row, as it comes'}",
+        f"publish  {_published(plan)}",
         f"late     {_late(plan)}",
         f"state    {_state(plan)}",
-        f"result   {plan.target.database}.{plan.target.table}({', '.join(f'{c.name} {c.type}' for c in plan.target.columns)})",
+        f"result   {_result(plan)}",
         f"tags     {', '.join(f'{t.name} {t.type}' for t in plan.target.tags)}",
         f"children {_children(plan)}",
     ]
@@ -35,16 +40,28 @@ def explain(plan: StreamPlan) -> list[str]:
 
 
 def _source(plan: StreamPlan) -> str:
-    kinds = {"stable": "supertable", "child": "child table", "plain": "table", "virtual": "virtual table"}
+    kinds = {
+        "stable": "supertable",
+        "child": "child table",
+        "plain": "table",
+        "virtual": "virtual table",
+    }
     name = f"{plan.source.database}.{plan.source.child or plan.source.table}"
-    result = ", the result of another stream: repeats replace" if plan.source.result_of is not None else ""
+    result = (
+        ", the result of another stream: repeats replace"
+        if plan.source.result_of is not None
+        else ""
+    )
     return f"{kinds[plan.source.kind]} {name}, times in {plan.source.precision}{result}"
 
 
 def _path(plan: StreamPlan) -> str:
     if plan.path == "scan":
         return "scan: every group lies in one partition of the source topic and is finished there"
-    return "scan, then exchange: rows of a group lie in several partitions, so partial results travel once more to be joined"
+    return (
+        "scan, then exchange: rows of a group lie in several partitions, so partial results travel"
+        " once more to be joined"
+    )
 
 
 def _window(plan: StreamPlan) -> str:
@@ -55,22 +72,38 @@ def _window(plan: StreamPlan) -> str:
         case Interval():
             grid = f", starting {window.offset} off the grid" if window.offset else ""
             slide = f", sliding by {window.sliding}" if window.sliding != window.size else ""
-            local = f", cut in time zone {plan.timezone}" if window.size.unit in "dwny" or window.sliding.unit in "dwny" else ""
+            local = (
+                f", cut in time zone {plan.timezone}"
+                if window.size.unit in "dwny" or window.sliding.unit in "dwny"
+                else ""
+            )
             return f"intervals of {window.size}{slide}{grid}{local}"
         case Session():
             return f"sessions: rows no more than {window.tolerance} apart"
         case State():
-            return f"runs of equal {window.sql}" + (f" that last {window.true_for}" if window.true_for else "")
+            return f"runs of equal {window.sql}" + (
+                f" that last {window.true_for}" if window.true_for else ""
+            )
         case Event():
             return f"from a row with {window.start_sql} to one with {window.end_sql}"
         case Count():
-            return f"{window.size} rows each" + (f", a new one every {window.sliding} rows" if window.sliding != window.size else "")
+            return f"{window.size} rows each" + (
+                f", a new one every {window.sliding} rows" if window.sliding != window.size else ""
+            )
 
 
 def _late(plan: StreamPlan) -> str:
     wait = f"windows wait {plan.watermark} for late rows; " if plan.watermark.value else ""
-    expired = "rows later than that are dropped and counted" if plan.ignore_expired else "rows later than that are still added"
-    update = "a repeated time is one more row" if plan.ignore_update else "a repeated time replaces the row"
+    expired = (
+        "rows later than that are dropped and counted"
+        if plan.ignore_expired
+        else "rows later than that are still added"
+    )
+    update = (
+        "a repeated time is one more row"
+        if plan.ignore_update
+        else "a repeated time replaces the row"
+    )
     return f"{wait}{expired}; {update}"
 
 
@@ -78,19 +111,33 @@ def _state(plan: StreamPlan) -> str:
     if plan.window is None:
         return "none"
     if isinstance(plan.window, Interval):
-        sketches = [f"{a.function}: {_SKETCHES[a.function]}" for a in plan.aggregates if a.function in _SKETCHES]
-        kept = "a few numbers per open window and group" + (f" ({'; '.join(sketches)})" if sketches else "")
+        sketches = [
+            f"{a.function}: {_SKETCHES[a.function]}"
+            for a in plan.aggregates
+            if a.function in _SKETCHES
+        ]
+        kept = "a few numbers per open window and group" + (
+            f" ({'; '.join(sketches)})" if sketches else ""
+        )
     else:
         kept = "the rows of open windows"
     mark = f"; dropped {plan.delete_mark} behind the latest row" if plan.delete_mark else ""
-    reread = "" if plan.ignore_expired and plan.ignore_update else "; corrections read the rows again from storage"
+    reread = (
+        ""
+        if plan.ignore_expired and plan.ignore_update
+        else "; corrections read the rows again from storage"
+    )
     return kept + mark + reread
 
 
 def _children(plan: StreamPlan) -> str:
     if plan.target.subtable_sql is None:
         return "one per group, named t_ and a hash" if plan.keys else "one, named t_ and a hash"
-    return f"one per group, named {plan.target.subtable_sql} and a suffix that makes it unique" if plan.keys else plan.target.subtable_sql
+    return (
+        f"one per group, named {plan.target.subtable_sql} and a suffix that makes it unique"
+        if plan.keys
+        else plan.target.subtable_sql
+    )
 
 
 def warnings(plan: StreamPlan) -> list[str]:
@@ -102,21 +149,52 @@ def warnings(plan: StreamPlan) -> list[str]:
             "add IDLE_TIMEOUT, use MAX_DELAY or AT_ONCE, or read it with SELECT … OPEN WINDOWS"
         )
     if plan.trigger.kind == "window_close" and not plan.watermark.value and plan.ignore_expired:
-        found.append("without WATERMARK a row that comes after one of a later window is dropped; add WATERMARK or IGNORE EXPIRED 0")
-    if plan.window is not None and plan.ignore_update and plan.source.result_of is None and plan.trigger.kind != "force_window_close":
-        found.append("IGNORE UPDATE is 1: a row that is written again counts twice; with IGNORE UPDATE 0 it replaces")
+        found.append(
+            "without WATERMARK a row that comes after one of a later window is dropped; add"
+            " WATERMARK or IGNORE EXPIRED 0"
+        )
+    if (
+        plan.window is not None
+        and plan.ignore_update
+        and plan.source.result_of is None
+        and plan.trigger.kind != "force_window_close"
+    ):
+        found.append(
+            "IGNORE UPDATE is 1: a row that is written again counts twice; with IGNORE UPDATE 0 it"
+            " replaces"
+        )
     if isinstance(plan.window, Event):
-        found.append("an event window is published only once its end row is there, whatever the trigger")
+        found.append(
+            "an event window is published only once its end row is there, whatever the trigger"
+        )
     if isinstance(plan.window, Session | State | Event | Count) and plan.path == "exchange":
-        found.append("rows of such windows travel to the exchange one by one; PARTITION BY tbname keeps them where they are")
-    if isinstance(plan.window, Interval) and plan.window.size.ticks("ns") >= 100 * plan.window.sliding.ticks("ns"):
+        found.append(
+            "rows of such windows travel to the exchange one by one; PARTITION BY tbname keeps them"
+            " where they are"
+        )
+    if isinstance(plan.window, Interval) and plan.window.size.ticks(
+        "ns"
+    ) >= 100 * plan.window.sliding.ticks("ns"):
         factor = plan.window.size.ticks("ns") // plan.window.sliding.ticks("ns")
         found.append(f"every row counts in {factor} windows; a longer SLIDING costs less")
     if plan.fill_history and plan.trigger.kind == "window_close":
         found.append("history is published at once, its newest window too, which is not closed yet")
     if plan.trigger.kind == "continuous_window_close" and plan.window is not None:
-        found.append(f"late rows, updates and deletes show in the results only every {plan.trigger.every}")
+        found.append(
+            f"late rows, updates and deletes show in the results only every {plan.trigger.every}"
+        )
     if plan.trigger.kind == "force_window_close":
         found.append("rows that come after their window was published are never counted")
     found += [f"{a.function}() is approximate" for a in plan.aggregates if a.function in _SKETCHES]
     return found
+
+
+def _published(plan: StreamPlan) -> str:
+    if not plan.window:
+        return "every row, as it comes"
+    return _TRIGGERS[plan.trigger.kind].format(every=plan.trigger.every)
+
+
+def _result(plan: StreamPlan) -> str:
+    columns = ", ".join(f"{c.name} {c.type}" for c in plan.target.columns)
+    return f"{plan.target.database}.{plan.target.table}({columns})"

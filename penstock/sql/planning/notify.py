@@ -24,11 +24,26 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
     for i, url in enumerate(clause.urls):
         problem = _problem(url)
         if problem:
-            refuse(statement, "E_NOTIFY_URL", clause.url_offsets[i] if i < len(clause.url_offsets) else None, what=problem)
+            refuse(
+                statement,
+                "E_NOTIFY_URL",
+                clause.url_offsets[i] if i < len(clause.url_offsets) else None,
+                what=problem,
+            )
     for i, event in enumerate(clause.on):
         if event not in EVENTS:
-            refuse(statement, "E_NOTIFY_EVENT", clause.on_offsets[i] if i < len(clause.on_offsets) else None, event=event)
-    return Notify(tuple(dict.fromkeys(clause.urls)), tuple(dict.fromkeys(clause.on)), bool(clause.history), clause.on_failure or "pause")
+            refuse(
+                statement,
+                "E_NOTIFY_EVENT",
+                clause.on_offsets[i] if i < len(clause.on_offsets) else None,
+                event=event,
+            )
+    return Notify(
+        tuple(dict.fromkeys(clause.urls)),
+        tuple(dict.fromkeys(clause.on)),
+        bool(clause.history),
+        clause.on_failure or "pause",
+    )
 
 
 def _problem(url: str) -> str | None:
@@ -44,7 +59,11 @@ def _problem(url: str) -> str | None:
         # the parser's words may hold a password
         return "the address cannot be read"
     if parts.scheme.lower() not in ("ws", "wss"):
-        return f"'{parts.scheme}' is no WebSocket scheme" if parts.scheme else "the address has no scheme"
+        return (
+            f"'{parts.scheme}' is no WebSocket scheme"
+            if parts.scheme
+            else "the address has no scheme"
+        )
     if not parts.hostname:
         return "the address has no host"
     if not port:

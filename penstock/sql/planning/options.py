@@ -14,9 +14,12 @@ DEFAULT_RECALCULATE = Duration(60, "m")
 _MIN_DELAY = Duration(5, "s")
 _MIN_RECALCULATE = Duration(10, "m")
 _TRIGGERS = {
-    "at_once": "AT_ONCE", "window_close": "WINDOW_CLOSE", "max_delay": "MAX_DELAY", "force_window_close": "FORCE_WINDOW_CLOSE",
+    "at_once": "AT_ONCE",
+    "window_close": "WINDOW_CLOSE",
+    "max_delay": "MAX_DELAY",
+    "force_window_close": "FORCE_WINDOW_CLOSE",
     "continuous_window_close": "CONTINUOUS_WINDOW_CLOSE",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,24 @@ def _at(statement: CreateStream, key: str) -> int | None:
     return statement.positions.get(key)
 
 
-def plan_options(binder: Binder, window: Window | None, by_table: bool, fill_mode: str | None, sliding_given: bool) -> Options:
+def plan_options(
+    binder: Binder,
+    window: Window | None,
+    by_table: bool,
+    fill_mode: str | None,
+    sliding_given: bool,
+) -> Options:
     """Options of the statement. *by_table*: tbname is among the PARTITION BY keys."""
-    statement, given = binder.statement, binder.statement.options
+    statement = binder.statement
+    given = binder.statement.options
     trigger = given.trigger or Trigger("window_close")
     ignore_expired = given.ignore_expired is not False
     ignore_update = given.ignore_update is not False
     watermark = Duration(0, "a")
     if given.watermark is not None and given.watermark.value:
-        watermark = checked_length(binder, given.watermark, "WATERMARK", _at(statement, "watermark"))
+        watermark = checked_length(
+            binder, given.watermark, "WATERMARK", _at(statement, "watermark")
+        )
     if binder.source.kind == "virtual":
         _check_virtual(statement, window, trigger, watermark)
     if trigger.kind == "force_window_close" and not isinstance(window, Interval):
@@ -67,10 +79,15 @@ def plan_options(binder: Binder, window: Window | None, by_table: bool, fill_mod
         # Late rows and updates are what its recalculation is for, so 1 is not taken at its word.
         ignore_expired = ignore_update = False
     return Options(
-        trigger, watermark, ignore_expired, ignore_update, _delete_mark(binder, window, watermark),
-        _positive(binder, given.idle_timeout, "IDLE_TIMEOUT"), bool(given.fill_history),
+        trigger,
+        watermark,
+        ignore_expired,
+        ignore_update,
+        _delete_mark(binder, window, watermark),
+        _positive(binder, given.idle_timeout, "IDLE_TIMEOUT"),
+        bool(given.fill_history),
         bool(given.fill_history) and given.fill_history_async,
-    )  # fmt: skip
+    )
 
 
 def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration | None:
@@ -78,7 +95,14 @@ def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration |
         return None
     at = _at(binder.statement, clause.lower())
     if given.value <= 0:
-        refuse(binder.statement, "E_DURATION", at, clause=clause, given=given, hint="write a time above 0")
+        refuse(
+            binder.statement,
+            "E_DURATION",
+            at,
+            clause=clause,
+            given=given,
+            hint="write a time above 0",
+        )
     return checked_length(binder, given, clause, at)
 
 
@@ -90,14 +114,25 @@ def _delete_mark(binder: Binder, window: Window | None, watermark: Duration) -> 
     if given.natural:
         given = Duration(given.ticks("ms") // 1000, "s")
     mark = _positive(binder, given, "DELETE_MARK")
-    lengths = [d for d in (mark, watermark, window.size if isinstance(window, Interval) else None) if d is not None]
+    lengths = [
+        d
+        for d in (mark, watermark, window.size if isinstance(window, Interval) else None)
+        if d is not None
+    ]
     return max(lengths, key=lambda d: d.ticks("ns"))
 
 
-def _check_virtual(statement: CreateStream, window: Window | None, trigger: Trigger, watermark: Duration) -> None:
+def _check_virtual(
+    statement: CreateStream, window: Window | None, trigger: Trigger, watermark: Duration
+) -> None:
     given = statement.options
     if trigger.kind not in ("at_once", "window_close"):
-        refuse(statement, "E_VTABLE_TRIGGER", _at(statement, "trigger"), trigger=_TRIGGERS[trigger.kind])
+        refuse(
+            statement,
+            "E_VTABLE_TRIGGER",
+            _at(statement, "trigger"),
+            trigger=_TRIGGERS[trigger.kind],
+        )
     if isinstance(window, Count):
         refuse(statement, "E_VTABLE_COUNT_WINDOW", statement.query.args.get("window"))
     if watermark.value:
@@ -114,16 +149,26 @@ def _check_timeline(binder: Binder, window: Window | None, by_table: bool) -> No
     """State, event and count windows need rows in one order."""
     if not isinstance(window, State | Event | Count):
         return
-    statement, node = binder.statement, binder.statement.query.args["window"]
+    statement = binder.statement
+    node = binder.statement.query.args["window"]
     name = {"state": "STATE", "event": "EVENT", "count": "COUNT"}[window.kind]
     if binder.source.many and not by_table:
         refuse(statement, f"E_{name}_NEEDS_TBNAME", node)
     if binder.source.key_column:
-        refuse(statement, "E_WINDOW_ON_COMPOSITE_KEY", node, window=f"{name}_WINDOW", table=binder.source.shown)
+        refuse(
+            statement,
+            "E_WINDOW_ON_COMPOSITE_KEY",
+            node,
+            window=f"{name}_WINDOW",
+            table=binder.source.shown,
+        )
 
 
-def _check_force(binder: Binder, window: Interval, by_table: bool, fill_mode: str | None, sliding_given: bool) -> None:
-    statement, given = binder.statement, binder.statement.options
+def _check_force(
+    binder: Binder, window: Interval, by_table: bool, fill_mode: str | None, sliding_given: bool
+) -> None:
+    statement = binder.statement
+    given = binder.statement.options
     if sliding_given and window.sliding != window.size:
         refuse(statement, "E_FWC_SLIDING", statement.query.args["window"].args["sliding"])
     if given.fill_history:

@@ -1,4 +1,6 @@
-"""The shape of the query: one SELECT over one table, nothing that would need all results at once."""
+"""The shape of the query: one SELECT over one table, nothing that would need all results at
+once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def check_shape(statement: CreateStream) -> exp.Select:
     """The statement's SELECT, once all is refused that no stream can have."""
     query = statement.query
     if isinstance(query, exp.Union):
-        _refuse(statement, query.right, "UNION is not possible in a stream", "make a stream of each SELECT, into tables of their own")
+        _refuse(
+            statement,
+            query.right,
+            "UNION is not possible in a stream",
+            "make a stream of each SELECT, into tables of their own",
+        )
     if not isinstance(query, exp.Select):
         _refuse(statement, query, "the query stands in parentheses", "write AS SELECT …")
     clause = query.args.get("from_")
@@ -33,7 +40,12 @@ def check_shape(statement: CreateStream) -> exp.Select:
         _refuse(statement, clause.this, "the source is a subquery", _CHAIN)
     if query.args.get("joins"):
         join = query.args["joins"][0].this
-        _refuse(statement, join, "the source is a join", "let the tables feed one supertable, or join in a SELECT over results")
+        _refuse(
+            statement,
+            join,
+            "the source is a join",
+            "let the tables feed one supertable, or join in a SELECT over results",
+        )
     if query.args.get("group") is not None:
         columns = ", ".join(to_sql(e) for e in query.args["group"].expressions)
         refuse(statement, "E_GROUP_BY", query.args["group"].expressions[0], columns=columns)
@@ -42,12 +54,19 @@ def check_shape(statement: CreateStream) -> exp.Select:
     for key, name, hint in (
         ("order", "ORDER BY", "results are stored in order of time; sort when you read them"),
         ("distinct", "DISTINCT", "use PARTITION BY the columns that shall differ"),
-        ("limit", "LIMIT", "limit when you read the results"), ("offset", "OFFSET", "limit when you read the results"),
-        ("slimit", "SLIMIT", "filter partitions with WHERE"), ("soffset", "SOFFSET", "filter partitions with WHERE"),
+        ("limit", "LIMIT", "limit when you read the results"),
+        ("offset", "OFFSET", "limit when you read the results"),
+        ("slimit", "SLIMIT", "filter partitions with WHERE"),
+        ("soffset", "SOFFSET", "filter partitions with WHERE"),
         ("open_windows", "OPEN WINDOWS", "it is for SELECT only"),
-    ):  # fmt: skip
+    ):
         if query.args.get(key) is not None:
-            _refuse(statement, _somewhere(query.args[key]) or query, f"{name} is not possible in a stream", hint)
+            _refuse(
+                statement,
+                _somewhere(query.args[key]) or query,
+                f"{name} is not possible in a stream",
+                hint,
+            )
     for inner in query.find_all(exp.Subquery, exp.Exists):
         _refuse(statement, inner, "a subquery is not possible in a stream", _CHAIN)
     return query
@@ -60,7 +79,9 @@ def _somewhere(node: object) -> exp.Expr | None:
     return None
 
 
-def find_source(statement: CreateStream, view: SchemaView, select: exp.Select, database: str | None) -> tuple[TableDef, tuple[str, ...]]:
+def find_source(
+    statement: CreateStream, view: SchemaView, select: exp.Select, database: str | None
+) -> tuple[TableDef, tuple[str, ...]]:
     """The source table, and the names that may stand before its columns."""
     node = select.args["from_"].this
     given = node.args["db"].name if node.args.get("db") is not None else database
@@ -68,13 +89,29 @@ def find_source(statement: CreateStream, view: SchemaView, select: exp.Select, d
     if given is None:
         refuse(statement, "E_NO_DATABASE", name, clause="FROM", table=name.name)
     if given.lower() in _SYSTEM:
-        _refuse(statement, node, f"{given}.{name.name} is a system table", "name a table that rows are written to")
+        _refuse(
+            statement,
+            node,
+            f"{given}.{name.name} is a system table",
+            "name a table that rows are written to",
+        )
     if view.precision(given) is None:
         refuse(statement, "E_DATABASE_NOT_EXIST", name, clause="FROM", database=given)
     found = view.table(given, name.name)
     if found is None:
         hint = "SHOW STABLES and SHOW TABLES list them"
-        refuse(statement, "E_TABLE_NOT_EXIST", name, clause="FROM", table=f"{given}.{name.name}", hint=hint)
+        refuse(
+            statement,
+            "E_TABLE_NOT_EXIST",
+            name,
+            clause="FROM",
+            table=f"{given}.{name.name}",
+            hint=hint,
+        )
     alias = node.args.get("alias")
-    qualifiers = (alias.name,) if alias is not None else tuple({found.name, found.child or found.name, name.name})
+    qualifiers = (
+        (alias.name,)
+        if alias is not None
+        else tuple({found.name, found.child or found.name, name.name})
+    )
     return found, qualifiers

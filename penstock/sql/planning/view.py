@@ -12,7 +12,8 @@ from penstock.udf.function import UserFunction
 
 @dataclass(frozen=True)
 class TableDef:
-    """A table as a stream sees it. Of a child table `id`, `name`, `columns` and `tags` are its supertable's and `child` its own name.
+    """A table as a stream sees it. Of a child table `id`, `name`, `columns` and `tags` are its
+    supertable's and `child` its own name.
 
     `virtual` tables take their columns from others; one with tags is a supertable.
     """
@@ -33,8 +34,12 @@ class TableDef:
 
     @property
     def many(self) -> bool:
-        """Whether its rows come from several tables, so that a timeline of its own needs PARTITION BY tbname."""
-        return self.kind == "stable" or (self.kind == "virtual" and bool(self.tags) and self.child is None)
+        """Whether its rows come from several tables, so that a timeline of its own needs PARTITION
+        BY tbname.
+        """
+        return self.kind == "stable" or (
+            self.kind == "virtual" and bool(self.tags) and self.child is None
+        )
 
     @property
     def shown(self) -> str:

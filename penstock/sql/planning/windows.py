@@ -31,20 +31,37 @@ def plan_window(node: nodes.WindowClause, binder: Binder) -> Window:
     return planners[type(node)](node, binder)
 
 
-def checked_length(binder: Binder, given: Duration, clause: str, at: int | exp.Expr | None) -> Duration:
+def checked_length(
+    binder: Binder, given: Duration, clause: str, at: int | exp.Expr | None
+) -> Duration:
     """*given* if it is a fixed length of whole ticks."""
     if given.natural:
-        refuse(binder.statement, "E_DURATION", at, clause=clause, given=given, hint="months and years have no fixed length; write days")
+        refuse(
+            binder.statement,
+            "E_DURATION",
+            at,
+            clause=clause,
+            given=given,
+            hint="months and years have no fixed length; write days",
+        )
     _whole_ticks(binder, given, clause, at)
     return given
 
 
 def _whole_ticks(binder: Binder, given: Duration, clause: str, at: int | exp.Expr | None) -> None:
     source = binder.source
-    if Duration(given.ticks(source.precision), _TICK[source.precision]).ticks("ns") != given.ticks("ns"):
+    if Duration(given.ticks(source.precision), _TICK[source.precision]).ticks("ns") != given.ticks(
+        "ns"
+    ):
         refuse(
-            binder.statement, "E_INTERVAL_PRECISION", at, clause=clause, given=given, precision=source.precision, database=source.database,
-        )  # fmt: skip
+            binder.statement,
+            "E_INTERVAL_PRECISION",
+            at,
+            clause=clause,
+            given=given,
+            precision=source.precision,
+            database=source.database,
+        )
 
 
 _TICK: dict[str, Any] = {"ms": "a", "us": "u", "ns": "b"}
@@ -72,14 +89,28 @@ def _interval(node: nodes.IntervalWindow, binder: Binder) -> Window:
         return Interval(size, size, offset)
     sliding: Duration = sliding_node.duration
     if sliding.value <= 0:
-        refuse(statement, "E_SLIDING_TOO_SMALL", sliding_node, sliding=sliding, size=size, most=MOST_WINDOWS_PER_ROW)
+        refuse(
+            statement,
+            "E_SLIDING_TOO_SMALL",
+            sliding_node,
+            sliding=sliding,
+            size=size,
+            most=MOST_WINDOWS_PER_ROW,
+        )
     if _longer(sliding, size) > 0:
         refuse(statement, "E_SLIDING_GT_INTERVAL", sliding_node, sliding=sliding, size=size)
     if sliding.natural and not size.natural:
         refuse(statement, "E_SLIDING_UNIT", sliding_node, sliding=sliding, size=size)
     _whole_ticks(binder, sliding, "SLIDING", sliding_node)
     if size.ticks("ns") > MOST_WINDOWS_PER_ROW * sliding.ticks("ns"):
-        refuse(statement, "E_SLIDING_TOO_SMALL", sliding_node, sliding=sliding, size=size, most=MOST_WINDOWS_PER_ROW)
+        refuse(
+            statement,
+            "E_SLIDING_TOO_SMALL",
+            sliding_node,
+            sliding=sliding,
+            size=size,
+            most=MOST_WINDOWS_PER_ROW,
+        )
     return Interval(size, sliding, offset)
 
 
@@ -100,7 +131,8 @@ def _offset(node: nodes.IntervalWindow, binder: Binder, size: Duration) -> Durat
 
 
 def _session(node: nodes.SessionWindow, binder: Binder) -> Window:
-    time, tol = binder.source.columns[0].name, node.args["tol"]
+    time = binder.source.columns[0].name
+    tol = node.args["tol"]
     bound = node.args["ts"]
     if not isinstance(bound, exp.Column) or binder.column_name(bound) != time:
         refuse(binder.statement, "E_SESSION_COLUMN", bound, name=time, tol=tol.duration)
@@ -123,7 +155,9 @@ def _state(node: nodes.StateWindow, binder: Binder) -> Window:
         tags = {t.name for t in binder.source.tags} | {"tbname"}
         if bound.name in tags:
             what = "a name" if bound.name == "tbname" else "a tag"
-            refuse(binder.statement, "E_STATE_COLUMN", node.args["expr"], name=bound.name, what=what)
+            refuse(
+                binder.statement, "E_STATE_COLUMN", node.args["expr"], name=bound.name, what=what
+            )
     if not (kind.integer or kind.kind in ("BOOL", "VARCHAR", "NCHAR")):
         refuse(binder.statement, "E_STATE_TYPE", node.args["expr"], type=kind)
     return State(to_sql(bound), kind, _true_for(node, binder))
@@ -138,7 +172,12 @@ def _condition(node: exp.Expr, which: str, binder: Binder) -> exp.Expr:
     bound = binder.bind(node)
     kind = binder.compiled(bound).type
     if kind.kind != "BOOL" and not kind.numeric:
-        refuse(binder.statement, "E_EVENT_CONDITION", node, what=f"the {which} condition is {kind}, not a condition")
+        refuse(
+            binder.statement,
+            "E_EVENT_CONDITION",
+            node,
+            what=f"the {which} condition is {kind}, not a condition",
+        )
     return bound
 
 
@@ -152,7 +191,8 @@ def _whole(node: exp.Expr) -> int:
 
 
 def _count(node: nodes.CountWindow, binder: Binder) -> Window:
-    size_node, sliding_node = node.args["size"], node.args.get("sliding")
+    size_node = node.args["size"]
+    sliding_node = node.args.get("sliding")
     size = _whole(size_node)
     if not 2 <= size <= _MAX_COUNT:
         refuse(binder.statement, "E_COUNT_SIZE", size_node, size=size)

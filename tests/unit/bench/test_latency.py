@@ -8,7 +8,14 @@ from bench.load import Load, Outcome
 
 
 def _load() -> tuple[Load, Outcome]:
-    rows = pl.DataFrame({"seq": [0, 1, 2, 3], "tbname": ["a", "b", "a", "b"], "voltage": [240, 200, 240, 200], "due": [0.0, 0.1, 0.2, 0.3]})
+    rows = pl.DataFrame(
+        {
+            "seq": [0, 1, 2, 3],
+            "tbname": ["a", "b", "a", "b"],
+            "voltage": [240, 200, 240, 200],
+            "due": [0.0, 0.1, 0.2, 0.3],
+        }
+    )
     rows = rows.with_columns(record=pl.col("seq"))
     due = np.array([0.0, 0.1, 0.2, 0.3])
     outcome = Outcome(due + 10.0, due + 10.001, np.array([5, 7, 6, 8]))
@@ -34,7 +41,13 @@ def test_a_row_of_a_window_counts_until_its_table_says_so_much() -> None:
 
 def test_a_closed_window_counts_from_the_record_that_closed_it() -> None:
     made, outcome = _load()
-    results = pl.DataFrame({"producer": ["s:1:in.latency:1", "s:1:in.latency:0"], "from_offset": [8, 6], "read_at": [10.311, 10.204]})
+    results = pl.DataFrame(
+        {
+            "producer": ["s:1:in.latency:1", "s:1:in.latency:0"],
+            "from_offset": [8, 6],
+            "read_at": [10.311, 10.204],
+        }
+    )
     found = latency._closed(results, made, outcome).sort("due")
     assert found["due"].to_list() == [0.2, 0.3]
     assert found["ms"].round(3).to_list() == [3.0, 10.0]

@@ -20,7 +20,11 @@ from penstock.types import ColumnType
 
 
 def _table(*columns: tuple[str, str]) -> Table:
-    version = TableVersion(100, tuple(Column(n, ColumnType(k)) for n, k in columns), (Column("site", ColumnType("INT")),))
+    version = TableVersion(
+        100,
+        tuple(Column(n, ColumnType(k)) for n, k in columns),
+        (Column("site", ColumnType("INT")),),
+    )
     return Table(1, "b", "meters", "stable", "in.b", 4, "ms", (version,))
 
 
@@ -55,7 +59,9 @@ def test_a_fleet_writes_every_table_once_a_sweep_and_its_windows_are_whole() -> 
 
 def test_expected_windows_of_two_rounds_are_those_of_both() -> None:
     fleet = Fleet(20)
-    parts = pl.concat([rows.expected(fleet, 100), rows.expected(fleet, 200, first=100)]).sort("tbname", "wstart")
+    parts = pl.concat([rows.expected(fleet, 100), rows.expected(fleet, 200, first=100)]).sort(
+        "tbname", "wstart"
+    )
     assert parts.equals(rows.expected(fleet, 300))
 
 
@@ -73,12 +79,18 @@ def test_a_load_has_each_row_once_in_the_record_it_names(batched: bool) -> None:
 
 def test_plain_loads_hold_the_same_rows() -> None:
     made = load.make(2000, 0.5, None, batched=True, partitions=3)
-    found = pl.DataFrame(pyruhvro.deserialize_array(made.values, json.dumps(load.PLAIN_BATCH))).explode("rows").unnest("rows")
+    found = (
+        pl.DataFrame(pyruhvro.deserialize_array(made.values, json.dumps(load.PLAIN_BATCH)))
+        .explode("rows")
+        .unnest("rows")
+    )
     assert sorted(found["seq"].to_list()) == list(range(1000))
 
 
 def test_a_rate_leaves_out_the_start_up() -> None:
-    drained = Drained(np.array([0.0, 3.0, 4.0, 5.0, 9.0]), np.array([0, 100, 200, 300, 300]), {"realtime"})
+    drained = Drained(
+        np.array([0.0, 3.0, 4.0, 5.0, 9.0]), np.array([0, 100, 200, 300, 300]), {"realtime"}
+    )
     assert drained.rate == 100.0
     assert drained.start_up == 3.0
     assert drained.steady == 100.0
@@ -86,15 +98,25 @@ def test_a_rate_leaves_out_the_start_up() -> None:
 
 def test_lines_are_plain_and_the_table_has_them(tmp_path: Path) -> None:
     record = Recorder("quick", "spine", tmp_path)
-    record.add(Line("x", 12.345, "ms", baseline=24.69, mode="realtime"), median_line("y", [3.0, 1.0, 2.0], "rows/s"))
+    record.add(
+        Line("x", 12.345, "ms", baseline=24.69, mode="realtime"),
+        median_line("y", [3.0, 1.0, 2.0], "rows/s"),
+    )
     record.close()
-    assert record.lines[0].text() == "bench: name=x value=12.3 unit=ms baseline=24.7 ratio=0.5 mode=realtime"
+    assert (
+        record.lines[0].text()
+        == "bench: name=x value=12.3 unit=ms baseline=24.7 ratio=0.5 mode=realtime"
+    )
     assert record.lines[1].text() == "bench: name=y value=2 unit=rows/s baseline=- ratio=- mode=-"
-    assert [json.loads(line)["name"] for line in (tmp_path / "results.jsonl").read_text().splitlines()] == ["x", "y"]
+    assert [
+        json.loads(line)["name"] for line in (tmp_path / "results.jsonl").read_text().splitlines()
+    ] == ["x", "y"]
     assert "| y | 2 | rows/s | - | - | - | 3 / 1 / 2 |" in (tmp_path / "RESULTS.md").read_text()
 
 
-@pytest.mark.parametrize("kind", ["interval_window_close", "sliding", "session", "state", "event", "count", "filter"])
+@pytest.mark.parametrize(
+    "kind", ["interval_window_close", "sliding", "session", "state", "event", "count", "filter"]
+)
 def test_every_window_kind_has_a_plan(kind: str) -> None:
     assert (windows.plan(kind).window is None) is (kind == "filter")
 

@@ -1,4 +1,6 @@
-"""The conformance cases on the windows package alone; also cut into batches at random, saved and restored on the way."""
+"""The conformance cases on the windows package alone; also cut into batches at random, saved and
+restored on the way.
+"""
 
 from __future__ import annotations
 

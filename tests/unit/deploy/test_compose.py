@@ -1,4 +1,6 @@
-"""The compose file and what lies beside it agree with each other and with the code; no Docker needed."""
+"""The compose file and what lies beside it agree with each other and with the code; no Docker
+needed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,15 @@ from tests.documents import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings, TablesSettings)
+ROOMS = (
+    GatewaySettings,
+    SparkSettings,
+    StoreSettings,
+    NotifierSettings,
+    FederationSettings,
+    SnodeSettings,
+    TablesSettings,
+)
 OBSERVE = ROOT / "deploy/observe"
 #: those that prometheus_client and Prometheus themselves make
 _FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}
@@ -41,7 +51,10 @@ def metrics_of_the_code() -> set[str]:
     found = set(_FOREIGN)
     for package in ("penstock", "gateway", "spark_jobs", "services"):
         for path in (ROOT / package).rglob("*.py"):
-            for kind, name in re.findall(r'(Counter|Gauge|Histogram)(?:MetricFamily)?\(\s*"(\w+)"', path.read_text(encoding="utf-8")):
+            for kind, name in re.findall(
+                r'(Counter|Gauge|Histogram)(?:MetricFamily)?\(\s*"(\w+)"',
+                path.read_text(encoding="utf-8"),
+            ):
                 found.add(f"{name}_total" if kind == "Counter" else name)
                 if kind == "Histogram":
                     found |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"}
@@ -56,23 +69,42 @@ def named(expression: str) -> set[str]:
 
 def test_example_names_every_variable_and_no_other() -> None:
     files = [ROOT / "docker-compose.yml", ROOT / "deploy/stack"]
-    used = {v for f in files for v in re.findall(r"\$\{((?:STACK|PIP|PENSTOCK)_\w+)", f.read_text(encoding="utf-8"))}
+    used = {
+        v
+        for f in files
+        for v in re.findall(r"\$\{((?:STACK|PIP|PENSTOCK)_\w+)", f.read_text(encoding="utf-8"))
+    }
     internal = {"STACK_WAIT", "STACK_KAFKA_2_PORT", "STACK_KAFKA_3_PORT"}
-    profile = set(re.findall(r"^(STACK_\w+)=", (ROOT / "deploy/compose/ha.env").read_text(encoding="utf-8"), re.MULTILINE))
-    shown = set(re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE))
+    profile = set(
+        re.findall(
+            r"^(STACK_\w+)=",
+            (ROOT / "deploy/compose/ha.env").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
+    shown = set(
+        re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert profile <= used
     assert shown == used - internal - profile
 
 
 def test_defaults_in_the_example_are_those_of_the_compose_file() -> None:
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-    for name, value in re.findall(r"^#(STACK_\w+)=(.*)$", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE):
+    for name, value in re.findall(
+        r"^#(STACK_\w+)=(.*)$", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE
+    ):
         assert f"${{{name}:-{value}}}" in text, name
 
 
 @pytest.mark.parametrize("name", ["gateway", "store", "federation", "notifier"])
-def test_services_that_connect_outwards_are_told_where_they_may(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {key: SERVICES[name]["environment"][key] for key in ("PENSTOCK_EXTERNAL_ALLOW", "PENSTOCK_NOTIFIER_NOTIFY_ALLOW")}
+def test_services_that_connect_outwards_are_told_where_they_may(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        key: SERVICES[name]["environment"][key]
+        for key in ("PENSTOCK_EXTERNAL_ALLOW", "PENSTOCK_NOTIFIER_NOTIFY_ALLOW")
+    }
     for key, value in given.items():
         monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", value))
     kind = {room.room: room for room in ROOMS}[name]
@@ -90,20 +122,32 @@ def test_our_containers_are_hardened(name: str) -> None:
 
 
 def test_images_run_as_somebody_else_than_root() -> None:
-    stages = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    stages = re.split(
+        r"^FROM ", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )[1:]
     final = {s.split(" AS ")[1].split()[0]: s for s in stages}
-    assert "USER 10001" in final["room"] and "USER 10001" in final["spark"] and "USER haproxy" in final["edge"]
+    assert (
+        "USER 10001" in final["room"]
+        and "USER 10001" in final["spark"]
+        and "USER haproxy" in final["edge"]
+    )
     assert "HEALTHCHECK" in final["base"] and "HEALTHCHECK" in final["edge"]
 
 
 def test_images_ask_for_memory_as_an_embedded_mesh_does() -> None:
-    base = next(s for s in (ROOT / "Dockerfile").read_text(encoding="utf-8").split("\nFROM ") if " AS base\n" in s)
+    base = next(
+        s
+        for s in (ROOT / "Dockerfile").read_text(encoding="utf-8").split("\nFROM ")
+        if " AS base\n" in s
+    )
     assert set(f"{name}={value}" for name, value in ALLOCATORS.items()) <= set(base.split())
 
 
 def test_variables_of_rooms_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
-    known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
+    known |= {
+        f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields
+    }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     for name, service in OURS.items():
         unknown = {v for v in service.get("environment", {}) if v.startswith("PENSTOCK_")} - known
@@ -118,13 +162,21 @@ def test_nothing_is_published_past_the_chosen_address() -> None:
 
 def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
     (group,) = parse_groups(COMPOSE["x-shared"]["PENSTOCK_STREAMING_RAFT_GROUPS"]).groups
-    nodes = {n: s for n, s in OURS.items() if s.get("command") == ["python", "-m", "services.tables"]}
+    nodes = {
+        n: s for n, s in OURS.items() if s.get("command") == ["python", "-m", "services.tables"]
+    }
     assert tuple(s["environment"]["PENSTOCK_TABLES_ALIAS"] for s in nodes.values()) == group.members
     for name, service in nodes.items():
-        assert service["environment"]["PENSTOCK_TABLES_ADVERTISED_URL"] == f"http://{name}:{TablesSettings.model_fields['port'].default}"
+        assert (
+            service["environment"]["PENSTOCK_TABLES_ADVERTISED_URL"]
+            == f"http://{name}:{TablesSettings.model_fields['port'].default}"
+        )
         (port,), (volume,) = service["ports"], service["volumes"]
         # the published port is the one that clients are told, and nobody shares a disk
-        assert f"http://{port.rpartition(':')[0]}" == service["environment"]["PENSTOCK_TABLES_CLIENT_URL"]
+        assert (
+            f"http://{port.rpartition(':')[0]}"
+            == service["environment"]["PENSTOCK_TABLES_CLIENT_URL"]
+        )
         assert volume == f"{name}:/data/tables" and name in COMPOSE["volumes"]
 
 
@@ -140,37 +192,61 @@ def test_each_service_has_its_own_secrets_and_no_more() -> None:
     assert {n for n, s in held.items() if "backup_key" in s} == {"snode", "jobs"}
     for name, service in SERVICES.items():
         files = [str(v) for k, v in service.get("environment", {}).items() if k.endswith("_FILE")]
-        assert {f.removeprefix("/run/secrets/") for f in files if f.startswith("/run/secrets/")} <= held[name], name
+        assert {
+            f.removeprefix("/run/secrets/") for f in files if f.startswith("/run/secrets/")
+        } <= held[name], name
     assert set().union(*held.values()) == COMPOSE["secrets"].keys()
-    made = re.search(r"for name in ([a-z ]+); do", (ROOT / "deploy/stack").read_text(encoding="utf-8"))
-    files_made = {f"{n}.password" for n in made[1].split()} | {"token.key", "metrics.key"} if made else set()
+    made = re.search(
+        r"for name in ([a-z ]+); do", (ROOT / "deploy/stack").read_text(encoding="utf-8")
+    )
+    files_made = (
+        {f"{n}.password" for n in made[1].split()} | {"token.key", "metrics.key"} if made else set()
+    )
     assert {s["file"].rpartition("/")[2] for s in COMPOSE["secrets"].values()} == files_made
 
 
 def test_prometheus_reads_names_in_the_metrics_of_every_room() -> None:
-    rooms, _ = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+    rooms, _ = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))[
+        "scrape_configs"
+    ]
     assert rooms["authorization"] == {"credentials_file": "/run/secrets/metrics_key"}
     assert SERVICES["prometheus"]["secrets"] == ["metrics_key"]
     for name in rooms["dns_sd_configs"][0]["names"]:
-        assert SERVICES[name]["environment"]["PENSTOCK_METRICS_KEY_FILE"] == "/run/secrets/metrics_key", name
+        assert (
+            SERVICES[name]["environment"]["PENSTOCK_METRICS_KEY_FILE"] == "/run/secrets/metrics_key"
+        ), name
 
 
 def test_all_wait_for_health_not_for_a_start() -> None:
     for name, service in OURS.items():
         needs = service.get("depends_on", {})
-        assert isinstance(needs, dict) and all(n["condition"] != "service_started" for n in needs.values()), name
+        assert isinstance(needs, dict) and all(
+            n["condition"] != "service_started" for n in needs.values()
+        ), name
 
 
 @pytest.mark.parametrize("path", dashboards(), ids=lambda p: p.name)
 def test_dashboards_show_metrics_that_exist(path: Path) -> None:
     board = json.loads(path.read_text(encoding="utf-8"))
-    source = yaml.safe_load((OBSERVE / "grafana/provisioning/datasources/prometheus.yml").read_text(encoding="utf-8"))["datasources"][0]
-    assert board["uid"] and board["title"] and len({p["id"] for p in board["panels"]}) == len(board["panels"])
+    source = yaml.safe_load(
+        (OBSERVE / "grafana/provisioning/datasources/prometheus.yml").read_text(encoding="utf-8")
+    )["datasources"][0]
+    assert (
+        board["uid"]
+        and board["title"]
+        and len({p["id"] for p in board["panels"]}) == len(board["panels"])
+    )
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
         place = panel["gridPos"]
-        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
-        assert not cells & taken and place["x"] + place["w"] <= 24, f"{panel['title']} lies over another"
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken and place["x"] + place["w"] <= 24, (
+            f"{panel['title']} lies over another"
+        )
         taken |= cells
         assert panel["datasource"]["uid"] == source["uid"]
         for target in panel["targets"]:
@@ -187,32 +263,58 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
 
 def test_prometheus_asks_every_room() -> None:
     config = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))
-    asked = {name for job in config["scrape_configs"] for found in job.get("dns_sd_configs", ()) for name in found["names"]}
-    rooms = {n for n, s in OURS.items() if "PENSTOCK_KAFKA_BOOTSTRAP" in s.get("environment", {})} - {"init", "feeder"}
+    asked = {
+        name
+        for job in config["scrape_configs"]
+        for found in job.get("dns_sd_configs", ())
+        for name in found["names"]
+    }
+    rooms = {
+        n for n, s in OURS.items() if "PENSTOCK_KAFKA_BOOTSTRAP" in s.get("environment", {})
+    } - {"init", "feeder"}
     assert asked == rooms
     mounted = [v for v in SERVICES["prometheus"]["volumes"] if v.startswith("./")]
     assert all((ROOT / v.split(":")[0]).is_file() for v in mounted)
-    assert all((ROOT / v.split(":")[0]).is_dir() for v in SERVICES["grafana"]["volumes"] if v.startswith("./"))
+    assert all(
+        (ROOT / v.split(":")[0]).is_dir()
+        for v in SERVICES["grafana"]["volumes"]
+        if v.startswith("./")
+    )
 
 
 def test_every_part_of_spark_knows_its_secret_and_no_command_line_does() -> None:
     assert COMPOSE["secrets"]["spark_secret"]["file"].endswith("/spark.password")
     for name in ("spark-master", "spark-worker", "jobs"):
         assert "spark_secret" in SERVICES[name]["secrets"]
-        assert SERVICES[name]["environment"]["PENSTOCK_SPARK_SECRET_FILE"] == "/run/secrets/spark_secret"
-    assert {name for name, s in SERVICES.items() if "spark_secret" in s.get("secrets", [])} == {"spark-master", "spark-worker", "jobs"}
+        assert (
+            SERVICES[name]["environment"]["PENSTOCK_SPARK_SECRET_FILE"]
+            == "/run/secrets/spark_secret"
+        )
+    assert {name for name, s in SERVICES.items() if "spark_secret" in s.get("secrets", [])} == {
+        "spark-master",
+        "spark-worker",
+        "jobs",
+    }
 
 
 def test_every_broker_asks_for_a_login_and_every_service_has_one() -> None:
     shared = COMPOSE["x-shared"]
-    assert (shared["PENSTOCK_KAFKA_USER"], shared["PENSTOCK_KAFKA_MECHANISM"]) == (names.KAFKA_USER, "PLAIN")
+    assert (shared["PENSTOCK_KAFKA_USER"], shared["PENSTOCK_KAFKA_MECHANISM"]) == (
+        names.KAFKA_USER,
+        "PLAIN",
+    )
     for name in ("kafka", "kafka-2", "kafka-3"):
         service = SERVICES[name]
-        listeners = [entry.partition(":")[2] for entry in service["environment"]["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")]
+        listeners = [
+            entry.partition(":")[2]
+            for entry in service["environment"]["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+        ]
         assert listeners == ["SASL_PLAINTEXT"] * 3
         assert service["environment"]["KAFKA_SUPER_USERS"] == f"User:{names.KAFKA_USER}"
         assert "StandardAuthorizer" in service["environment"]["KAFKA_AUTHORIZER_CLASS_NAME"]
-        assert service["command"] == ["bash", "/etc/penstock/kafka.sh"] and service["secrets"] == ["kafka_password"]
+        assert service["command"] == ["bash", "/etc/penstock/kafka.sh"] and service["secrets"] == [
+            "kafka_password"
+        ]
         assert any(volume.startswith("./deploy/compose/kafka.sh:") for volume in service["volumes"])
     for name, service in OURS.items():
         if "PENSTOCK_KAFKA_BOOTSTRAP" in service.get("environment", {}):

@@ -1,4 +1,6 @@
-"""The manifests are valid for Kubernetes (its own schemas, from kubernetes-validate), and agree with the code and with compose."""
+"""The manifests are valid for Kubernetes (its own schemas, from kubernetes-validate), and agree
+with the code and with compose.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,19 @@ from tests.documents import ROOT
 from tests.unit.deploy.test_compose import COMPOSE, OURS, ROOMS
 
 DIRECTORY = ROOT / "deploy/kubernetes"
-KUSTOMIZATION: dict[str, Any] = yaml.safe_load((DIRECTORY / "kustomization.yaml").read_text(encoding="utf-8"))
+KUSTOMIZATION: dict[str, Any] = yaml.safe_load(
+    (DIRECTORY / "kustomization.yaml").read_text(encoding="utf-8")
+)
 OBJECTS: list[dict[str, Any]] = [
-    found for name in KUSTOMIZATION["resources"] for found in yaml.safe_load_all((DIRECTORY / name).read_text(encoding="utf-8"))
+    found
+    for name in KUSTOMIZATION["resources"]
+    for found in yaml.safe_load_all((DIRECTORY / name).read_text(encoding="utf-8"))
 ]
-WORKLOADS = {o["metadata"]["name"]: o for o in OBJECTS if o["kind"] in ("Deployment", "StatefulSet", "Job")}
-#: services of compose that are none here: the cluster balances by itself, metrics and demo are not part of it
+WORKLOADS = {
+    o["metadata"]["name"]: o for o in OBJECTS if o["kind"] in ("Deployment", "StatefulSet", "Job")
+}
+#: services of compose that are none here: the cluster balances by itself, metrics and demo are not
+#: part of it
 _COMPOSE_ONLY = {"edge", "feeder"}
 
 
@@ -39,7 +48,9 @@ def container(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("found", OBJECTS, ids=label)
 def test_objects_are_valid(found: dict[str, Any]) -> None:
-    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed: `make setup` does it")
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed: `make setup` does it"
+    )
     validate.validate(found, "1.31", strict=True)
 
 
@@ -62,12 +73,16 @@ def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
 
 def test_variables_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
-    known |= {f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields}
+    known |= {
+        f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields
+    }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]
     assert set(shared) <= known and set(shared) == set(COMPOSE["x-shared"]) - {"PENSTOCK_LOG_LEVEL"}
     for name in WORKLOADS:
-        used = {e["name"] for e in container(name).get("env", ()) if e["name"].startswith("PENSTOCK_")}
+        used = {
+            e["name"] for e in container(name).get("env", ()) if e["name"].startswith("PENSTOCK_")
+        }
         assert used <= known, name
 
 
@@ -76,13 +91,20 @@ def test_pods_are_hardened(name: str) -> None:
     pod = WORKLOADS[name]["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
     security = container(name)["securityContext"]
-    assert security["capabilities"] == {"drop": ["ALL"]} and security["allowPrivilegeEscalation"] is False
+    assert (
+        security["capabilities"] == {"drop": ["ALL"]}
+        and security["allowPrivilegeEscalation"] is False
+    )
     assert security.get("readOnlyRootFilesystem") or name == "kafka"
     assert container(name)["resources"]["limits"]["memory"]
 
 
 def test_pods_reach_the_outside_only_where_they_have_to() -> None:
-    policies = {o["metadata"]["name"]: o["spec"] for o in OBJECTS if o["kind"] == "NetworkPolicy" and "Egress" in o["spec"]["policyTypes"]}
+    policies = {
+        o["metadata"]["name"]: o["spec"]
+        for o in OBJECTS
+        if o["kind"] == "NetworkPolicy" and "Egress" in o["spec"]["policyTypes"]
+    }
     everybody = [p for p in policies.values() if p["podSelector"] == {}]
     assert everybody, "a pod without a policy of its own goes anywhere"
     for policy in everybody:
@@ -90,8 +112,16 @@ def test_pods_reach_the_outside_only_where_they_have_to() -> None:
         assert all(rule.get("to") for rule in policy["egress"])
     open_to = [p for p in policies.values() if p["podSelector"] != {}]
     (selected,) = [p["podSelector"]["matchExpressions"][0] for p in open_to]
-    assert (selected["key"], set(selected["values"])) == ("app", {"gateway", "notifier", "federation"})
-    blocks = {t["ipBlock"]["cidr"]: t["ipBlock"]["except"] for p in open_to for rule in p["egress"] for t in rule["to"]}
+    assert (selected["key"], set(selected["values"])) == (
+        "app",
+        {"gateway", "notifier", "federation"},
+    )
+    blocks = {
+        t["ipBlock"]["cidr"]: t["ipBlock"]["except"]
+        for p in open_to
+        for rule in p["egress"]
+        for t in rule["to"]
+    }
     closed = [ipaddress.ip_network(e) for excepted in blocks.values() for e in excepted]
     assert blocks.keys() == {"0.0.0.0/0", "::/0"}
     for metadata in (
@@ -117,6 +147,12 @@ def test_names_that_are_used_exist() -> None:
         spec = workload["spec"]
         assert spec.get("serviceName", name) in services or workload["kind"] == "Job"
         pod = spec["template"]["spec"]
-        volumes = {v["name"]: v for v in pod.get("volumes", ())} | {v["metadata"]["name"]: v for v in spec.get("volumeClaimTemplates", ())}
+        volumes = {v["name"]: v for v in pod.get("volumes", ())} | {
+            v["metadata"]["name"]: v for v in spec.get("volumeClaimTemplates", ())
+        }
         assert {m["name"] for m in container(name)["volumeMounts"]} == volumes.keys(), name
-        assert {v["persistentVolumeClaim"]["claimName"] for v in volumes.values() if "persistentVolumeClaim" in v} <= claims
+        assert {
+            v["persistentVolumeClaim"]["claimName"]
+            for v in volumes.values()
+            if "persistentVolumeClaim" in v
+        } <= claims

@@ -1,4 +1,6 @@
-"""What the documentation points at exists: files, headings, and the tests that hold each promise."""
+"""What the documentation points at exists: files, headings, and the tests that hold each
+promise.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,22 @@ import pytest
 from tests.documents import ROOT
 
 PAGES = [
-    p for pattern in ("*.md", "docs/**/*.md", "gateway/*.md", "spark_jobs/*.md", "services/*/*.md") for p in sorted(ROOT.glob(pattern))
+    p
+    for pattern in ("*.md", "docs/**/*.md", "gateway/*.md", "spark_jobs/*.md", "services/*/*.md")
+    for p in sorted(ROOT.glob(pattern))
 ]
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _TEST = re.compile(r"(tests/[\w/]+\.(?:py|txt|json))(?:::(\w+))?")
-_FILE = re.compile(r"`((?:penstock|gateway|spark_jobs|services|schemas|tests|docs|bench)/[\w/.-]+\.\w+)`")
+_FILE = re.compile(
+    r"`((?:penstock|gateway|spark_jobs|services|schemas|tests|docs|bench)/[\w/.-]+\.\w+)`"
+)
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def _anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.*)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.*)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
@@ -40,6 +48,8 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
     for path, name in _TEST.findall(text):
         file = ROOT / path
         assert file.exists(), f"{page.name} names {path}"
-        assert not name or re.search(rf"def {name}\b", file.read_text(encoding="utf-8")), f"{page.name} names {path}::{name}"
+        assert not name or re.search(rf"def {name}\b", file.read_text(encoding="utf-8")), (
+            f"{page.name} names {path}::{name}"
+        )
     for path in _FILE.findall(text):
         assert (ROOT / path).exists() or path == "bench/RESULTS.md", f"{page.name} names {path}"

@@ -1,4 +1,6 @@
-"""ARCHITECTURE and docs/security.md name the tests that hold their promises; `test_links.py` holds that these exist."""
+"""ARCHITECTURE and docs/security.md name the tests that hold their promises; `test_links.py` holds
+that these exist.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ import pytest
 from tests.documents import ROOT
 
 _PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-_SECTIONS = {s.partition("\n")[0].strip("# "): s.partition("\n")[2] for s in re.split(r"^(?=##+ )", _PAGE, flags=re.MULTILINE)[1:]}
+_SECTIONS = {
+    s.partition("\n")[0].strip("# "): s.partition("\n")[2]
+    for s in re.split(r"^(?=##+ )", _PAGE, flags=re.MULTILINE)[1:]
+}
 _PROMISES = ("*Gives*", "*After a crash*", "- ")
 #: in front of a list, which names them
 _HEAD = re.compile(r"\*Gives\*:\n- ")
@@ -18,7 +23,9 @@ _HEAD = re.compile(r"\*Gives\*:\n- ")
 def promises(text: str) -> list[str]:
     """Paragraphs and items of lists that promise something."""
     paragraphs = [_HEAD.sub("- ", p.strip()) for p in re.split(r"\n\s*\n", text)]
-    return [item for p in paragraphs for item in re.split(r"\n(?=- )", p) if item.startswith(_PROMISES)]
+    return [
+        item for p in paragraphs for item in re.split(r"\n(?=- )", p) if item.startswith(_PROMISES)
+    ]
 
 
 @pytest.mark.parametrize("section", [s for s, text in _SECTIONS.items() if promises(text)])
@@ -27,15 +34,29 @@ def test_each_promise_names_its_test(section: str) -> None:
 
 
 def test_promises_are_found() -> None:
-    rooms = {"gateway", "spark_jobs", "services/store", "services/notifier", "services/snode", "services/federation", "services/tables"}
+    rooms = {
+        "gateway",
+        "spark_jobs",
+        "services/store",
+        "services/notifier",
+        "services/snode",
+        "services/federation",
+        "services/tables",
+    }
     for room in rooms:
         found = promises(_SECTIONS[room])
-        assert {p.partition(":")[0] for p in found if p[0] == "*"} == {"*Gives*", "*After a crash*"}, room
+        assert {p.partition(":")[0] for p in found if p[0] == "*"} == {
+            "*Gives*",
+            "*After a crash*",
+        }, room
     assert sum(len(promises(text)) for text in _SECTIONS.values()) > 40
 
 
 _SECURITY = (ROOT / "docs/security.md").read_text(encoding="utf-8")
-_SECURITY_SECTIONS = {s.partition("\n")[0]: s.partition("\n")[2] for s in re.split(r"^## ", _SECURITY, flags=re.MULTILINE)[1:]}
+_SECURITY_SECTIONS = {
+    s.partition("\n")[0]: s.partition("\n")[2]
+    for s in re.split(r"^## ", _SECURITY, flags=re.MULTILINE)[1:]
+}
 #: a file of tests, and perhaps one test in it
 _TEST = re.compile(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`")
 #: who may do everything: nothing is promised
@@ -48,7 +69,9 @@ def test_each_section_about_security_names_its_tests(section: str) -> None:
 
 
 def test_each_attacker_meets_each_asset_and_names_the_tests() -> None:
-    head, _, *attackers = [line for line in _SECURITY_SECTIONS["Threat model"].splitlines() if line.startswith("|")]
+    head, _, *attackers = [
+        line for line in _SECURITY_SECTIONS["Threat model"].splitlines() if line.startswith("|")
+    ]
     assert len(attackers) > 10
     for line in attackers:
         assert line.count("|") == head.count("|"), line

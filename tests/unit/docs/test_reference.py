@@ -20,7 +20,15 @@ from services.tables.settings import TablesSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
 
-ROOMS = (GatewaySettings, SparkSettings, StoreSettings, NotifierSettings, FederationSettings, SnodeSettings, TablesSettings)
+ROOMS = (
+    GatewaySettings,
+    SparkSettings,
+    StoreSettings,
+    NotifierSettings,
+    FederationSettings,
+    SnodeSettings,
+    TablesSettings,
+)
 PACKAGES = ("penstock", "gateway", "spark_jobs", "services")
 #: parts of codes that are put together
 _PREFIXES = {"E_", "E_STATE_", "E_EVENT_", "E_COUNT_"}
@@ -44,7 +52,9 @@ def test_every_code_is_documented_and_no_other() -> None:
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             used |= set(re.findall(r'["\'](E_[A-Z0-9_]+)', path.read_text(encoding="utf-8")))
-    documented = set(re.findall(r"`(E_[A-Z0-9_]+)`", (DOCS / "errors.md").read_text(encoding="utf-8")))
+    documented = set(
+        re.findall(r"`(E_[A-Z0-9_]+)`", (DOCS / "errors.md").read_text(encoding="utf-8"))
+    )
     assert documented == used - _PREFIXES
     assert STATUS.keys() | REFUSALS.keys() <= documented
 
@@ -56,7 +66,11 @@ def test_documented_status_is_the_gateways() -> None:
         for codes, status in re.findall(r"^\| (`E_[^|]*) \| (\d+) \|", page, re.MULTILINE)
         for code in re.findall(r"E_\w+", codes)
     }
-    wrong = {code: (status, STATUS[code]) for code, status in shown.items() if STATUS.get(code, status) != status}
+    wrong = {
+        code: (status, STATUS[code])
+        for code, status in shown.items()
+        if STATUS.get(code, status) != status
+    }
     assert len(shown) > 40
     assert not wrong
 

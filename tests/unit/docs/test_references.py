@@ -1,4 +1,6 @@
-"""What we promise of the peers' features has a test that bears its number: T1 to T17 (external streams), H1 to H25 (tables by URI)."""
+"""What we promise of the peers' features has a test that bears its number: T1 to T17 (external
+streams), H1 to H25 (tables by URI).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`python -m tests.unit.formats.make`: writes a file of each format as this build does, once per version; never over one that is there."""
+"""`python -m tests.unit.formats.make`: writes a file of each format as this build does, once per
+version; never over one that is there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from penstock import segments, statefile, vault
 from penstock.catalog import entries
 from penstock.catalog.model import Child, Database, Snode, Table, TableVersion
 from penstock.codec import TableCodec
-from penstock.records import CatalogRecord, ControlRecord, DeadLetter, EventsRecord, ExchangeRecord, Manifest, encode
+from penstock.records import (
+    CatalogRecord,
+    ControlRecord,
+    DeadLetter,
+    EventsRecord,
+    ExchangeRecord,
+    Manifest,
+    encode,
+)
 from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import Column, Duration
 from penstock.types import ColumnType
@@ -23,26 +33,78 @@ from spark_jobs.replay import Published
 from spark_jobs.state import Snapshot, StateFiles
 
 DATA = Path(__file__).parent / "data"
-COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("n", ColumnType("INT")))
-TABLE = Table(100, "d", "m", "stable", "in.d", 4, "ms", (TableVersion(101, COLUMNS, (Column("g", ColumnType("VARCHAR", 8)),)),))
-ENTRIES = (Database(99, "d", "us", Duration(3, "d"), 2, replica=2), TABLE, Child(102, "d", 100, "c1", ("x",)), Snode(103, 1, 5))
+COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("DOUBLE")),
+    Column("n", ColumnType("INT")),
+)
+TABLE = Table(
+    100,
+    "d",
+    "m",
+    "stable",
+    "in.d",
+    4,
+    "ms",
+    (TableVersion(101, COLUMNS, (Column("g", ColumnType("VARCHAR", 8)),)),),
+)
+ENTRIES = (
+    Database(99, "d", "us", Duration(3, "d"), 2, replica=2),
+    TABLE,
+    Child(102, "d", 100, "c1", ("x",)),
+    Snode(103, 1, 5),
+)
 FRAME = pl.DataFrame({"k": [1, 2], "n": [10, 20]})
 FULL = Snapshot(
-    10, 1_000, {"in.d:0": 7}, {"s:1:in.x:0": (9, 1)}, [Published("s:1", "in.d", 2, 5, 9, 1)], {7: ("{plan}", "running")},
-    {7: [Delta({"x": FRAME}, True)]}, {"b in.x": ["x:0"]},
-)  # fmt: skip
-DELTA = Snapshot(20, 2_000, {"in.d:1": 8}, {"s:1:in.x:0": (19, 0)}, [], {}, {7: [Delta({"x": FRAME}, False)]})
-ROWS = pl.DataFrame({"tbname": ["a", "b"], "ts": [1_700_000_000_000, 1_700_000_000_001], "v": [1.5, None], "n": [1, 2], "g": ["x", "y"]})
+    10,
+    1_000,
+    {"in.d:0": 7},
+    {"s:1:in.x:0": (9, 1)},
+    [Published("s:1", "in.d", 2, 5, 9, 1)],
+    {7: ("{plan}", "running")},
+    {7: [Delta({"x": FRAME}, True)]},
+    {"b in.x": ["x:0"]},
+)
+DELTA = Snapshot(
+    20, 2_000, {"in.d:1": 8}, {"s:1:in.x:0": (19, 0)}, [], {}, {7: [Delta({"x": FRAME}, False)]}
+)
+ROWS = pl.DataFrame(
+    {
+        "tbname": ["a", "b"],
+        "ts": [1_700_000_000_000, 1_700_000_000_001],
+        "v": [1.5, None],
+        "n": [1, 2],
+        "g": ["x", "y"],
+    }
+)
 POSITION = Position(
-    "in.d", 1, 99, 42, {"s:1:in.d:0": (41, 2)}, (RangeDelete(100, 12, ("a",), 1, 2), RangeDelete(100, 13, None, 3, 4)),
+    "in.d",
+    1,
+    99,
+    42,
+    {"s:1:in.d:0": (41, 2)},
+    (RangeDelete(100, 12, ("a",), 1, 2), RangeDelete(100, 13, None, 3, 4)),
     {100: {"a": {"g": "z"}}},
-)  # fmt: skip
+)
 RECORDS = (
-    ControlRecord("delete", id="i", table=3, tables=("a", "b"), low=-1, high=5, body="{}", producer="p", offset=3, ordinal=1),
-    ExchangeRecord(7, "x:7:in.d:0", 1, 2, b"rows", 3, False), EventsRecord(7, "d.s", "s:7:in.d:0", 1, 2, "[]", trace="t"),
-    DeadLetter("in.d", 1, 2, "scan", "E_ROW", "why", 5, 7, b"v"), Manifest("in.d", 3, 4, "/c", {"in.d:0": 9}, ("f",)),
+    ControlRecord(
+        "delete",
+        id="i",
+        table=3,
+        tables=("a", "b"),
+        low=-1,
+        high=5,
+        body="{}",
+        producer="p",
+        offset=3,
+        ordinal=1,
+    ),
+    ExchangeRecord(7, "x:7:in.d:0", 1, 2, b"rows", 3, False),
+    EventsRecord(7, "d.s", "s:7:in.d:0", 1, 2, "[]", trace="t"),
+    DeadLetter("in.d", 1, 2, "scan", "E_ROW", "why", 5, 7, b"v"),
+    Manifest("in.d", 3, 4, "/c", {"in.d:0": 9}, ("f",)),
     CatalogRecord("database", 1, "d", 2, "{}"),
-)  # fmt: skip
+)
 
 
 def _new(name: str, data: bytes) -> None:
@@ -66,10 +128,24 @@ def main() -> None:
         _new(f"catalog.v1/{number}.avro", value)
     for record in RECORDS:
         _new(f"records.v1/{type(record).__name__}.avro", encode(record))
-    _new("rows.v1.avro", next(v for _, v in TableCodec(TABLE).encode_partitioned(ROWS.cast({"n": pl.Int32}), 1)))
+    _new(
+        "rows.v1.avro",
+        next(v for _, v in TableCodec(TABLE).encode_partitioned(ROWS.cast({"n": pl.Int32}), 1)),
+    )
     POSITION.save(str(scratch))
-    _new(f"position.v{segments.FORMAT_VERSION}.json", next((scratch / "positions").iterdir()).read_bytes())
-    rows = pa.table({"tbname": ["a"], "ts": [5], "_op": pa.array([0], pa.int8()), "_offset": [3], "_row": pa.array([0], pa.uint32())})
+    _new(
+        f"position.v{segments.FORMAT_VERSION}.json",
+        next((scratch / "positions").iterdir()).read_bytes(),
+    )
+    rows = pa.table(
+        {
+            "tbname": ["a"],
+            "ts": [5],
+            "_op": pa.array([0], pa.int8()),
+            "_offset": [3],
+            "_row": pa.array([0], pa.uint32()),
+        }
+    )
     made = segments.write(str(scratch / "segment"), rows, "ts", 3, 3, fresh=True, low=5, high=5)
     _new(f"segment.v{segments.FORMAT_VERSION}/{made.path.name}", made.path.read_bytes())
     kept = Vault(str(scratch / "vault"))
@@ -77,7 +153,11 @@ def main() -> None:
     for path in (p for p in (scratch / "vault").rglob("*") if p.is_file()):
         _new(f"vault.v{vault.VERSION}/{path.relative_to(scratch / 'vault')}", path.read_bytes())
     shutil.rmtree(scratch)
-    print(json.dumps(sorted(str(p.relative_to(DATA)) for p in DATA.rglob("*") if p.is_file()), indent=1))
+    print(
+        json.dumps(
+            sorted(str(p.relative_to(DATA)) for p in DATA.rglob("*") if p.is_file()), indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

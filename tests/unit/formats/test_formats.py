@@ -1,6 +1,8 @@
-"""What earlier builds wrote is opened by this one: a file of every version of every format is kept in `data/`.
+"""What earlier builds wrote is opened by this one: a file of every version of every format is kept
+in `data/`.
 
-When a version is raised, `python -m tests.unit.formats.make` adds the new files and the old ones stay.
+When a version is raised, `python -m tests.unit.formats.make` adds the new files and the old ones
+stay.
 """
 
 from __future__ import annotations
@@ -19,13 +21,29 @@ from penstock.records import decode
 from penstock.segments import Position
 from penstock.vault import Vault
 from spark_jobs.state import StateFiles
-from tests.unit.formats.make import DATA, DELTA, ENTRIES, FRAME, FULL, POSITION, RECORDS, ROWS, TABLE
+from tests.unit.formats.make import (
+    DATA,
+    DELTA,
+    ENTRIES,
+    FRAME,
+    FULL,
+    POSITION,
+    RECORDS,
+    ROWS,
+    TABLE,
+)
 
 
 def test_a_file_of_every_version_is_kept() -> None:
-    for name, newest in (("state", statefile.VERSION), ("segment", segments.FORMAT_VERSION), ("vault", vault.VERSION)):
+    for name, newest in (
+        ("state", statefile.VERSION),
+        ("segment", segments.FORMAT_VERSION),
+        ("vault", vault.VERSION),
+    ):
         for version in range(1, newest + 1):
-            assert (DATA / f"{name}.v{version}").is_dir(), f"run `python -m tests.unit.formats.make` for {name} v{version}"
+            assert (DATA / f"{name}.v{version}").is_dir(), (
+                f"run `python -m tests.unit.formats.make` for {name} v{version}"
+            )
     assert (DATA / f"position.v{segments.FORMAT_VERSION}.json").exists()
 
 
@@ -42,7 +60,10 @@ def test_state(version: int, tmp_path: Path) -> None:
 
 
 def test_catalog() -> None:
-    found = [entries.from_record(entries.read((DATA / f"catalog.v1/{n}.avro").read_bytes())) for n in range(len(ENTRIES))]
+    found = [
+        entries.from_record(entries.read((DATA / f"catalog.v1/{n}.avro").read_bytes()))
+        for n in range(len(ENTRIES))
+    ]
     assert found == list(ENTRIES)
 
 
@@ -63,7 +84,9 @@ def test_segments(version: int, tmp_path: Path) -> None:
     shutil.copy(DATA / f"position.v{version}.json", tmp_path / "positions" / "in.d-1.99.json")
     assert Position.load(str(tmp_path), "in.d", 1, 99) == POSITION
     found = segments.segments(str(DATA / f"segment.v{version}"))
-    assert [(s.first, s.last, s.rows, s.low, s.high, s.fresh) for s in found] == [(3, 3, 1, 5, 5, True)]
+    assert [(s.first, s.last, s.rows, s.low, s.high, s.fresh) for s in found] == [
+        (3, 3, 1, 5, 5, True)
+    ]
     rows = segments.read(found, time_column="ts")
     assert rows is not None and rows.select("tbname", "ts").rows() == [("a", 5)]
     assert rows.schema["_op"] == pl.Int8
@@ -73,5 +96,9 @@ def test_segments(version: int, tmp_path: Path) -> None:
 def test_backups(version: int) -> None:
     kept = Vault(str(DATA / f"vault.v{version}"))
     (backup,) = kept.backups("q.1")
-    assert (backup.name, backup.facts, kept.faults(backup)) == ("00000000000001000-000000002", {"n": 1}, [])
+    assert (backup.name, backup.facts, kept.faults(backup)) == (
+        "00000000000001000-000000002",
+        {"n": 1},
+        [],
+    )
     assert kept.read(backup, backup.items[0]) == b"bytes"

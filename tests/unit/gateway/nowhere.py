@@ -1,4 +1,6 @@
-"""A Redis that is not there, asked once: what needs it says so, without the retries that a running room wants."""
+"""A Redis that is not there, asked once: what needs it says so, without the retries that a running
+room wants.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,12 @@ from penstock.types import ColumnType
 
 
 def test_affected_rows_as_tdengine_tells_them() -> None:
-    assert json.loads(to_tdengine(Affected(3))) == {"code": 0, "column_meta": [["affected_rows", "INT", 4]], "data": [[3]], "rows": 1}
+    assert json.loads(to_tdengine(Affected(3))) == {
+        "code": 0,
+        "column_meta": [["affected_rows", "INT", 4]],
+        "data": [[3]],
+        "rows": 1,
+    }
 
 
 def test_a_query_result() -> None:
@@ -34,21 +39,33 @@ def test_a_query_result() -> None:
         ["s", "VARCHAR", 3],
         ["u", "BIGINT UNSIGNED", 8],
     ]
-    assert body["data"] == [["2024-01-01T08:00:00.000000+08:00", None, "1.50", "0a", "äb", 2**64 - 1]]
+    assert body["data"] == [
+        ["2024-01-01T08:00:00.000000+08:00", None, "1.50", "0a", "äb", 2**64 - 1]
+    ]
     assert body["rows"] == 1
 
 
 def test_declared_types_win() -> None:
-    columns = [("name", ColumnType("VARCHAR", 64)), ("tag", ColumnType("JSON")), ("at", ColumnType("TIMESTAMP"))]
+    columns = [
+        ("name", ColumnType("VARCHAR", 64)),
+        ("tag", ColumnType("JSON")),
+        ("at", ColumnType("TIMESTAMP")),
+    ]
     table = table_of(columns, [("x", '{"a":1}', 0)])
     body = json.loads(to_tdengine(table, objects=True, timing=5))
-    assert body["column_meta"] == [["name", "VARCHAR", 64], ["tag", "JSON", 4095], ["at", "TIMESTAMP", 8]]
+    assert body["column_meta"] == [
+        ["name", "VARCHAR", 64],
+        ["tag", "JSON", 4095],
+        ["at", "TIMESTAMP", 8],
+    ]
     assert body["data"] == [{"name": "x", "tag": {"a": 1}, "at": "1970-01-01T00:00:00.000Z"}]
     assert body["timing"] == 5
 
 
 def test_arrow() -> None:
-    assert pa.ipc.open_stream(to_arrow(Affected(2))).read_all().to_pydict() == {"affected_rows": [2]}
+    assert pa.ipc.open_stream(to_arrow(Affected(2))).read_all().to_pydict() == {
+        "affected_rows": [2]
+    }
 
 
 def test_no_rows() -> None:
@@ -63,7 +80,10 @@ def test_no_rows() -> None:
 def test_two_columns_of_one_name() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
     body = json.loads(to_tdengine(table))
-    assert (body["column_meta"], body["data"]) == ([["a", "BIGINT", 8], ["a", "VARCHAR", 1]], [[1, "x"]])
+    assert (body["column_meta"], body["data"]) == (
+        [["a", "BIGINT", 8], ["a", "VARCHAR", 1]],
+        [[1, "x"]],
+    )
 
 
 def test_notices_stand_in_the_answer_if_there_are_any() -> None:

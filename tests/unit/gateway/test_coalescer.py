@@ -14,7 +14,14 @@ LOOP = asyncio.new_event_loop()
 
 
 def write(rows: int = 1, schema: int = 100, key: str | None = None, size: int = 10) -> Write:
-    return Write(replace(METERS, schema_id=schema), [], rows, size, LOOP.create_future(), claim=Claim(key, {}) if key else None)
+    return Write(
+        replace(METERS, schema_id=schema),
+        [],
+        rows,
+        size,
+        LOOP.create_future(),
+        claim=Claim(key, {}) if key else None,
+    )
 
 
 def test_an_idle_gateway_lets_a_write_go_at_once() -> None:
@@ -41,7 +48,10 @@ def test_one_client_after_another_never_waits_but_many_gather() -> None:
 
 def test_groups_keep_order_and_keyed_writes_stand_alone() -> None:
     box = Coalescer(10_000, 1000)
-    a, b, c, d = write(), write(schema=101), write(), write(key="k")
+    a = write()
+    b = write(schema=101)
+    c = write()
+    d = write(key="k")
     for w in (a, b, c, d):
         box.offer(w, 0.0)
     assert box.take(0.0) == [[a, c], [b], [d]]

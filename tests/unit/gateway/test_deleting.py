@@ -10,7 +10,8 @@ from penstock.sql import parse_one
 from penstock.sql.statements import Delete
 from tests.unit.gateway.test_rows import METERS
 
-LOW, HIGH = -(2**63), 2**63 - 1
+LOW = -(2**63)
+HIGH = 2**63 - 1
 
 
 def meaning(where: str) -> Range:
@@ -39,7 +40,15 @@ def test_ranges(where: str, expected: Range) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["WHERE v > 1", "WHERE ts > 1 OR ts < 0", "WHERE ts > v", "WHERE ts <> 1", "WHERE site = 'a'", "WHERE tbname LIKE 'd%'"]
+    "where",
+    [
+        "WHERE v > 1",
+        "WHERE ts > 1 OR ts < 0",
+        "WHERE ts > v",
+        "WHERE ts <> 1",
+        "WHERE site = 'a'",
+        "WHERE tbname LIKE 'd%'",
+    ],
 )
 def test_what_a_delete_cannot_mean(where: str) -> None:
     with pytest.raises(SqlSemanticError) as caught:

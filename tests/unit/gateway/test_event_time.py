@@ -9,7 +9,11 @@ from gateway.rows import Layout
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
-_TP = (Column("_tp_time", ColumnType("TIMESTAMP")), Column("_tp_sn", ColumnType("BIGINT")), Column("v", ColumnType("INT")))
+_TP = (
+    Column("_tp_time", ColumnType("TIMESTAMP")),
+    Column("_tp_sn", ColumnType("BIGINT")),
+    Column("v", ColumnType("INT")),
+)
 LAYOUT = Layout(1, 100, "d", "web", "in.d", 1, _TP, (), "ms", 86_400_000, True, "_tp_sn")
 
 

@@ -8,7 +8,9 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
 
-@pytest.mark.parametrize("kind", [ColumnType("INT UNSIGNED"), ColumnType("VARCHAR", 64), ColumnType("DECIMAL", 0, 10, 2)])
+@pytest.mark.parametrize(
+    "kind", [ColumnType("INT UNSIGNED"), ColumnType("VARCHAR", 64), ColumnType("DECIMAL", 0, 10, 2)]
+)
 def test_columns_travel(kind: ColumnType) -> None:
     column = Column("ä b", kind)
     assert column_from_json(column_to_json(column)) == column

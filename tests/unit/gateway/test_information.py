@@ -10,7 +10,16 @@ import pytest
 from gateway.describing import describe, show_create
 from gateway.information import Information, likes
 from penstock.access import Access
-from penstock.catalog.model import Child, Database, Grant, StreamEntry, Table, TableVersion, User, View
+from penstock.catalog.model import (
+    Child,
+    Database,
+    Grant,
+    StreamEntry,
+    Table,
+    TableVersion,
+    User,
+    View,
+)
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SqlSemanticError
 from penstock.records import DeadLetter
@@ -22,10 +31,30 @@ from penstock.udf import UserFunction
 from tests.unit.gateway.nowhere import NOWHERE
 from tests.unit.sql.memory_view import MemoryView, plan
 
-COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("k", ColumnType("INT")))
-STABLE = Table(100, "Db", "m", "stable", "in.db", 4, "ms", (TableVersion(101, COLUMNS, (Column("site", ColumnType("VARCHAR", 8)),)),))
+COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("DOUBLE")),
+    Column("k", ColumnType("INT")),
+)
+STABLE = Table(
+    100,
+    "Db",
+    "m",
+    "stable",
+    "in.db",
+    4,
+    "ms",
+    (TableVersion(101, COLUMNS, (Column("site", ColumnType("VARCHAR", 8)),)),),
+)
 PLAIN = replace(
-    STABLE, id=102, name="p", kind="plain", versions=(TableVersion(103, COLUMNS),), key_column="v", topic="in.db.p", partitions=2
+    STABLE,
+    id=102,
+    name="p",
+    kind="plain",
+    versions=(TableVersion(103, COLUMNS),),
+    key_column="v",
+    topic="in.db.p",
+    partitions=2,
 )
 CATALOG = Catalog([Database(99, "Db"), STABLE, PLAIN, Child(104, "Db", 100, "c1", ("x",))])
 INFORMATION = Information(lambda: CATALOG, NOWHERE, "1.0", Access(lambda: CATALOG, "root"), "root")
@@ -54,12 +83,19 @@ def test_lists_that_the_catalog_alone_answers() -> None:
     assert ask("DESCRIBE p")[1] == ("v", "DOUBLE", 8, "COMPOSITE KEY")
     assert ask("SHOW STREAMS") == []
     assert ask("SELECT tag_value FROM information_schema.ins_tags") == [("x",)]
-    counts = ask("SELECT table_name, count(*) FROM information_schema.ins_columns GROUP BY table_name ORDER BY 1")
+    counts = ask(
+        "SELECT table_name, count(*) FROM information_schema.ins_columns GROUP BY table_name ORDER BY 1"
+    )
     assert counts == [("m", 4), ("p", 3)]
 
 
 def test_show_create_can_be_run_again() -> None:
-    for text in ("SHOW CREATE DATABASE db", "SHOW CREATE STABLE m", "SHOW CREATE TABLE p", "SHOW CREATE TABLE c1"):
+    for text in (
+        "SHOW CREATE DATABASE db",
+        "SHOW CREATE STABLE m",
+        "SHOW CREATE TABLE p",
+        "SHOW CREATE TABLE c1",
+    ):
         parse_one(ask(text)[0][1])
     assert "WITH (topic='own', partitions=2)" in ask("SHOW CREATE TABLE p")[0][1]
 
@@ -69,9 +105,13 @@ def test_a_view_is_shown_with_what_it_does_about_rows_that_do_not_fit(on_error: 
     view = View(120, "Db", "up", "SELECT * FROM m", 100, 102, on_error=on_error)
     statement = parse_one("SHOW CREATE MATERIALIZED VIEW up")
     assert isinstance(statement, ShowCreate)
-    (shown,) = show_create(Catalog([Database(99, "Db"), STABLE, PLAIN, view]), statement, "db").to_pylist()
+    (shown,) = show_create(
+        Catalog([Database(99, "Db"), STABLE, PLAIN, view]), statement, "db"
+    ).to_pylist()
     made = parse_one(list(shown.values())[1])
-    assert isinstance(made, CreateView) and made.on_error == (None if on_error == "retry" else on_error)
+    assert isinstance(made, CreateView) and made.on_error == (
+        None if on_error == "retry" else on_error
+    )
 
 
 def test_queries_without_a_table() -> None:
@@ -111,13 +151,27 @@ def test_redis_down_is_said() -> None:
 
 def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     view = MemoryView("CREATE STABLE db.m (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
-    planned = plan("CREATE STREAM s INTO r AS SELECT _wstart, sum(v) AS v FROM m PARTITION BY tbname INTERVAL(1s)", view).plan
-    stream = StreamEntry(200, replace(planned, stream_id=200, source=replace(planned.source, table_id=100)))
+    planned = plan(
+        "CREATE STREAM s INTO r AS SELECT _wstart, sum(v) AS v FROM m PARTITION BY tbname INTERVAL(1s)",
+        view,
+    ).plan
+    stream = StreamEntry(
+        200, replace(planned, stream_id=200, source=replace(planned.source, table_id=100))
+    )
     grants = [Grant("READ", 200)], [Grant("READ", 200), Grant("READ", 100)], [Grant("READ", 99)]
     users = [
-        User(300 + i, name, "", grants=tuple(g)) for i, (name, g) in enumerate(zip(("of_stream", "of_both", "of_all"), grants, strict=True))
+        User(300 + i, name, "", grants=tuple(g))
+        for i, (name, g) in enumerate(zip(("of_stream", "of_both", "of_all"), grants, strict=True))
     ]
-    catalog = Catalog([Database(99, "Db"), STABLE, stream, View(210, "db", "up", "SELECT * FROM m", 100, 9), *users])
+    catalog = Catalog(
+        [
+            Database(99, "Db"),
+            STABLE,
+            stream,
+            View(210, "db", "up", "SELECT * FROM m", 100, 9),
+            *users,
+        ]
+    )
     # a line separator of Unicode ends no line here
     line = '{"tbname": "t", "ts": 5, "v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
     letters = [
@@ -126,7 +180,9 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
         DeadLetter("in.db", 0, 4, "store", "E_MALFORMED", "not Avro", 7, None, b"secret"),
         DeadLetter("in.db", 0, 5, "view", "E_ROW", "row 0: too long", 7, 210, b"{}"),
     ]
-    everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"), letters=lambda: letters)
+    everyone = Information(
+        lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"), letters=lambda: letters
+    )
 
     def seen(user: str, columns: str, table: str) -> list[tuple[Any, ...]]:
         statement = parse_one(f"SELECT {columns} FROM information_schema.{table}")
@@ -135,13 +191,25 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
         assert answer is not None
         return [tuple(row.values()) for row in answer.to_pylist()]
 
-    late, about = "stream_name, table_name, ticks, `row`", "code, stream_name"
+    late = "stream_name, table_name, ticks, `row`"
+    about = "code, stream_name"
     shown = [("s", "t", 5, '{"ts": 5, "v": 1.0, "site": "\\u2028"}'), ("s", None, None, '{"cut')]
-    for user, rows in {"of_stream": [], "of_both": shown, "of_all": shown, "root": shown, "nobody": []}.items():
+    for user, rows in {
+        "of_stream": [],
+        "of_both": shown,
+        "of_all": shown,
+        "root": shown,
+        "nobody": [],
+    }.items():
         assert seen(user, late, "ins_late_rows") == rows, user
     assert seen("of_stream", about, "ins_dead_letters") == []
     for user in ("of_all", "root"):
-        assert seen(user, about, "ins_dead_letters") == [("E_LATE", "s"), ("E_LATE", "s"), ("E_MALFORMED", None), ("E_ROW", "up")]
+        assert seen(user, about, "ins_dead_letters") == [
+            ("E_LATE", "s"),
+            ("E_LATE", "s"),
+            ("E_MALFORMED", None),
+            ("E_ROW", "up"),
+        ]
     assert seen("nobody", about, "ins_dead_letters") == []
 
 
@@ -179,8 +247,18 @@ def test_show_like_takes_linear_time() -> None:
     assert ask("SHOW STABLES LIKE '" + "%" * 5000 + "x'") == []
     assert ask("SHOW STABLES LIKE '" + "%m" * 5000 + "'") == []
     assert time.monotonic() - began < 5
-    assert ask("SHOW STABLES LIKE '_'") == ask("SHOW STABLES LIKE '%M%'") == ask("SHOW STABLES LIKE '%%'") == [("m",)]
-    assert likes("a%b_c%", "aXXbbYc.") and not likes("a%b_c%", "aXXbYYc.") and not likes("", "a") and likes("%", "")
+    assert (
+        ask("SHOW STABLES LIKE '_'")
+        == ask("SHOW STABLES LIKE '%M%'")
+        == ask("SHOW STABLES LIKE '%%'")
+        == [("m",)]
+    )
+    assert (
+        likes("a%b_c%", "aXXbbYc.")
+        and not likes("a%b_c%", "aXXbYYc.")
+        and not likes("", "a")
+        and likes("%", "")
+    )
 
 
 def test_code_of_functions_is_for_those_with_admin() -> None:
@@ -188,7 +266,10 @@ def test_code_of_functions_is_for_those_with_admin() -> None:
     people = [User(9, "ann", ""), User(10, "adm", "", grants=(Grant("ADMIN"),))]
     catalog = Catalog([Database(99, "Db"), function, *people])
     everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"))
-    shown = {name: str(everyone.seen_by(name).show(Show(what="functions"), None)) for name in ("ann", "adm", "root")}
+    shown = {
+        name: str(everyone.seen_by(name).show(Show(what="functions"), None))
+        for name in ("ann", "adm", "root")
+    }
     assert [name for name, text in shown.items() if "SECRET" in text] == ["adm", "root"]
     statement = parse_one("SELECT * FROM information_schema.ins_functions")
     assert isinstance(statement, Query)

@@ -13,7 +13,10 @@ from penstock.errors import SchemaError
 async def test_one_row_several_rows_and_lines() -> None:
     assert await parse_body("application/json", b'{"a": 1}') == [{"a": 1}]
     assert await parse_body("application/json", b'[{"a": 1}, {"a": 2}]') == [{"a": 1}, {"a": 2}]
-    assert await parse_body("application/x-ndjson", b'{"a": 1}\r\n\n {"a": 2}\n') == [{"a": 1}, {"a": 2}]
+    assert await parse_body("application/x-ndjson", b'{"a": 1}\r\n\n {"a": 2}\n') == [
+        {"a": 1},
+        {"a": 2},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,11 +40,15 @@ async def test_what_is_refused(kind: str, body: bytes, code: str) -> None:
 
 
 async def test_whole_pairs_of_surrogates_and_backslashes_are_text() -> None:
-    assert await parse_body("application/json", rb'{"a": "\ud83d\ude00 \\ud83d"}') == [{"a": "\U0001f600 \\ud83d"}]
+    assert await parse_body("application/json", rb'{"a": "\ud83d\ude00 \\ud83d"}') == [
+        {"a": "\U0001f600 \\ud83d"}
+    ]
 
 
 async def test_a_large_body_is_read_beside_the_event_loop() -> None:
-    """The loop turns while rows are read, checked and counted: in its own thread it would not turn once."""
+    """The loop turns while rows are read, checked and counted: in its own thread it would not turn
+    once.
+    """
     texts = pa.array([f"ü {i}" for i in range(300_000)])
     body = to_stream(pa.table({"a": texts, "b": texts}))
     reading = asyncio.create_task(parse_body("application/vnd.apache.arrow.stream", body))

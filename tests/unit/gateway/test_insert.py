@@ -20,7 +20,9 @@ def bind(text: str, child: str | None = "d1") -> Bound:
 
 
 def test_all_columns_in_order_and_tags() -> None:
-    made = bind("INSERT INTO d1 USING m TAGS ('a') VALUES (NOW, 1, '2', 'x') (5, NULL, 3, NULL)").frame
+    made = bind(
+        "INSERT INTO d1 USING m TAGS ('a') VALUES (NOW, 1, '2', 'x') (5, NULL, 3, NULL)"
+    ).frame
     assert made.rows() == [("d1", 0, NOW, 1.0, 2, "x", "a"), ("d1", 0, 5, None, 3, None, "a")]
 
 
@@ -60,11 +62,20 @@ def selected(text: str, columns: dict[str, list[object]], child: str | None = No
 
 
 def test_selected_columns_go_by_place_and_tbname_by_name() -> None:
-    given: dict[str, list[object]] = {"x": [5], "TbName": ["d7"], "y": [1], "z": [2], "w": ["s"], "site": ["a"]}
-    assert selected("INSERT INTO m SELECT * FROM far", given).frame.rows() == [("d7", 0, 5, 1.0, 2, "s", "a")]
-    assert selected("INSERT INTO d1 (n, ts) SELECT a, b FROM far", {"a": [1], "b": [5]}, "d1").frame.rows() == [
-        ("d1", 2, 5, None, 1, None, None)
+    given: dict[str, list[object]] = {
+        "x": [5],
+        "TbName": ["d7"],
+        "y": [1],
+        "z": [2],
+        "w": ["s"],
+        "site": ["a"],
+    }
+    assert selected("INSERT INTO m SELECT * FROM far", given).frame.rows() == [
+        ("d7", 0, 5, 1.0, 2, "s", "a")
     ]
+    assert selected(
+        "INSERT INTO d1 (n, ts) SELECT a, b FROM far", {"a": [1], "b": [5]}, "d1"
+    ).frame.rows() == [("d1", 2, 5, None, 1, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -77,16 +88,23 @@ def test_selected_columns_go_by_place_and_tbname_by_name() -> None:
         ("INSERT INTO m (ts, n) SELECT a, b FROM far", {"a": [1], "b": [2]}, "tbname"),
     ],
 )
-def test_what_a_select_gives_must_fit(text: str, columns: dict[str, list[object]], words: str) -> None:
+def test_what_a_select_gives_must_fit(
+    text: str, columns: dict[str, list[object]], words: str
+) -> None:
     with pytest.raises(SqlSemanticError, match=words) as caught:
         selected(text, columns, "d1" if " d1 " in text else None)
     assert "SELECT" in caught.value.snippet or caught.value.code == "E_NO_COLUMN"
 
 
 def test_parts_of_one_table_are_one_write() -> None:
-    text = "INSERT INTO d1 (ts, v) VALUES (1, 1.0) d2 (ts, n) VALUES (2, 2) d1 VALUES (3, 3.0, 3, 'x')"
+    text = (
+        "INSERT INTO d1 (ts, v) VALUES (1, 1.0) d2 (ts, n) VALUES (2, 2) d1 VALUES (3, 3.0, 3, 'x')"
+    )
     statement = parse_one(text)
     assert isinstance(statement, Insert)
-    parts = [insert.bind(statement, part, METERS, part.table.name, UTC, NOW * 1_000_000) for part in statement.parts]
+    parts = [
+        insert.bind(statement, part, METERS, part.table.name, UTC, NOW * 1_000_000)
+        for part in statement.parts
+    ]
     (write,) = insert.together(parts)
     assert write.frame.select("tbname", "ts").rows() == [("d1", 1), ("d2", 2), ("d1", 3)]

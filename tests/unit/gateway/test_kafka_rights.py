@@ -19,7 +19,11 @@ DATABASES = ("power", "power2", "water")
 
 
 def rules(user: str, operation: str, *topics: tuple[str, bool]) -> set[Rule]:
-    found = {Rule(user, o, "TOPIC", name, prefixed) for name, prefixed in topics for o in (operation, "DESCRIBE")}  # type: ignore[arg-type]
+    found = {
+        Rule(user, o, "TOPIC", name, prefixed)
+        for name, prefixed in topics
+        for o in (operation, "DESCRIBE")
+    }  # type: ignore[arg-type]
     groups = {Rule(user, "READ", "GROUP", user), Rule(user, "READ", "GROUP", f"{user}:", True)}
     return found | (groups if operation == "READ" else set())
 
@@ -33,7 +37,8 @@ ROOTS = rules(ROOT, "READ", EVERY) | rules(ROOT, "WRITE", EVERY)
 
 
 def catalog_with(*users: str) -> Catalog:
-    made, new = Catalog(), ids()
+    made = Catalog()
+    new = ids()
     for name in DATABASES:
         apply(made, changes.create_database(made, new, name))
         apply(made, changes.create_table(made, new, name, "meters", (TIME, VOLTAGE), (PLACE,)))
@@ -63,8 +68,12 @@ def test_rights_on_a_database_are_those_on_its_topics() -> None:
     grant(catalog, "READ", "power", "ann")
     assert of(catalog) == rules("ann", "READ", *of_database("power"))
     grant(catalog, "WRITE", "water", "ann")
-    assert of(catalog) == rules("ann", "READ", *of_database("power")) | rules("ann", "WRITE", *of_database("water"))
-    apply(catalog, principals.revoke(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT))
+    assert of(catalog) == rules("ann", "READ", *of_database("power")) | rules(
+        "ann", "WRITE", *of_database("water")
+    )
+    apply(
+        catalog, principals.revoke(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT)
+    )
     assert of(catalog) == rules("ann", "WRITE", *of_database("water"))
     apply(catalog, changes.drop_database(catalog, "water"))
     assert of(catalog) == set()
@@ -79,7 +88,10 @@ def test_other_rights_on_a_database_are_none_in_kafka(right: str) -> None:
 
 def test_rights_on_a_table_are_none_in_kafka() -> None:
     catalog = catalog_with("ann")
-    apply(catalog, principals.grant(catalog, ["ALL"], catalog.table("power", "meters"), "ann", root=ROOT))
+    apply(
+        catalog,
+        principals.grant(catalog, ["ALL"], catalog.table("power", "meters"), "ann", root=ROOT),
+    )
     assert of(catalog) == set()
 
 
@@ -105,19 +117,37 @@ def test_a_roles_rights_are_its_users_until_they_are_disabled() -> None:
     assert of(catalog) == set()
 
 
-@given(some.sets(some.tuples(some.sampled_from(("READ", "WRITE")), some.sampled_from(DATABASES), some.sampled_from(("ann", "bob")))))
-def test_every_rule_is_ours_and_none_matches_a_foreign_topic(grants: set[tuple[str, str, str]]) -> None:
+@given(
+    some.sets(
+        some.tuples(
+            some.sampled_from(("READ", "WRITE")),
+            some.sampled_from(DATABASES),
+            some.sampled_from(("ann", "bob")),
+        )
+    )
+)
+def test_every_rule_is_ours_and_none_matches_a_foreign_topic(
+    grants: set[tuple[str, str, str]],
+) -> None:
     catalog = catalog_with("ann", "bob")
     for right, database, user in sorted(grants):
         grant(catalog, right, database, user)
     found = of(catalog)
     assert all(ours(rule) for rule in found)
-    topics = [names.ingest_topic(d, own, g) for d in DATABASES for own in (None, "t") for g in (1, 2)]
+    topics = [
+        names.ingest_topic(d, own, g) for d in DATABASES for own in (None, "t") for g in (1, 2)
+    ]
     for topic in (*topics, names.CATALOG, names.EVENTS, names.DEAD_LETTER):
         for user in ("ann", "bob"):
             for right in ("READ", "WRITE"):
-                mine = [r for r in found if r.user == user and r.operation == right and r.kind == "TOPIC"]
-                allowed = any(topic.startswith(r.name) if r.prefixed else topic == r.name for r in mine)
+                mine = [
+                    r
+                    for r in found
+                    if r.user == user and r.operation == right and r.kind == "TOPIC"
+                ]
+                allowed = any(
+                    topic.startswith(r.name) if r.prefixed else topic == r.name for r in mine
+                )
                 due = topic.startswith("in.") and (right, names.database_of(topic), user) in grants
                 assert allowed == due, (topic, user, right)
 
@@ -125,10 +155,11 @@ def test_every_rule_is_ours_and_none_matches_a_foreign_topic(grants: set[tuple[s
 @pytest.mark.parametrize(
     "rule",
     [
-        Rule("monitor", "READ", "TOPIC", "penstock.catalog"), Rule("monitor", "READ", "GROUP", "monitoring"),
+        Rule("monitor", "READ", "TOPIC", "penstock.catalog"),
+        Rule("monitor", "READ", "GROUP", "monitoring"),
         Rule(names.KAFKA_USER, "READ", "TOPIC", "in.power"),
     ],
-)  # fmt: skip
+)
 def test_an_operators_rules_are_left_alone(rule: Rule) -> None:
     assert not ours(rule)
 
@@ -171,17 +202,28 @@ class Broker:
 
 
 def test_kafka_follows_the_grants_and_catches_up_after_it_was_away() -> None:
-    catalog, broker = catalog_with("ann"), Broker()
+    catalog = catalog_with("ann")
+    broker = Broker()
     foreign = Rule("monitor", "READ", "GROUP", "monitoring")
     broker.held = {foreign, Rule("ann", "WRITE", "TOPIC", "in.water")}
     rights = KafkaRights(broker, lambda: catalog, Access(lambda: catalog, ROOT), "secret")  # type: ignore[arg-type]
     rights.keep()
     assert broker.held == ROOTS | {foreign}
-    change = apply(catalog, principals.grant(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT))
+    change = apply(
+        catalog, principals.grant(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT)
+    )
     rights.follow(change)
-    assert broker.held == ROOTS | {foreign} | rules("ann", "READ", *of_database("power")) and not rights.behind
+    assert (
+        broker.held == ROOTS | {foreign} | rules("ann", "READ", *of_database("power"))
+        and not rights.behind
+    )
     broker.away = True
-    rights.follow(apply(catalog, principals.revoke(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT)))
+    rights.follow(
+        apply(
+            catalog,
+            principals.revoke(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT),
+        )
+    )
     assert rights.behind
     broker.away = False
     rights.keep()
@@ -189,7 +231,8 @@ def test_kafka_follows_the_grants_and_catches_up_after_it_was_away() -> None:
 
 
 def test_changes_that_are_nobodys_rights_ask_kafka_nothing() -> None:
-    catalog, broker = catalog_with("ann"), Broker()
+    catalog = catalog_with("ann")
+    broker = Broker()
     rights = KafkaRights(broker, lambda: catalog, Access(lambda: catalog, ROOT), "secret")  # type: ignore[arg-type]
     rights.keep()
     broker.away = True
@@ -198,7 +241,8 @@ def test_changes_that_are_nobodys_rights_ask_kafka_nothing() -> None:
 
 
 def test_only_a_password_that_is_missing_is_learned() -> None:
-    catalog, broker = catalog_with("ann"), Broker()
+    catalog = catalog_with("ann")
+    broker = Broker()
     rights = KafkaRights(broker, lambda: catalog, Access(lambda: catalog, ROOT), "secret")  # type: ignore[arg-type]
     broker.passwords["bob"] = "his"
     for user in ("ann", "bob", ROOT, names.KAFKA_USER):

@@ -29,10 +29,22 @@ NOW = 1_709_164_800_000  # 2024-02-29
         ("1.25", "DECIMAL", Decimal("1.25")),
         ("2024-01-01", "TIMESTAMP", 1_704_067_200_000),
         (5, "TIMESTAMP", 5),
-        (RelativeTime("now", ((1, Duration(1, "s")), (-1, Duration(500, "a")))), "TIMESTAMP", NOW + 500),
+        (
+            RelativeTime("now", ((1, Duration(1, "s")), (-1, Duration(500, "a")))),
+            "TIMESTAMP",
+            NOW + 500,
+        ),
         (RelativeTime("today"), "TIMESTAMP", NOW),
-        (RelativeTime("now", ((1, Duration(1, "y")),)), "TIMESTAMP", 1_740_700_800_000),  # 2025-02-28
-        (RelativeTime("now", ((-1, Duration(1, "n")),)), "TIMESTAMP", 1_706_486_400_000),  # 2024-01-29
+        (
+            RelativeTime("now", ((1, Duration(1, "y")),)),
+            "TIMESTAMP",
+            1_740_700_800_000,
+        ),  # 2025-02-28
+        (
+            RelativeTime("now", ((-1, Duration(1, "n")),)),
+            "TIMESTAMP",
+            1_706_486_400_000,
+        ),  # 2024-01-29
         (RelativeTime("2024-01-31", ((1, Duration(1, "n")),), True), "TIMESTAMP", NOW),
         (RelativeTime(1000, ((1, Duration(1, "s")),)), "TIMESTAMP", 2000),
     ],
@@ -43,9 +55,18 @@ def test_what_sql_allows(value: Value, kind: str, expected: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "kind"),
-    [("x", "INT"), (1.5, "INT"), ("maybe", "BOOL"), (1, "VARCHAR"), ("tomorrow", "TIMESTAMP"), (True, "TIMESTAMP"), ("nan", "DOUBLE"),
-     ("1,5", "DECIMAL"), (RelativeTime("now"), "INT")],
-)  # fmt: skip
+    [
+        ("x", "INT"),
+        (1.5, "INT"),
+        ("maybe", "BOOL"),
+        (1, "VARCHAR"),
+        ("tomorrow", "TIMESTAMP"),
+        (True, "TIMESTAMP"),
+        ("nan", "DOUBLE"),
+        ("1,5", "DECIMAL"),
+        (RelativeTime("now"), "INT"),
+    ],
+)
 def test_what_would_lose_something(value: Value, kind: str) -> None:
     with pytest.raises(ValueError):
         literals.convert(value, ColumnType(kind, 20, 10, 2), "ms", UTC, NOW)

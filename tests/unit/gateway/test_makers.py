@@ -26,17 +26,34 @@ ANN = User(6, "ann", "h", grants=(Grant("ALTER", 1),))
 def streams(user: str, committed: list[Change]) -> Streams:
     """As *user* meets them, with a list of hosts that names another one than that of the stream."""
     catalog = Catalog([BOSS, ANN])
-    definer = SimpleNamespace(user=user, catalog=SimpleNamespace(source_topics=lambda _: {}), commit=committed.append)
+    definer = SimpleNamespace(
+        user=user, catalog=SimpleNamespace(source_topics=lambda _: {}), commit=committed.append
+    )
     notified = Outbound(Settings(), Access(lambda: catalog, "root"), ("*.example.com",))
-    return Streams(cast(Any, definer), cast(Any, None), ManualClock(0), notified, wait_for_jobs=False)
+    return Streams(
+        cast(Any, definer), cast(Any, None), ManualClock(0), notified, wait_for_jobs=False
+    )
 
 
-@pytest.mark.parametrize("clause", [None, "NOTIFY ('ws://other:1/a') ON ('WINDOW_CLOSE')", "NOTIFY ('ws://h:1/a') ON ('WINDOW_CLOSE')"])
+@pytest.mark.parametrize(
+    "clause",
+    [
+        None,
+        "NOTIFY ('ws://other:1/a') ON ('WINDOW_CLOSE')",
+        "NOTIFY ('ws://h:1/a') ON ('WINDOW_CLOSE')",
+    ],
+)
 def test_who_alters_notify_answers_for_it(clause: str | None) -> None:
-    """Else somebody without ADMIN would send messages wherever they like with the rights of who made the stream."""
+    """Else somebody without ADMIN would send messages wherever they like with the rights of who
+    made the stream.
+    """
     committed: list[Change] = []
     known = dataclasses.replace(entry(), maker="boss")
-    altered = known.plan if clause is None else dataclasses.replace(known.plan, notify=entry(clause).plan.notify)
+    altered = (
+        known.plan
+        if clause is None
+        else dataclasses.replace(known.plan, notify=entry(clause).plan.notify)
+    )
     streams("ann", committed)._alter(known, altered)
     ((put,),) = (change.puts for change in committed)
     assert isinstance(put, StreamEntry) and put.maker == ("boss" if clause is None else "ann")

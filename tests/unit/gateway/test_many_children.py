@@ -1,4 +1,6 @@
-"""200,000 child tables in a real Redis: lists answer, and no question keeps Redis from everybody else."""
+"""200,000 child tables in a real Redis: lists answer, and no question keeps Redis from everybody
+else.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,17 @@ WHOLE = {"cmdstat_hkeys", "cmdstat_hgetall", "cmdstat_hvals", "cmdstat_keys"}
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
     directory = tmp_path_factory.mktemp("redis")
-    command = [str(find_redis_server()), "--port", "0", "--unixsocket", str(directory / "s"), "--save", "", "--dir", str(directory)]
+    command = [
+        str(find_redis_server()),
+        "--port",
+        "0",
+        "--unixsocket",
+        str(directory / "s"),
+        "--save",
+        "",
+        "--dir",
+        str(directory),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     for line in server.stdout:
@@ -41,7 +53,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
         with redis.Redis(unix_socket_path=str(directory / "s"), socket_timeout=30) as found:
             key = names.children(STABLE.id)
             for start in range(0, COUNT, 20_000):
-                found.hset(key, mapping={f"child{i}": '{"site": "x"}' for i in range(start, start + 20_000)})
+                found.hset(
+                    key,
+                    mapping={f"child{i}": '{"site": "x"}' for i in range(start, start + 20_000)},
+                )
             yield found
     finally:
         server.terminate()
@@ -52,20 +67,34 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
 @pytest.fixture
 def information(client: redis.Redis) -> Iterator[Information]:
     """Of a catalog with two child tables, one of them known from rows, too."""
-    catalog = Catalog([*CATALOG.databases(), STABLE, Child(104, "Db", 100, "c1", ("x",)), Child(105, "Db", 100, "child7", ("x",))])
+    catalog = Catalog(
+        [
+            *CATALOG.databases(),
+            STABLE,
+            Child(104, "Db", 100, "c1", ("x",)),
+            Child(105, "Db", 100, "child7", ("x",)),
+        ]
+    )
     client.config_resetstat()
     yield Information(lambda: catalog, client, "1.0", Access(lambda: catalog, "root"), "root")
     assert not WHOLE & client.info("commandstats").keys()
 
 
-def test_show_databases_asks_redis_for_nothing(information: Information, client: redis.Redis) -> None:
+def test_show_databases_asks_redis_for_nothing(
+    information: Information, client: redis.Redis
+) -> None:
     statement = parse_one("SHOW DATABASES")
     assert isinstance(statement, Show)
-    assert information.show(statement, None).column("name").to_pylist() == ["Db", "information_schema"]
+    assert information.show(statement, None).column("name").to_pylist() == [
+        "Db",
+        "information_schema",
+    ]
     assert not [name for name in client.info("commandstats") if name.startswith("cmdstat_h")]
 
 
-def test_databases_are_listed_with_the_number_of_their_tables(information: Information, client: redis.Redis) -> None:
+def test_databases_are_listed_with_the_number_of_their_tables(
+    information: Information, client: redis.Redis
+) -> None:
     statement = parse_one("SELECT ntables FROM information_schema.ins_databases WHERE name = 'Db'")
     assert isinstance(statement, Query)
     found = information.query(statement.query)

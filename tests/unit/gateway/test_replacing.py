@@ -1,4 +1,6 @@
-"""What a stream can become without starting over: options, and nothing that changes what its windows mean."""
+"""What a stream can become without starting over: options, and nothing that changes what its
+windows mean.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,13 @@ def alter(text: str) -> AlterStream:
 
 def test_options_that_leave_windows_alone_keep_the_state() -> None:
     old = planned()
-    for options in ("IDLE_TIMEOUT 1h", "ON_ERROR STOP", "DELETE_MARK 1d", "FILL_HISTORY 1", "MAX_RESULTS 5 MAX_STATE 7"):
+    for options in (
+        "IDLE_TIMEOUT 1h",
+        "ON_ERROR STOP",
+        "DELETE_MARK 1d",
+        "FILL_HISTORY 1",
+        "MAX_RESULTS 5 MAX_STATE 7",
+    ):
         assert replacing.keeps_state(old, planned(options)), options
     for options in ("WATERMARK 1s", "TRIGGER AT_ONCE", "IGNORE EXPIRED 0"):
         assert not replacing.keeps_state(old, planned(options)), options
@@ -53,23 +61,49 @@ def test_a_stream_of_before_keeps_the_names_of_its_child_tables() -> None:
 
 
 def test_a_replaced_stream_keeps_the_tags_that_its_result_has() -> None:
-    """A default result of an older build has no tag but group_id; one of another PARTITION BY has other keys."""
+    """A default result of an older build has no tag but group_id; one of another PARTITION BY has
+    other keys.
+    """
     made = plan(TEXT.format("", "10s"), MemoryView(DDL))
-    assert made.new_target is not None and [t.name for t in made.new_target.tags] == ["tag_tbname", "group_id"]
-    group, other = made.new_target.tags[-1], Column("region", ColumnType("INT"))
+    assert made.new_target is not None and [t.name for t in made.new_target.tags] == [
+        "tag_tbname",
+        "group_id",
+    ]
+    group = made.new_target.tags[-1]
+    other = Column("region", ColumnType("INT"))
     for tags, origins in (((group,), ("group_id",)), ((other, group), (None, "group_id"))):
         target = replace(made.plan.target, tags=tags, tag_of=origins)
         old = StreamEntry(5, replace(made.plan, stream_id=5, target=target))
-        known = Table(99, "db", "o", "stable", "in.db", 1, "ms", (TableVersion(3, made.new_target.columns, tags),), result_of=5)
+        known = Table(
+            99,
+            "db",
+            "o",
+            "stable",
+            "in.db",
+            1,
+            "ms",
+            (TableVersion(3, made.new_target.columns, tags),),
+            result_of=5,
+        )
         kept = replacing.with_tags_of(old, known, made)
-        assert kept.new_target is not None and kept.new_target.tags == tags and kept.plan.target.tag_of == origins
+        assert (
+            kept.new_target is not None
+            and kept.new_target.tags == tags
+            and kept.plan.target.tag_of == origins
+        )
         assert replacing.keeps_state(old.plan, kept.plan)
     assert replacing.with_tags_of(old, None, made) is made
 
 
 def test_alter_changes_the_text_too() -> None:
-    made = replacing.with_options(alter("IDLE_TIMEOUT 2m DELETE_MARK 1s ON_ERROR STOP"), planned("WATERMARK 5s"))
-    assert (made.idle_timeout, made.delete_mark, made.on_error) == (Duration(2, "m"), Duration(10, "s"), "stop")
+    made = replacing.with_options(
+        alter("IDLE_TIMEOUT 2m DELETE_MARK 1s ON_ERROR STOP"), planned("WATERMARK 5s")
+    )
+    assert (made.idle_timeout, made.delete_mark, made.on_error) == (
+        Duration(2, "m"),
+        Duration(10, "s"),
+        "stop",
+    )
     assert "IDLE_TIMEOUT 2m" in made.sql and "WATERMARK 5s" in made.sql
     assert plan(made.sql, MemoryView(DDL)).plan.idle_timeout == Duration(2, "m")
 
@@ -84,7 +118,12 @@ def test_quotas_are_set_raised_and_lifted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("WATERMARK 1s", "E_STREAM_STATE"), ("TRIGGER AT_ONCE", "E_STREAM_STATE"), ("IDLE_TIMEOUT 0s", "E_DURATION")]
+    ("text", "code"),
+    [
+        ("WATERMARK 1s", "E_STREAM_STATE"),
+        ("TRIGGER AT_ONCE", "E_STREAM_STATE"),
+        ("IDLE_TIMEOUT 0s", "E_DURATION"),
+    ],
 )
 def test_what_alter_refuses(text: str, code: str) -> None:
     with pytest.raises(SqlSemanticError) as caught:

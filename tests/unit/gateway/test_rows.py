@@ -17,7 +17,11 @@ from penstock.windows.kernel import MERGE, UPSERT
 NOW = 1_700_000_000_000
 
 
-def layout(*columns: tuple[str, str], plain: bool = False, tags: tuple[tuple[str, str], ...] = (("site", "VARCHAR(8)"),)) -> Layout:
+def layout(
+    *columns: tuple[str, str],
+    plain: bool = False,
+    tags: tuple[tuple[str, str], ...] = (("site", "VARCHAR(8)"),),
+) -> Layout:
     def made(pairs: tuple[tuple[str, str], ...]) -> tuple[Column, ...]:
         out = []
         for name, kind in pairs:
@@ -28,23 +32,40 @@ def layout(*columns: tuple[str, str], plain: bool = False, tags: tuple[tuple[str
         return tuple(out)
 
     return Layout(
-        1, 100, "db", "meters", "in.db", 4, (Column("ts", ColumnType("TIMESTAMP")), *made(columns)),
-        () if plain else made(tags), "ms", 86_400_000, plain,
-    )  # fmt: skip
+        1,
+        100,
+        "db",
+        "meters",
+        "in.db",
+        4,
+        (Column("ts", ColumnType("TIMESTAMP")), *made(columns)),
+        () if plain else made(tags),
+        "ms",
+        86_400_000,
+        plain,
+    )
 
 
 METERS = layout(("v", "DOUBLE"), ("n", "INT"), ("s", "VARCHAR(4)"))
 
 
 def test_objects_become_a_frame_in_the_tables_order() -> None:
-    frame = rows.from_objects(METERS, [{"n": 1, "TBNAME": "d1", "v": 2, "ts": NOW, "s": "x", "site": "a"}])
+    frame = rows.from_objects(
+        METERS, [{"n": 1, "TBNAME": "d1", "v": 2, "ts": NOW, "s": "x", "site": "a"}]
+    )
     assert frame.columns == ["tbname", "_op", "ts", "v", "n", "s", "site"]
     assert frame.row(0) == ("d1", UPSERT, NOW, 2.0, 1, "x", "a")
     rows.check(METERS, frame, NOW)
 
 
 def test_an_absent_column_keeps_what_is_stored() -> None:
-    frame = rows.from_objects(METERS, [{"tbname": "d1", "ts": 1, "v": 1.0, "n": 1, "s": None}, {"tbname": "d1", "ts": 2, "v": 1.0, "n": 1}])
+    frame = rows.from_objects(
+        METERS,
+        [
+            {"tbname": "d1", "ts": 1, "v": 1.0, "n": 1, "s": None},
+            {"tbname": "d1", "ts": 2, "v": 1.0, "n": 1},
+        ],
+    )
     assert frame["_op"].to_list() == [UPSERT, MERGE]
     frame = rows.from_objects(METERS, [{"tbname": "d1", "ts": 1, "v": 1.0}])
     assert frame["_op"].to_list() == [MERGE]
@@ -64,7 +85,9 @@ def test_an_absent_column_keeps_what_is_stored() -> None:
         ({"tbname": "d1", "ts": 1, "v": 1.0, "V": 2.0}, "v", "is given twice"),
     ],
 )
-def test_a_bad_row_names_its_index_and_column(row: dict[str, object], column: str, words: str) -> None:
+def test_a_bad_row_names_its_index_and_column(
+    row: dict[str, object], column: str, words: str
+) -> None:
     good = {"tbname": "d1", "ts": 1, "v": 1.0}
     with pytest.raises(RowError, match=words) as caught:
         rows.from_objects(METERS, [good, row] if "ts" in row and "tbname" in row else [row])
@@ -101,7 +124,14 @@ def test_checks_of_whole_frames(change: dict[str, object], column: str, words: s
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("t", 1_700_000_000_000_000_000), ("t", -(2**62)), ("v", float("inf")), ("f", 1e300), ("f", float("-inf"))]
+    ("name", "value"),
+    [
+        ("t", 1_700_000_000_000_000_000),
+        ("t", -(2**62)),
+        ("v", float("inf")),
+        ("f", 1e300),
+        ("f", float("-inf")),
+    ],
 )
 def test_a_value_that_could_not_be_read_back_is_refused(name: str, value: float) -> None:
     odd = layout(("t", "TIMESTAMP"), ("v", "DOUBLE"), ("f", "FLOAT"))
@@ -116,15 +146,33 @@ def test_a_value_that_could_not_be_read_back_is_refused(name: str, value: float)
 
 def test_a_row_of_more_than_64_kib_is_refused() -> None:
     wide = layout(("a", "VARCHAR(60000)"), ("b", "VARCHAR(60000)"))
-    frame = rows.from_objects(wide, [{"tbname": "d", "ts": 1, "a": "x" * 40_000, "b": "x" * 40_000}])
+    frame = rows.from_objects(
+        wide, [{"tbname": "d", "ts": 1, "a": "x" * 40_000, "b": "x" * 40_000}]
+    )
     with pytest.raises(RowError, match="larger than"):
         rows.check(wide, frame, NOW)
 
 
 def test_odd_types() -> None:
-    odd = layout(("d", "DECIMAL(6,2)"), ("b", "VARBINARY(8)"), ("f", "BOOL"), ("u", "BIGINT UNSIGNED"), plain=True)
-    frame = rows.from_objects(odd, [{"ts": "2024-01-01T00:00:00Z", "d": "12.3", "b": "\\x0aff", "f": 1, "u": 2**64 - 1}])
-    assert frame.row(0) == ("meters", UPSERT, 1704067200000, Decimal("12.30"), b"\x0a\xff", True, 2**64 - 1)
+    odd = layout(
+        ("d", "DECIMAL(6,2)"),
+        ("b", "VARBINARY(8)"),
+        ("f", "BOOL"),
+        ("u", "BIGINT UNSIGNED"),
+        plain=True,
+    )
+    frame = rows.from_objects(
+        odd, [{"ts": "2024-01-01T00:00:00Z", "d": "12.3", "b": "\\x0aff", "f": 1, "u": 2**64 - 1}]
+    )
+    assert frame.row(0) == (
+        "meters",
+        UPSERT,
+        1704067200000,
+        Decimal("12.30"),
+        b"\x0a\xff",
+        True,
+        2**64 - 1,
+    )
     for bad in (12345.6, "NaN", "Infinity"):
         with pytest.raises(RowError, match="is not DECIMAL"):
             rows.from_objects(odd, [{"ts": 1, "d": bad}])
@@ -152,7 +200,10 @@ def test_arrow_columns_fit_without_loss_or_not_at_all() -> None:
 
 def test_times_of_arrow_that_the_precision_cannot_hold_are_refused() -> None:
     fine = replace(METERS, precision="ns", max_ahead=2**62)
-    for values in (pl.Series("ts", [32_503_680_000_000]).cast(pl.Datetime("ms")), pl.Series("ts", [900_000], dtype=pl.Int32).cast(pl.Date)):
+    for values in (
+        pl.Series("ts", [32_503_680_000_000]).cast(pl.Datetime("ms")),
+        pl.Series("ts", [900_000], dtype=pl.Int32).cast(pl.Date),
+    ):
         frame = rows.from_arrow(fine, pl.DataFrame({"tbname": ["d"], "ts": values}).to_arrow())
         with pytest.raises(RowError, match="out of range"):
             rows.check(fine, frame, NOW * 10**6)
@@ -167,4 +218,6 @@ def test_bytes_are_no_text() -> None:
         rows.from_objects(METERS, [{"tbname": "d", "ts": NOW, "s": sent}])
     assert (caught.value.row, caught.value.column) == (0, "s")
     raw = layout(("b", "VARBINARY(4)"))
-    assert rows.from_objects(raw, [{"tbname": "d", "ts": NOW, "b": sent}])["b"].to_list() == [b"\x00\xff"]
+    assert rows.from_objects(raw, [{"tbname": "d", "ts": NOW, "b": sent}])["b"].to_list() == [
+        b"\x00\xff"
+    ]

@@ -11,7 +11,14 @@ from penstock.errors import OverloadError, RemoteError, SqlSemanticError, SqlSyn
 
 
 def test_errors_come_back_as_they_were() -> None:
-    body = {"code": "E_SYNTAX", "message": "found x", "line": 2, "column": 5, "snippet": "x\n^", "hint": "y"}
+    body = {
+        "code": "E_SYNTAX",
+        "message": "found x",
+        "line": 2,
+        "column": 5,
+        "snippet": "x\n^",
+        "hint": "y",
+    }
     error = error_of(flight.FlightServerError(json.dumps(body) + ". gRPC client debug context: {}"))
     assert isinstance(error, SqlSyntaxError)
     assert (error.message, error.line, error.column, error.hint) == ("found x", 2, 5, "y")

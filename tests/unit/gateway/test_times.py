@@ -30,7 +30,9 @@ def test_a_text_without_a_zone_is_in_the_requests() -> None:
     assert times.parse("2024-01-01 01:00:00", "ms", ZoneInfo("Europe/Berlin")) == 1704067200000
 
 
-@pytest.mark.parametrize("text", ["", "tomorrow", "2024-13-01", "2024-01-01T25:00:00", "2024-01-01T00:00:00.1234567890"])
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "2024-13-01", "2024-01-01T25:00:00", "2024-01-01T00:00:00.1234567890"]
+)
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         times.parse(text, "ms")
@@ -38,8 +40,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 def test_rest_form() -> None:
     ticks = pl.Series([1704067200123, None, -1])
-    assert times.render(ticks, "ms").to_list() == ["2024-01-01T00:00:00.123Z", None, "1969-12-31T23:59:59.999Z"]
-    assert times.render(pl.Series([1704067200123456789]), "ns")[0] == "2024-01-01T00:00:00.123456789Z"
+    assert times.render(ticks, "ms").to_list() == [
+        "2024-01-01T00:00:00.123Z",
+        None,
+        "1969-12-31T23:59:59.999Z",
+    ]
+    assert (
+        times.render(pl.Series([1704067200123456789]), "ns")[0] == "2024-01-01T00:00:00.123456789Z"
+    )
     assert times.render(ticks, "ms", "Asia/Shanghai")[0] == "2024-01-01T08:00:00.123+08:00"
 
 

@@ -14,18 +14,35 @@ from penstock.errors import SchemaError
 
 
 def test_text_frames() -> None:
-    assert from_text('{"seq": 7, "table": "a.b", "rows": [{"x": 1}], "key": 5}') == (7, "a.b", [{"x": 1}], "5")
+    assert from_text('{"seq": 7, "table": "a.b", "rows": [{"x": 1}], "key": 5}') == (
+        7,
+        "a.b",
+        [{"x": 1}],
+        "5",
+    )
     assert from_text('{"rows": []}') == (None, None, [], None)
 
 
 def test_binary_frames() -> None:
     table = pa.table({"x": [1, 2]})
-    seq, name, rows, key = from_binary(to_stream(table, {"penstock.seq": "12", "penstock.table": "a.b"}))
-    assert (seq, name, rows, key) == (12, "a.b", None, None)  # the rows are read once it is known that they may be written
-    assert from_binary(to_stream(table, {"penstock.seq": "x", "penstock.key": "k"}))[::3] == ("x", "k")
+    seq, name, rows, key = from_binary(
+        to_stream(table, {"penstock.seq": "12", "penstock.table": "a.b"})
+    )
+    assert (seq, name, rows, key) == (
+        12,
+        "a.b",
+        None,
+        None,
+    )  # the rows are read once it is known that they may be written
+    assert from_binary(to_stream(table, {"penstock.seq": "x", "penstock.key": "k"}))[::3] == (
+        "x",
+        "k",
+    )
 
 
-@pytest.mark.parametrize("frame", ["", "[]", "1", '{"rows": {}}', '{"seq": 1}', '{"rows": [NaN]}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "frame", ["", "[]", "1", '{"rows": {}}', '{"seq": 1}', '{"rows": [NaN]}', "[" * 100_000]
+)
 def test_frames_that_are_none(frame: str) -> None:
     with pytest.raises(SchemaError):
         from_text(frame)

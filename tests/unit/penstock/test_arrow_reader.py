@@ -64,7 +64,12 @@ def test_texts_that_are_no_utf8_and_views_that_lead_elsewhere_are_refused() -> N
     refused(crafted(pa.array(["some text"]), b"some text", b"some\xfftext"))
     view = pa.array(["a text of more than twelve bytes"], pa.string_view())
     good = struct.pack("<i4sii", 32, b"a te", 0, 0)
-    for bad in ((32, b"a te", 7, 0), (32, b"a te", 0, 1 << 20), (1 << 30, b"a te", 0, 0), (-1, b"a te", 0, 0)):
+    for bad in (
+        (32, b"a te", 7, 0),
+        (32, b"a te", 0, 1 << 20),
+        (1 << 30, b"a te", 0, 0),
+        (-1, b"a te", 0, 0),
+    ):
         refused(crafted(view, good, struct.pack("<i4sii", *bad)))
 
 
@@ -92,9 +97,13 @@ def test_rows_without_bytes_are_counted() -> None:
 
 def test_texts_that_rows_share_are_counted_for_each() -> None:
     words = pa.array(["x" * 60_000] * 1_000)
-    assert "each row has its own" in refused(stream(pa.table({"x": words.dictionary_encode()})), Limits(size=1 << 20))
+    assert "each row has its own" in refused(
+        stream(pa.table({"x": words.dictionary_encode()})), Limits(size=1 << 20)
+    )
     view = pa.py_buffer(struct.pack("<i4sii", 60_000, b"xxxx", 0, 0) * 20_000)
-    shared = pa.Array.from_buffers(pa.string_view(), 20_000, [None, view, pa.py_buffer(b"x" * 60_000)])
+    shared = pa.Array.from_buffers(
+        pa.string_view(), 20_000, [None, view, pa.py_buffer(b"x" * 60_000)]
+    )
     assert "each row has its own" in refused(stream(pa.table({"x": shared})))
 
 
@@ -128,7 +137,9 @@ def test_columns_depth_and_batches_are_limited() -> None:
     [
         pa.array([[1], [2]], pa.list_view(pa.int8())),
         pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a"])),
-        pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]),
+        pa.UnionArray.from_dense(
+            pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]
+        ),
         pa.array([["a"]], pa.list_(pa.string_view())),
     ],
     ids=["list_view", "run_end", "union", "view_inside"],
@@ -168,11 +179,16 @@ def test_larger_bodies_may_hold_more() -> None:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_many_texts_are_judged_as_arrow_judges_each(kind: pa.DataType) -> None:
-    """Long columns of texts are looked at together: no damage to offsets, nulls or characters gets through."""
+    """Long columns of texts are looked at together: no damage to offsets, nulls or characters gets
+    through.
+    """
     chance = random.Random(26)
     texts = pa.array(["plain", None, "", "some more"] * 800 + ["ü" * 7], kind)
     taken = 0
-    for place in (*range(0, 64, 4), *(chance.randrange(len(stream(pa.table({"x": texts})))) for _ in range(300))):
+    for place in (
+        *range(0, 64, 4),
+        *(chance.randrange(len(stream(pa.table({"x": texts})))) for _ in range(300)),
+    ):
         for column in (texts, texts.slice(0, 3_200)):
             body = bytearray(stream(pa.table({"n": pa.array(range(len(column))), "x": column})))
             body[place % len(body)] ^= chance.choice((0x80, 0x01, 0xFF, 0x40))
@@ -192,7 +208,10 @@ def test_many_texts_are_judged_as_arrow_judges_each(kind: pa.DataType) -> None:
     ("good", "bad"),
     [
         (b"plain" * 9, b"plain" * 8 + b"pla\xffn"),
-        *((struct.pack("<4i", 0, 5, 10, 15), struct.pack("<4i", 0, *bad)) for bad in ((50_000, 10, 15), (10, 5, 15), (-5, 10, 15))),
+        *(
+            (struct.pack("<4i", 0, 5, 10, 15), struct.pack("<4i", 0, *bad))
+            for bad in ((50_000, 10, 15), (10, 5, 15), (-5, 10, 15))
+        ),
     ],
 )
 def test_damage_in_a_long_column_of_texts_is_refused(good: bytes, bad: bytes) -> None:

@@ -26,7 +26,12 @@ def test_lines_go_to_a_file_of_their_own_whatever_the_log_level(tmp_path: Path) 
     audit.write("login", user="ann", remote="10.0.0.1", by="password")
     log.get("gateway").error("not for the trail")
     (line,) = [json.loads(text) for text in path.read_text().splitlines()]
-    assert (line["event"], line["user"], line["room"], line["audit"]) == ("login", "ann", "gateway", True)
+    assert (line["event"], line["user"], line["room"], line["audit"]) == (
+        "login",
+        "ann",
+        "gateway",
+        True,
+    )
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -55,8 +60,14 @@ def test_a_file_that_has_grown_is_moved_on_and_the_oldest_goes(tmp_path: Path) -
     assert files == ["audit.log", "audit.log.1", "audit.log.2"]
     assert all(stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600 for name in files)
     assert all((tmp_path / name).stat().st_size < 1300 for name in files)
-    users = [json.loads(line)["user"] for name in reversed(files) for line in (tmp_path / name).read_text().splitlines()]
-    assert users == [f"u{n}" for n in range(100 - len(users), 100)], "nothing is lost between the files"
+    users = [
+        json.loads(line)["user"]
+        for name in reversed(files)
+        for line in (tmp_path / name).read_text().splitlines()
+    ]
+    assert users == [f"u{n}" for n in range(100 - len(users), 100)], (
+        "nothing is lost between the files"
+    )
 
 
 def test_no_older_file_is_kept_when_none_is_wanted(tmp_path: Path) -> None:
@@ -88,14 +99,18 @@ for number in range(200):
 def test_processes_that_share_a_file_lose_no_line_over_its_moves(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     command = [sys.executable, "-c", _WRITER, str(path)]
-    writers = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, cwd=ROOT) for n in range(4)]
+    writers = [
+        subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, cwd=ROOT) for n in range(4)
+    ]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.write(b"\n")
         writer.stdin.close()
     assert [writer.wait(120) for writer in writers] == [0] * 4
     lines = [line for p in tmp_path.iterdir() for line in p.read_text().splitlines()]
-    assert sorted(json.loads(line)["user"] for line in lines) == sorted(f"{w}-{n}" for w in range(4) for n in range(200))
+    assert sorted(json.loads(line)["user"] for line in lines) == sorted(
+        f"{w}-{n}" for w in range(4) for n in range(200)
+    )
     assert len(list(tmp_path.iterdir())) > 5
 
 

@@ -32,7 +32,10 @@ def _laughs() -> dict[str, Any]:
     kind: Any = "null"
     for level in range(30):
         name = f"r{level}"
-        fields = [{"name": "a", "type": kind}, {"name": "b", "type": kind if isinstance(kind, str) else kind["name"]}]
+        fields = [
+            {"name": "a", "type": kind},
+            {"name": "b", "type": kind if isinstance(kind, str) else kind["name"]},
+        ]
         kind = {"type": "record", "name": name, "fields": fields}
     return kind
 
@@ -47,7 +50,10 @@ _EMPTY = {"type": "record", "name": "empty", "fields": []}
         {"type": "array", "items": {"type": "null"}},
         {"type": "array", "items": _EMPTY},
         {"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}},
-        {"type": "array", "items": {"type": "record", "name": "n", "fields": [{"name": "a", "type": "null"}]}},
+        {
+            "type": "array",
+            "items": {"type": "record", "name": "n", "fields": [{"name": "a", "type": "null"}]},
+        },
         ["null", {"type": "array", "items": "null"}],
         {"type": "map", "values": {"type": "array", "items": "null"}},
         {"type": "record", "name": "r", "fields": [{"name": "next", "type": ["null", "r"]}]},
@@ -61,20 +67,36 @@ def test_schemas_that_no_bytes_pay_for_are_refused(kind: Any) -> None:
     assert caught.value.code == "E_REMOTE_SCHEMA"
 
 
-@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "5", '{"type": "none"}', '"' + "x" * (2 << 20) + '"'])
+@pytest.mark.parametrize(
+    "text", ["", "[", "[" * 100_000, "5", '{"type": "none"}', '"' + "x" * (2 << 20) + '"']
+)
 def test_what_is_no_schema_is_one_error(text: str) -> None:
     with pytest.raises(SchemaError):
         parsed(text)
 
 
 def test_usual_schemas_are_read() -> None:
-    inner = {"type": "record", "name": "in", "fields": [{"name": "a", "type": ["null", "string"]}, {"name": "n", "type": "null"}]}
+    inner = {
+        "type": "record",
+        "name": "in",
+        "fields": [{"name": "a", "type": ["null", "string"]}, {"name": "n", "type": "null"}],
+    }
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     for kind, value in (
         ({"type": "array", "items": ["null", "long"]}, [1, None, 3]),
         ({"type": "map", "values": inner}, {"k": {"a": "x", "n": None}}),
         (decimal, Decimal("-12.34")),
-        ({"type": "fixed", "name": "f", "size": 5, "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal("12.34")),
+        (
+            {
+                "type": "fixed",
+                "name": "f",
+                "size": 5,
+                "logicalType": "decimal",
+                "precision": 9,
+                "scale": 2,
+            },
+            Decimal("12.34"),
+        ),
     ):
         schema = parsed(record(kind))
         sink = io.BytesIO()

@@ -1,4 +1,6 @@
-"""A backup is restored when the mesh's key has signed its list, or when the operator says that it may be without."""
+"""A backup is restored when the mesh's key has signed its list, or when the operator says that it
+may be without.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def list_file(root: Path) -> Path:
 
 def test_the_key_decides(tmp_path: Path) -> None:
     place = str(tmp_path)
-    ours, theirs, none = Vault(place, b"ours"), Vault(place, b"theirs"), Vault(place)
+    ours = Vault(place, b"ours")
+    theirs = Vault(place, b"theirs")
+    none = Vault(place)
     signed = published(ours, 1)
     ours.require_trusted(signed)
     none.require_trusted(signed)
@@ -81,7 +85,10 @@ def test_a_list_of_another_subject_or_time_does_not_count(tmp_path: Path) -> Non
     assert [b.time for b in vault.backups("q.1")] == [1]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"items": 1}', b"[" * 100_000, b'{"items": [{"path": 1}]}', b"\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b'{"items": 1}', b"[" * 100_000, b'{"items": [{"path": 1}]}', b"\xff"],
+)
 def test_nonsense_under_a_right_digest_does_not_count(tmp_path: Path, body: bytes) -> None:
     (tmp_path / "q.1").mkdir()
     sealed = b"-\n" + body
@@ -97,7 +104,9 @@ def mesh(tmp_path: Path) -> Path:
     return tmp_path / "one"
 
 
-def test_a_mesh_is_restored_with_the_key_of_the_one_that_made_the_backup(tmp_path: Path, mesh: Path) -> None:
+def test_a_mesh_is_restored_with_the_key_of_the_one_that_made_the_backup(
+    tmp_path: Path, mesh: Path
+) -> None:
     copies = str(tmp_path / "copies")
     command("backup", copies, "--data-dir", str(mesh))
     key = mesh / "secrets" / "backup.password"
@@ -111,7 +120,11 @@ def test_a_mesh_is_restored_with_the_key_of_the_one_that_made_the_backup(tmp_pat
     assert not (tmp_path / "two").exists()
     command("restore", copies, "--data-dir", str(tmp_path / "two"), "--key", str(key))
     command("restore", copies, "--data-dir", str(tmp_path / "three"), "--unsigned")
-    assert (tmp_path / "two/kafka/log/00.log").read_text() == (tmp_path / "three/kafka/log/00.log").read_text() == "rows"
+    assert (
+        (tmp_path / "two/kafka/log/00.log").read_text()
+        == (tmp_path / "three/kafka/log/00.log").read_text()
+        == "rows"
+    )
 
 
 def test_a_backup_of_an_older_version_is_restored_unsigned(tmp_path: Path) -> None:
@@ -125,7 +138,9 @@ def test_a_backup_of_an_older_version_is_restored_unsigned(tmp_path: Path) -> No
 
 
 def settings(tmp_path: Path, **own: object) -> SparkSettings:
-    return SparkSettings.load(data_dir=tmp_path / "lost", checkpoint_backup_dir=str(tmp_path / "v"), **own)
+    return SparkSettings.load(
+        data_dir=tmp_path / "lost", checkpoint_backup_dir=str(tmp_path / "v"), **own
+    )
 
 
 def test_the_jobs_restore_what_their_mesh_has_signed(tmp_path: Path) -> None:

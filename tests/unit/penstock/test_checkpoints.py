@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from penstock import checkpoints
-from penstock.checkpoints import Place, local_positions, newest_verified, places, restore, subject_query, take
+from penstock.checkpoints import (
+    Place,
+    local_positions,
+    newest_verified,
+    places,
+    restore,
+    subject_query,
+    take,
+)
 from penstock.errors import StateError
 from penstock.vault import Vault
 from spark_jobs.recovery import behind
@@ -19,7 +27,9 @@ def place(tmp_path: Path) -> Place:
 
 
 def running(at: Place, *positions: int) -> None:
-    """Leave behind what the jobs do: state of partition 0 up to these positions, the first one full, and Spark's checkpoint."""
+    """Leave behind what the jobs do: state of partition 0 up to these positions, the first one
+    full, and Spark's checkpoint.
+    """
     files = StateFiles(f"{at.state}/in.k-0")
     files.load()
     for position in positions:
@@ -31,19 +41,25 @@ def running(at: Place, *positions: int) -> None:
 
 
 def test_a_query_goes_into_the_vault_and_back(tmp_path: Path) -> None:
-    here, vault = place(tmp_path), Vault(str(tmp_path / "v"))
+    here = place(tmp_path)
+    vault = Vault(str(tmp_path / "v"))
     assert take(vault, here, time=1, number=1) is None
     running(here, 10, 20)
     backup = take(vault, here, time=5, number=3, offsets={"in.k:0": 15})
     assert backup is not None and backup.facts["positions"] == {"in.k-0": 20}
     assert [i.path for i in backup.items] == [
-        "checkpoint/commits/0", "checkpoint/metadata", "checkpoint/offsets/0",
-        "state/in.k-0/p00000000000000000010.full", "state/in.k-0/p00000000000000000020.delta",
-    ]  # fmt: skip
+        "checkpoint/commits/0",
+        "checkpoint/metadata",
+        "checkpoint/offsets/0",
+        "state/in.k-0/p00000000000000000010.full",
+        "state/in.k-0/p00000000000000000020.delta",
+    ]
     assert places(here.state_dir, here.checkpoint_dir) == [here]
     assert subject_query(here.subject) == ("in.k", 7)
 
-    there = Place("in.k", 7, str(tmp_path / "elsewhere"), str(tmp_path / "elsewhere" / "checkpoints"))
+    there = Place(
+        "in.k", 7, str(tmp_path / "elsewhere"), str(tmp_path / "elsewhere" / "checkpoints")
+    )
     restore(vault, backup, there)
     assert local_positions(there) == {"in.k-0": 20}
     state = StateFiles(f"{there.state}/in.k-0").load()
@@ -52,7 +68,8 @@ def test_a_query_goes_into_the_vault_and_back(tmp_path: Path) -> None:
 
 
 def test_a_torn_newest_file_is_left_out(tmp_path: Path) -> None:
-    here, vault = place(tmp_path), Vault(str(tmp_path / "v"))
+    here = place(tmp_path)
+    vault = Vault(str(tmp_path / "v"))
     running(here, 10, 20)
     torn = next(Path(here.state).glob("in.k-0/*.delta"))
     torn.write_bytes(torn.read_bytes()[:-3])
@@ -61,7 +78,8 @@ def test_a_torn_newest_file_is_left_out(tmp_path: Path) -> None:
 
 
 def test_state_that_is_nowhere_whole_is_no_backup(tmp_path: Path) -> None:
-    here, vault = place(tmp_path), Vault(str(tmp_path / "v"))
+    here = place(tmp_path)
+    vault = Vault(str(tmp_path / "v"))
     running(here, 10)
     next(Path(here.state).glob("in.k-0/*.full")).write_bytes(b"torn")
     with pytest.raises(StateError, match="none that is whole"):
@@ -69,11 +87,17 @@ def test_state_that_is_nowhere_whole_is_no_backup(tmp_path: Path) -> None:
     assert vault.backups(here.subject) == []
 
 
-def test_files_pruned_on_the_way_are_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the list and the copy the jobs write a full file and remove the chain that was listed."""
-    here, vault = place(tmp_path), Vault(str(tmp_path / "v"))
+def test_files_pruned_on_the_way_are_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the list and the copy the jobs write a full file and remove the chain that was
+    listed.
+    """
+    here = place(tmp_path)
+    vault = Vault(str(tmp_path / "v"))
     running(here, 10, 20)
-    listed, pruned = checkpoints._listed, []
+    listed = checkpoints._listed
+    pruned = []
 
     def late(fs: object, path: str) -> list[str]:
         found: list[str] = listed(fs, path)
@@ -93,7 +117,8 @@ def test_files_pruned_on_the_way_are_no_fault(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_damaged_backup_is_passed_over(tmp_path: Path) -> None:
-    here, vault = place(tmp_path), Vault(str(tmp_path / "v"))
+    here = place(tmp_path)
+    vault = Vault(str(tmp_path / "v"))
     running(here, 10)
     old = take(vault, here, time=1, number=1)
     running(here, 20)

@@ -1,4 +1,6 @@
-"""Row batches: what goes in comes out, both engines agree, and no bytes whatever can do more than be called bad."""
+"""Row batches: what goes in comes out, both engines agree, and no bytes whatever can do more than
+be called bad.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table, TableVersion
-from penstock.codec import Outgoing, TableCodec, avro_schema, encode_together, frame_of, schema_ids, wire_name
+from penstock.codec import (
+    Outgoing,
+    TableCodec,
+    avro_schema,
+    encode_together,
+    frame_of,
+    schema_ids,
+    wire_name,
+)
 from penstock.errors import SchemaError
 from penstock.fewrows import MAX_FRAME
 from penstock.partition import hashes, partition
@@ -27,47 +37,91 @@ from penstock.types import TIME_LIMITS, ColumnType
 from tests.nightly import drawn
 
 FAST = {
-    "c_bool": ColumnType("BOOL"), "c_ti": ColumnType("TINYINT"), "c_si": ColumnType("SMALLINT"), "c_i": ColumnType("INT"),
-    "c_bi": ColumnType("BIGINT"), "c_uti": ColumnType("TINYINT UNSIGNED"), "c_usi": ColumnType("SMALLINT UNSIGNED"),
-    "c_ui": ColumnType("INT UNSIGNED"), "c_ubi": ColumnType("BIGINT UNSIGNED"), "c_f": ColumnType("FLOAT"),
-    "c_d": ColumnType("DOUBLE"), "c_v": ColumnType("VARCHAR", 40), "c_n": ColumnType("NCHAR", 10), "c_t": ColumnType("TIMESTAMP"),
-}  # fmt: skip
-SLOW = {**FAST, "c_vb": ColumnType("VARBINARY", 20), "c_dec": ColumnType("DECIMAL", precision=20, scale=4)}
+    "c_bool": ColumnType("BOOL"),
+    "c_ti": ColumnType("TINYINT"),
+    "c_si": ColumnType("SMALLINT"),
+    "c_i": ColumnType("INT"),
+    "c_bi": ColumnType("BIGINT"),
+    "c_uti": ColumnType("TINYINT UNSIGNED"),
+    "c_usi": ColumnType("SMALLINT UNSIGNED"),
+    "c_ui": ColumnType("INT UNSIGNED"),
+    "c_ubi": ColumnType("BIGINT UNSIGNED"),
+    "c_f": ColumnType("FLOAT"),
+    "c_d": ColumnType("DOUBLE"),
+    "c_v": ColumnType("VARCHAR", 40),
+    "c_n": ColumnType("NCHAR", 10),
+    "c_t": ColumnType("TIMESTAMP"),
+}
+SLOW = {
+    **FAST,
+    "c_vb": ColumnType("VARBINARY", 20),
+    "c_dec": ColumnType("DECIMAL", precision=20, scale=4),
+}
 TIME = Column("ts", ColumnType("TIMESTAMP"))
 
 
-def table(kinds: dict[str, ColumnType], tags: dict[str, ColumnType] | None = None, schema_id: int = 100, precision: Any = "ms") -> Table:
+def table(
+    kinds: dict[str, ColumnType],
+    tags: dict[str, ColumnType] | None = None,
+    schema_id: int = 100,
+    precision: Any = "ms",
+) -> Table:
     version = TableVersion(
-        schema_id, (TIME, *(Column(n, t) for n, t in kinds.items())), tuple(Column(n, t) for n, t in (tags or {}).items())
+        schema_id,
+        (TIME, *(Column(n, t) for n, t in kinds.items())),
+        tuple(Column(n, t) for n, t in (tags or {}).items()),
     )
-    return Table(1, "db", "meters", "stable" if tags else "plain", "in.db", 4, precision, (version,))
+    return Table(
+        1, "db", "meters", "stable" if tags else "plain", "in.db", 4, precision, (version,)
+    )
 
 
 def altered(base: Table, version: TableVersion) -> Table:
-    return Table(base.id, base.database, base.name, base.kind, base.topic, 4, base.precision, (*base.versions, version))
+    return Table(
+        base.id,
+        base.database,
+        base.name,
+        base.kind,
+        base.topic,
+        4,
+        base.precision,
+        (*base.versions, version),
+    )
 
 
 def values_of(kind: ColumnType) -> st.SearchStrategy[Any]:
     text = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
     if kind.integer:
-        bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}[kind.kind.removesuffix(" UNSIGNED")]
+        bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}[
+            kind.kind.removesuffix(" UNSIGNED")
+        ]
         unsigned = kind.kind.endswith("UNSIGNED")
-        return st.integers(0 if unsigned else -(2 ** (bits - 1)), 2**bits - 1 if unsigned else 2 ** (bits - 1) - 1)
+        return st.integers(
+            0 if unsigned else -(2 ** (bits - 1)), 2**bits - 1 if unsigned else 2 ** (bits - 1) - 1
+        )
     return {
-        "BOOL": st.booleans(), "FLOAT": st.floats(width=32, allow_infinity=False), "DOUBLE": st.floats(allow_infinity=False),
+        "BOOL": st.booleans(),
+        "FLOAT": st.floats(width=32, allow_infinity=False),
+        "DOUBLE": st.floats(allow_infinity=False),
         "TIMESTAMP": st.integers(*TIME_LIMITS["ms"]),
-        "VARCHAR": text, "NCHAR": text, "VARBINARY": st.binary(max_size=20),
+        "VARCHAR": text,
+        "NCHAR": text,
+        "VARBINARY": st.binary(max_size=20),
         "DECIMAL": st.integers(-(10**20) + 1, 10**20 - 1).map(lambda i: Decimal(i).scaleb(-4)),
-    }[kind.kind]  # fmt: skip
+    }[kind.kind]
 
 
 @st.composite
 def frames(draw: st.DrawFn, kinds: dict[str, ColumnType]) -> pl.DataFrame:
     n = draw(st.integers(1, 6))
     data: dict[str, pl.Series] = {
-        "tbname": pl.Series(draw(st.lists(st.sampled_from(["d1", "d2", "Ünï", "漢"]), min_size=n, max_size=n))),
+        "tbname": pl.Series(
+            draw(st.lists(st.sampled_from(["d1", "d2", "Ünï", "漢"]), min_size=n, max_size=n))
+        ),
         "_op": pl.Series(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), dtype=pl.Int8),
-        "ts": pl.Series(draw(st.lists(st.integers(*TIME_LIMITS["ms"]), min_size=n, max_size=n)), dtype=pl.Int64),
+        "ts": pl.Series(
+            draw(st.lists(st.integers(*TIME_LIMITS["ms"]), min_size=n, max_size=n)), dtype=pl.Int64
+        ),
     }
     for name, kind in kinds.items():
         drawn = draw(st.lists(st.none() | values_of(kind), min_size=n, max_size=n))
@@ -85,7 +139,9 @@ def test_round_trip_fast(rows: pl.DataFrame) -> None:
     codec = TableCodec(table(FAST))
     decoded = codec.decode(codec.encode(rows))
     assert decoded.bad == []
-    assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
+    assert_frame_equal(
+        plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True
+    )
 
 
 @settings(max_examples=drawn(60), deadline=None)
@@ -94,33 +150,45 @@ def test_round_trip_with_bytes_and_decimals(rows: pl.DataFrame) -> None:
     codec = TableCodec(table(SLOW))
     decoded = codec.decode(codec.encode(rows))
     assert decoded.bad == []
-    assert_frame_equal(plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True)
+    assert_frame_equal(
+        plain(decoded.rows), rows.select(plain(decoded.rows).columns), check_exact=True
+    )
 
 
 @settings(max_examples=drawn(60), deadline=None)
 @given(frames(FAST))
 def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
-    fast, reference = TableCodec(table(FAST)), TableCodec(table(FAST))
+    fast = TableCodec(table(FAST))
+    reference = TableCodec(table(FAST))
     reference._fast = False
     values = fast.encode(rows, producer="p", from_offset=1, offset=2, trace="t")
     assert reference.encode(rows, producer="p", from_offset=1, offset=2, trace="t") == values
-    one, other = fast.decode(values), reference.decode(values)
+    one = fast.decode(values)
+    other = reference.decode(values)
     assert_frame_equal(one.rows, other.rows, check_exact=True)
     assert_frame_equal(one.records, other.records)
 
 
 @settings(max_examples=drawn(100), deadline=None)
 @given(frames(FAST), st.booleans())
-def test_the_short_cut_for_few_rows_and_the_long_way_agree(rows: pl.DataFrame, stamped: bool) -> None:
-    short, long = TableCodec(table(FAST)), TableCodec(table(FAST))
+def test_the_short_cut_for_few_rows_and_the_long_way_agree(
+    rows: pl.DataFrame, stamped: bool
+) -> None:
+    short = TableCodec(table(FAST))
+    long = TableCodec(table(FAST))
     long._few = None
-    stamp: dict[str, Any] = {"producer": "p", "from_offset": 1, "offset": 2, "trace": "t"} if stamped else {}
+    stamp: dict[str, Any] = (
+        {"producer": "p", "from_offset": 1, "offset": 2, "trace": "t"} if stamped else {}
+    )
     values = short.encode(rows, **stamp)
     assert long.encode(rows, **stamp) == values
     for some in (rows[:1], rows):
-        assert short.encode_partitioned(some, 4, **stamp) == long.encode_partitioned(some, 4, **stamp)
+        assert short.encode_partitioned(some, 4, **stamp) == long.encode_partitioned(
+            some, 4, **stamp
+        )
     values += long.encode(rows, writes=[1, rows.height - 1], **stamp)
-    one, other = short.decode(values), long.decode(values)
+    one = short.decode(values)
+    other = long.decode(values)
     assert_frame_equal(one.rows, other.rows, check_exact=True)
     assert_frame_equal(one.records, other.records)
     assert (one.stamps, one.traced) == (other.stamps, other.traced)
@@ -129,13 +197,26 @@ def test_the_short_cut_for_few_rows_and_the_long_way_agree(rows: pl.DataFrame, s
 @settings(max_examples=drawn(300), deadline=None)
 @given(st.data())
 def test_the_short_cut_judges_no_bytes_otherwise(data: st.DataObject) -> None:
-    kinds = {"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT"), "u": ColumnType("BIGINT UNSIGNED"), "b": ColumnType("BOOL")}
-    short, long = TableCodec(table(kinds)), TableCodec(table(kinds))
+    kinds = {
+        "v": ColumnType("VARCHAR", 8),
+        "n": ColumnType("TINYINT"),
+        "u": ColumnType("BIGINT UNSIGNED"),
+        "b": ColumnType("BOOL"),
+    }
+    short = TableCodec(table(kinds))
+    long = TableCodec(table(kinds))
     long._few = None
-    damaged = bytearray(short.encode(pl.DataFrame({"tbname": ["d1"], "ts": [5], "v": ["abc"], "n": [1], "u": [7], "b": [True]}))[0])
+    damaged = bytearray(
+        short.encode(
+            pl.DataFrame(
+                {"tbname": ["d1"], "ts": [5], "v": ["abc"], "n": [1], "u": [7], "b": [True]}
+            )
+        )[0]
+    )
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    one, other = short.decode([bytes(damaged)]), long.decode([bytes(damaged)])
+    one = short.decode([bytes(damaged)])
+    other = long.decode([bytes(damaged)])
     assert one.bad == other.bad
     assert_frame_equal(one.rows, other.rows, check_exact=True)
     assert_frame_equal(one.records, other.records)
@@ -149,7 +230,12 @@ def test_any_bytes_are_bad_or_good_and_the_rest_goes_on(data: st.DataObject) -> 
     damaged = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    junk = data.draw(st.sampled_from([bytes(damaged), bytes(damaged[: data.draw(st.integers(0, len(damaged)))]), None]) | st.binary())
+    junk = data.draw(
+        st.sampled_from(
+            [bytes(damaged), bytes(damaged[: data.draw(st.integers(0, len(damaged)))]), None]
+        )
+        | st.binary()
+    )
     decoded = codec.decode([good, junk, good])
     assert [i for i, _ in decoded.bad] in ([], [1])
     assert decoded.rows.filter(pl.col("_record") != 1)["v"].to_list() == ["abc", "abc"]
@@ -159,11 +245,31 @@ def test_any_bytes_are_bad_or_good_and_the_rest_goes_on(data: st.DataObject) -> 
 def test_records_carry_their_stamp() -> None:
     codec = TableCodec(table({"v": ColumnType("INT")}))
     rows = pl.DataFrame({"tbname": ["d1", "d2", "d3"], "ts": [1, 2, 3], "v": [1, None, 3]})
-    first = codec.encode(rows, writes=[2, 1], producer="s:1:in.db:0", from_offset=7, offset=9, trace="abc")
+    first = codec.encode(
+        rows, writes=[2, 1], producer="s:1:in.db:0", from_offset=7, offset=9, trace="abc"
+    )
     decoded = codec.decode([*first, *codec.encode(rows)])
     assert decoded.records.to_dicts() == [
-        {"_record": 0, "rows": 3, "producer": "s:1:in.db:0", "from_offset": 7, "offset": 9, "ordinal": 0, "last": True, "trace": "abc"},
-        {"_record": 1, "rows": 3, "producer": None, "from_offset": -1, "offset": -1, "ordinal": 0, "last": True, "trace": None},
+        {
+            "_record": 0,
+            "rows": 3,
+            "producer": "s:1:in.db:0",
+            "from_offset": 7,
+            "offset": 9,
+            "ordinal": 0,
+            "last": True,
+            "trace": "abc",
+        },
+        {
+            "_record": 1,
+            "rows": 3,
+            "producer": None,
+            "from_offset": -1,
+            "offset": -1,
+            "ordinal": 0,
+            "last": True,
+            "trace": None,
+        },
     ]
     assert decoded.rows["_record"].to_list() == [0, 0, 0, 1, 1, 1]
     assert decoded.rows["_write"].to_list() == [0, 0, 1, 2, 2, 2]
@@ -173,7 +279,9 @@ def test_records_carry_their_stamp() -> None:
 
 def test_write_numbers_go_on_behind_a_bad_record() -> None:
     codec = TableCodec(table({"v": ColumnType("INT")}))
-    one = codec.encode(pl.DataFrame({"tbname": ["a", "a"], "ts": [1, 2], "v": [1, 2]}), writes=[1, 1])[0]
+    one = codec.encode(
+        pl.DataFrame({"tbname": ["a", "a"], "ts": [1, 2], "v": [1, 2]}), writes=[1, 1]
+    )[0]
     decoded = codec.decode([one, b"junk!!", one, one])
     assert decoded.rows["_write"].to_list() == [0, 1, 2, 3, 4, 5]
     assert decoded.rows["_record"].to_list() == [0, 0, 2, 2, 3, 3]
@@ -183,7 +291,11 @@ def test_write_numbers_go_on_behind_a_bad_record() -> None:
 def test_everything_bad_is_an_empty_frame_of_the_right_shape() -> None:
     codec = TableCodec(table(SLOW, {"g": ColumnType("INT")}))
     decoded = codec.decode([None, b"", b"\0\0\0\0\x07abc"])
-    assert [r for _, r in decoded.bad] == ["empty record", "no schema frame in front", "schema id 7 where 100 was expected"]
+    assert [r for _, r in decoded.bad] == [
+        "empty record",
+        "no schema frame in front",
+        "schema id 7 where 100 was expected",
+    ]
     assert decoded.rows.height == decoded.records.height == 0
     assert decoded.rows.schema["c_dec"] == pl.Decimal(20, 4)
     assert decoded.rows.columns == ["_record", "_write", "_op", "tbname", "ts", *SLOW, "g"]
@@ -192,7 +304,9 @@ def test_everything_bad_is_an_empty_frame_of_the_right_shape() -> None:
 
 def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes:
     """A record as another program writes it, with the published schema."""
-    schema = fastavro.parse_schema(avro_schema(definition.newest, definition.precision, definition.name))
+    schema = fastavro.parse_schema(
+        avro_schema(definition.newest, definition.precision, definition.name)
+    )
     buffer = io.BytesIO()
     fastavro.schemaless_writer(buffer, schema, {"rows": rows, **more})
     return frame_of(definition.schema_id) + buffer.getvalue()
@@ -214,12 +328,20 @@ def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes
         ({}, {"writes": [2, -1]}, "writes does not add up to the number of rows"),
     ],
 )
-def test_a_row_that_does_not_fit_spoils_its_record_only(row: dict[str, Any], more: dict[str, Any], reason: str) -> None:
-    kinds = {"v": ColumnType("VARCHAR", 8), "n": ColumnType("TINYINT"), "t": ColumnType("TIMESTAMP")}
+def test_a_row_that_does_not_fit_spoils_its_record_only(
+    row: dict[str, Any], more: dict[str, Any], reason: str
+) -> None:
+    kinds = {
+        "v": ColumnType("VARCHAR", 8),
+        "n": ColumnType("TINYINT"),
+        "t": ColumnType("TIMESTAMP"),
+    }
     definition = table({**kinds, "d": ColumnType("DOUBLE")})
     base = {"tbname": "d1", "ts": 1, "op": 0, "v": "a", "n": 1, "t": 1, "d": 0.5}
     good = foreign(definition, [base])
-    decoded = TableCodec(definition).decode([good, foreign(definition, [{**base, **row}], **more), good])
+    decoded = TableCodec(definition).decode(
+        [good, foreign(definition, [{**base, **row}], **more), good]
+    )
     assert decoded.bad == [(1, reason)]
     assert decoded.rows["_record"].to_list() == decoded.records["_record"].to_list() == [0, 2]
 
@@ -233,27 +355,61 @@ def test_bytes_that_are_no_text_are_bad() -> None:
 
 
 def test_other_programs_read_and_write_it_by_the_published_schema() -> None:
-    definition = table({"v": ColumnType("INT"), "u": ColumnType("BIGINT UNSIGNED")}, {"place": ColumnType("NCHAR", 16)}, precision="us")
+    definition = table(
+        {"v": ColumnType("INT"), "u": ColumnType("BIGINT UNSIGNED")},
+        {"place": ColumnType("NCHAR", 16)},
+        precision="us",
+    )
     moment = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
     value = foreign(definition, [{"tbname": "d1", "ts": moment, "op": 0, "v": 5, "place": "köln"}])
     decoded = TableCodec(definition).decode([value])
     assert decoded.rows.to_dicts() == [
-        {"_record": 0, "_write": 0, "_op": 0, "tbname": "d1", "ts": 1714979289123456, "v": 5, "u": None, "place": "köln"}
+        {
+            "_record": 0,
+            "_write": 0,
+            "_op": 0,
+            "tbname": "d1",
+            "ts": 1714979289123456,
+            "v": 5,
+            "u": None,
+            "place": "köln",
+        }
     ]
-    mine = TableCodec(definition).encode(decoded.rows.with_columns(u=pl.lit(2**64 - 1, dtype=pl.UInt64)))[0]
+    mine = TableCodec(definition).encode(
+        decoded.rows.with_columns(u=pl.lit(2**64 - 1, dtype=pl.UInt64))
+    )[0]
     schema = fastavro.parse_schema(avro_schema(definition.newest, "us"))
     read: Any = fastavro.schemaless_reader(io.BytesIO(mine[5:]), schema, None)
-    assert read["rows"] == [{"tbname": "d1", "ts": moment, "op": 0, "v": 5, "u": -1, "place": "köln"}]
+    assert read["rows"] == [
+        {"tbname": "d1", "ts": moment, "op": 0, "v": 5, "u": -1, "place": "köln"}
+    ]
 
 
 def test_old_records_come_out_in_the_newest_shape() -> None:
-    old = table({"a": ColumnType("INT"), "b": ColumnType("VARCHAR", 4), "c": ColumnType("FLOAT")}, {"g": ColumnType("INT")})
-    value = TableCodec(old).encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "a": [2**31 - 1], "b": ["abcd"], "c": [1.5], "g": [9]}))
-    columns = (TIME, Column("b", ColumnType("VARCHAR", 99)), Column("d", ColumnType("DOUBLE")), Column("a", ColumnType("BIGINT")))
-    new = altered(old, TableVersion(101, columns, (Column("region", ColumnType("BIGINT")),), (("g", "region"),)))
+    old = table(
+        {"a": ColumnType("INT"), "b": ColumnType("VARCHAR", 4), "c": ColumnType("FLOAT")},
+        {"g": ColumnType("INT")},
+    )
+    value = TableCodec(old).encode(
+        pl.DataFrame(
+            {"tbname": ["d"], "ts": [1], "a": [2**31 - 1], "b": ["abcd"], "c": [1.5], "g": [9]}
+        )
+    )
+    columns = (
+        TIME,
+        Column("b", ColumnType("VARCHAR", 99)),
+        Column("d", ColumnType("DOUBLE")),
+        Column("a", ColumnType("BIGINT")),
+    )
+    new = altered(
+        old,
+        TableVersion(101, columns, (Column("region", ColumnType("BIGINT")),), (("g", "region"),)),
+    )
     decoded = TableCodec(new, 100).decode(value)
     assert decoded.bad == []
-    assert plain(decoded.rows).to_dicts() == [{"_op": 0, "tbname": "d", "ts": 1, "b": "abcd", "d": None, "a": 2**31 - 1, "region": 9}]
+    assert plain(decoded.rows).to_dicts() == [
+        {"_op": 0, "tbname": "d", "ts": 1, "b": "abcd", "d": None, "a": 2**31 - 1, "region": 9}
+    ]
     assert decoded.rows.schema == TableCodec(new).decode([]).rows.schema
 
 
@@ -273,17 +429,25 @@ def test_partitions_keep_order_and_writes() -> None:
     for number, value in found:
         decoded = codec.decode([value]).rows
         expected = rows.with_columns(_w=pl.col("v") // 10).filter(
-            pl.col("tbname").map_elements(lambda n: partition(n, 4) == number, return_dtype=pl.Boolean)  # noqa: B023
+            pl.col("tbname").map_elements(
+                lambda n, number=number: partition(n, 4) == number, return_dtype=pl.Boolean
+            )
         )
         assert decoded["v"].to_list() == expected["v"].to_list()
-        assert decoded["_write"].to_list() == [r - 1 for r in expected["_w"].rank("dense").to_list()]
+        assert decoded["_write"].to_list() == [
+            r - 1 for r in expected["_w"].rank("dense").to_list()
+        ]
 
 
 def test_records_are_cut_at_writes_where_it_can_be_and_always_the_same_way() -> None:
     codec = TableCodec(table({"v": ColumnType("VARCHAR", 100)}))
-    rows = pl.DataFrame({"tbname": ["d1"] * 90, "ts": range(90), "v": ["x" * (i % 50) for i in range(90)]})
+    rows = pl.DataFrame(
+        {"tbname": ["d1"] * 90, "ts": range(90), "v": ["x" * (i % 50) for i in range(90)]}
+    )
     values = codec.encode(rows, writes=[30, 5, 55], max_bytes=1500, producer="p", offset=4)
-    assert values == codec.encode(rows[:1].extend(rows[1:]), writes=[30, 5, 55], max_bytes=1500, producer="p", offset=4)
+    assert values == codec.encode(
+        rows[:1].extend(rows[1:]), writes=[30, 5, 55], max_bytes=1500, producer="p", offset=4
+    )
     assert all(len(v) <= 1500 for v in values)
     assert len(values) > 3
     decoded = codec.decode(values)
@@ -294,26 +458,47 @@ def test_records_are_cut_at_writes_where_it_can_be_and_always_the_same_way() -> 
     assert {30, 35} & ends
 
 
-NUMBER, TEXT = {"v": ColumnType("INT")}, {"v": ColumnType("VARCHAR", 4000)}
+NUMBER = {"v": ColumnType("INT")}
+TEXT = {"v": ColumnType("VARCHAR", 4000)}
 
 
 def leaving(number: int, kinds: dict[str, ColumnType], height: int, text: int = 1) -> Outgoing:
     codec = TableCodec(table(kinds, schema_id=100 + number))
     names = pl.Series("tbname", [f"d{number}_{i % 5}" for i in range(height)])
-    v = pl.Series("v", ["x" * text] * height) if kinds is TEXT else pl.Series("v", range(height), dtype=pl.Int32)
+    v = (
+        pl.Series("v", ["x" * text] * height)
+        if kinds is TEXT
+        else pl.Series("v", range(height), dtype=pl.Int32)
+    )
     rows = pl.DataFrame([names, pl.Series("ts", range(height), dtype=pl.Int64), v])
     known = pl.Series(hashes(names)) if number % 2 else None
-    return Outgoing(codec, rows, 2 + number % 3, f"p{number}", number, number + 1, "t" if number % 4 == 0 else None, known)
+    return Outgoing(
+        codec,
+        rows,
+        2 + number % 3,
+        f"p{number}",
+        number,
+        number + 1,
+        "t" if number % 4 == 0 else None,
+        known,
+    )
 
 
 @settings(max_examples=drawn(40), deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from([NUMBER, TEXT]), st.sampled_from([1, 5, MAX_FRAME, MAX_FRAME + 1, 300]), st.sampled_from([1, 4000])),
-        min_size=1, max_size=6,
+        st.tuples(
+            st.sampled_from([NUMBER, TEXT]),
+            st.sampled_from([1, 5, MAX_FRAME, MAX_FRAME + 1, 300]),
+            st.sampled_from([1, 4000]),
+        ),
+        min_size=1,
+        max_size=6,
     )
-)  # fmt: skip
-def test_what_leaves_together_is_what_each_would_be_alone(drawn_parts: list[tuple[dict[str, ColumnType], int, int]]) -> None:
+)
+def test_what_leaves_together_is_what_each_would_be_alone(
+    drawn_parts: list[tuple[dict[str, ColumnType], int, int]],
+) -> None:
     parts = [leaving(i, *part) for i, part in enumerate(drawn_parts)]
     assert encode_together(parts) == [part.encode() for part in parts]
 
@@ -327,14 +512,21 @@ def test_a_part_that_does_not_fit_is_refused_with_the_others() -> None:
 
 def test_records_of_tables_that_look_the_same_are_read_together() -> None:
     renamed = {"w": NUMBER["v"]}
-    one, other = (TableCodec(table(kinds, schema_id=i)) for i, kinds in ((100, NUMBER), (101, renamed)))
-    assert one.reads_like == other.reads_like != TableCodec(table({"v": ColumnType("BIGINT")})).reads_like
+    one, other = (
+        TableCodec(table(kinds, schema_id=i)) for i, kinds in ((100, NUMBER), (101, renamed))
+    )
+    assert (
+        one.reads_like
+        == other.reads_like
+        != TableCodec(table({"v": ColumnType("BIGINT")})).reads_like
+    )
     assert TableCodec(table(SLOW)).reads_like is None
     rows = pl.DataFrame({"tbname": ["a", "b"] * 20, "ts": range(40), "v": range(40)})
     values = [
-        *one.encode(rows, producer="p", offset=1), *other.encode(rows.rename({"v": "w"}), producer="q", offset=2),
+        *one.encode(rows, producer="p", offset=1),
+        *other.encode(rows.rename({"v": "w"}), producer="q", offset=2),
         TableCodec(table(NUMBER, schema_id=102)).encode(rows)[0],
-    ]  # fmt: skip
+    ]
     decoded = one.decode(values, [101])
     assert decoded.stamps == [(0, "p", 1, 0), (1, "q", 2, 0)]
     assert decoded.rows["v"].to_list() == [*range(40), *range(40)]
@@ -347,7 +539,11 @@ def test_refuses_rows_that_cannot_be_written() -> None:
     with pytest.raises(SchemaError, match="larger"):
         codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "v": ["x" * 5000]}), max_bytes=4000)
     with pytest.raises(SchemaError, match="no time"):
-        codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [None], "v": ["x"]}, schema_overrides={"ts": pl.Int64}))
+        codec.encode(
+            pl.DataFrame(
+                {"tbname": ["d"], "ts": [None], "v": ["x"]}, schema_overrides={"ts": pl.Int64}
+            )
+        )
     with pytest.raises(SchemaError, match="add up"):
         codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1]}), writes=[2])
     with pytest.raises(SchemaError, match="none of table"):
@@ -364,18 +560,41 @@ def test_odd_names_are_spelled_in_hex_on_the_wire() -> None:
     assert wire_name("plain_1") == "plain_1"
 
 
-@given(st.lists(st.none() | st.binary(max_size=8) | st.binary(max_size=4).map(lambda b: b"\0\0\0" + b), max_size=30), st.integers(0, 9))
-def test_schema_ids_of_an_arrow_array_are_those_of_its_values(values: list[bytes | None], start: int) -> None:
+@given(
+    st.lists(
+        st.none() | st.binary(max_size=8) | st.binary(max_size=4).map(lambda b: b"\0\0\0" + b),
+        max_size=30,
+    ),
+    st.integers(0, 9),
+)
+def test_schema_ids_of_an_arrow_array_are_those_of_its_values(
+    values: list[bytes | None], start: int
+) -> None:
     array = pa.array(values, pa.binary()).slice(start)
-    assert schema_ids(values[start:], array).tolist() == [i for one in values[start:] for i in schema_ids([one]).tolist()]
+    assert schema_ids(values[start:], array).tolist() == [
+        i for one in values[start:] for i in schema_ids([one]).tolist()
+    ]
 
 
 def test_schema_ids_and_arrow_input() -> None:
-    codec = TableCodec(table({"v": ColumnType("INT")}, schema_id=32895))  # bytes of a float that is not a number
+    codec = TableCodec(
+        table({"v": ColumnType("INT")}, schema_id=32895)
+    )  # bytes of a float that is not a number
     value = codec.encode(pl.DataFrame({"tbname": ["d"], "ts": [1], "v": [2]}))[0]
-    assert schema_ids([value, b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", None]).tolist() == [32895, 1, -1, -1, -1]
+    assert schema_ids([value, b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", None]).tolist() == [
+        32895,
+        1,
+        -1,
+        -1,
+        -1,
+    ]
     odd = [value, b"\0\xff\0\0\1", b"\0\0\0\0\1x", b"\1\0\0\0\1x", b"\0\0", b"", None] * 3
     assert schema_ids(odd).tolist() == [i for one in odd for i in schema_ids([one]).tolist()]
     assert schema_ids([]).tolist() == []
     assert codec.decode(pa.array([value, value])).rows["v"].to_list() == [2, 2]
-    assert codec.encode(pl.DataFrame({"tbname": [], "ts": []}, schema={"tbname": pl.String, "ts": pl.Int64})) == []
+    assert (
+        codec.encode(
+            pl.DataFrame({"tbname": [], "ts": []}, schema={"tbname": pl.String, "ts": pl.Int64})
+        )
+        == []
+    )

@@ -63,9 +63,14 @@ async def ended(reader: asyncio.StreamReader, seconds: float) -> bytes:
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"P", b"POST / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
-     b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"],
-)  # fmt: skip
+    [
+        b"",
+        b"P",
+        b"POST / HTTP/1.1\r\nHost: x\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    ],
+)
 def test_who_does_not_send_what_it_owes_is_cut_off(sent: bytes) -> None:
     async def run() -> None:
         async with site(**QUICK) as port:
@@ -104,7 +109,9 @@ def test_slow_answers_and_sockets_that_say_nothing_are_left_alone() -> None:
     async def run() -> None:
         async with site(**QUICK) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"POST /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n")
+            writer.write(
+                b"POST /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n"
+            )
             await asyncio.sleep(0.2)
             writer.write(b"ok")
             async with connect(f"ws://127.0.0.1:{port}/ws") as socket:
@@ -127,15 +134,21 @@ def test_one_address_has_so_many_connections_and_gets_new_ones_when_it_closes_so
             assert f"content-length: {len(body)}".encode() in head.lower()
             writer.close()
             # another address is another's
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
-            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, local_addr=("127.0.0.2", 0)
+            )
+            writer.write(
+                b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+            )
             assert (await ended(reader, 5)).endswith(b"ok")
             writer.close()
             held[0][1].close()
             async with asyncio.timeout(5):
                 while True:
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+                    writer.write(
+                        b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+                    )
                     answer = await ended(reader, 5)
                     writer.close()
                     if answer.endswith(b"ok"):
@@ -149,20 +162,31 @@ def test_one_address_has_so_many_connections_and_gets_new_ones_when_it_closes_so
 def test_a_port_has_so_many_connections_from_however_many_addresses() -> None:
     async def run() -> None:
         async with site(max_connections=3, max_connections_per_address=2) as port:
-            held = [await asyncio.open_connection("127.0.0.1", port, local_addr=(f"127.0.0.{i}", 0)) for i in (2, 3, 4)]
+            held = [
+                await asyncio.open_connection("127.0.0.1", port, local_addr=(f"127.0.0.{i}", 0))
+                for i in (2, 3, 4)
+            ]
             for host, words in (("127.0.0.5", b"to this port"), ("127.0.0.2", b"to this port")):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", port, local_addr=(host, 0)
+                )
                 head, _, body = (await ended(reader, 5)).partition(b"\r\n\r\n")
                 assert b" 429 " in head and b"E_OVERLOAD" in body and words in body
                 assert f"content-length: {len(body)}".encode() in head.lower()
                 writer.close()
             # who is there is served
-            held[0][1].write(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+            held[0][1].write(
+                b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+            )
             assert (await ended(held[0][0], 5)).endswith(b"ok")
             async with asyncio.timeout(5):
                 while True:
-                    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.5", 0))
-                    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+                    reader, writer = await asyncio.open_connection(
+                        "127.0.0.1", port, local_addr=("127.0.0.5", 0)
+                    )
+                    writer.write(
+                        b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+                    )
                     answer = await ended(reader, 5)
                     writer.close()
                     if answer.endswith(b"ok"):
@@ -174,7 +198,12 @@ def test_a_port_has_so_many_connections_from_however_many_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"GET /no HTTP/1.1\r\nHost: x\r\n\r\n", b"what\r\n\r\n"]
+    "sent",
+    [
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        b"GET /no HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"what\r\n\r\n",
+    ],
 )
 def test_answers_tell_no_versions(sent: bytes) -> None:
     async def run() -> None:
@@ -189,13 +218,21 @@ def test_answers_tell_no_versions(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("limit", ["max_connections_per_address", "max_connections"])
-def test_web_socket_servers_count_connections_before_they_say_anything_and_end_silent_ones(limit: str) -> None:
+def test_web_socket_servers_count_connections_before_they_say_anything_and_end_silent_ones(
+    limit: str,
+) -> None:
     async def hello(connection: ServerConnection) -> None:
         await connection.send("hello")
 
     async def run() -> None:
         connections = Connections(Settings(**{limit: 3, **QUICK}))
-        served = serve(hello, "127.0.0.1", 0, create_connection=guarded(connections), open_timeout=QUICK["header_seconds"])
+        served = serve(
+            hello,
+            "127.0.0.1",
+            0,
+            create_connection=guarded(connections),
+            open_timeout=QUICK["header_seconds"],
+        )
         async with served as server:
             port = server.sockets[0].getsockname()[1]
             silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]

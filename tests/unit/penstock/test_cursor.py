@@ -15,7 +15,10 @@ def token(body: bytes) -> str:
 
 
 def test_a_token_of_many_producers_is_read() -> None:
-    cursor = Cursor({p: p * 1000 for p in range(64)}, {f"{i % 64}/stream-{i}.operator": (i, 1) for i in range(10_000)})
+    cursor = Cursor(
+        {p: p * 1000 for p in range(64)},
+        {f"{i % 64}/stream-{i}.operator": (i, 1) for i in range(10_000)},
+    )
     assert Cursor.from_token(cursor.token()) == cursor
 
 

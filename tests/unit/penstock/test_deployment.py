@@ -19,7 +19,14 @@ KEPT = (
     "redis/aof/1.aof",
     "federation/deployment",
 )
-LEFT = ("kafka/log/in.d-0/00.index", "redis/redis.conf", "secrets/root.password", "logs/spark.log", "run/lock", "backup/q.1/x.backup")
+LEFT = (
+    "kafka/log/in.d-0/00.index",
+    "redis/redis.conf",
+    "secrets/root.password",
+    "logs/spark.log",
+    "run/lock",
+    "backup/q.1/x.backup",
+)
 
 
 def mesh(root: Path) -> Layout:
@@ -30,7 +37,8 @@ def mesh(root: Path) -> Layout:
 
 
 def test_a_mesh_that_is_down_goes_into_a_backup_and_out_of_it(tmp_path: Path) -> None:
-    layout, vault = mesh(tmp_path / "one"), Vault(str(tmp_path / "v"))
+    layout = mesh(tmp_path / "one")
+    vault = Vault(str(tmp_path / "v"))
     done = backup(layout, vault, 1000)
     assert {i.path for i in done.backup.items} == set(KEPT) == set(files(layout.root))
     restore(Layout(tmp_path / "two"), vault, done.backup)

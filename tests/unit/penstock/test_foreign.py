@@ -1,4 +1,6 @@
-"""SETTINGS of type='kafka', and messages of a foreign topic: JSON and Avro both ways, and what is refused."""
+"""SETTINGS of type='kafka', and messages of a foreign topic: JSON and Avro both ways, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,14 @@ from penstock.types import TIME_LIMITS, ColumnType
 
 GIVEN = {"type": "kafka", "brokers": "h1,h2:9093", "topic": "orders", "data_format": "JSONEachRow"}
 COLUMNS = (
-    Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")), Column("n", ColumnType("INT")),
-    Column("b", ColumnType("BOOL")), Column("s", ColumnType("VARCHAR", 20)), Column("x", ColumnType("VARBINARY", 8)),
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("DOUBLE")),
+    Column("n", ColumnType("INT")),
+    Column("b", ColumnType("BOOL")),
+    Column("s", ColumnType("VARCHAR", 20)),
+    Column("x", ColumnType("VARBINARY", 8)),
     Column("d", ColumnType("DECIMAL", 0, 9, 2)),
-)  # fmt: skip
+)
 #: 2026-01-01
 T0 = 1_767_225_600_000
 
@@ -42,23 +48,46 @@ def json_of(*columns: Column) -> Messages:
 
 def test_settings_and_what_they_say(tmp_path: Path) -> None:
     topic, password, start = foreign.read_settings({**GIVEN, "password": "p"}, tmp_path)
-    assert (topic.brokers, topic.format, password, start) == ("h1:9092,h2:9093", "json", "p", "earliest")
+    assert (topic.brokers, topic.format, password, start) == (
+        "h1:9092,h2:9093",
+        "json",
+        "p",
+        "earliest",
+    )
     assert topic.hosts == ["h1", "h2"] and topic.options("p") == {"security.protocol": "PLAINTEXT"}
-    secured = {**GIVEN, "security_protocol": "sasl_ssl", "sasl_mechanism": "scram-sha-512", "username": "u", "ssl_ca_cert_file": "/ca"}
+    secured = {
+        **GIVEN,
+        "security_protocol": "sasl_ssl",
+        "sasl_mechanism": "scram-sha-512",
+        "username": "u",
+        "ssl_ca_cert_file": "/ca",
+    }
     options = foreign.read_settings(secured, tmp_path)[0].options("secret")
-    assert (options["sasl.mechanism"], options["sasl.password"], options["ssl.ca.location"]) == ("SCRAM-SHA-512", "secret", "/ca")
+    assert (options["sasl.mechanism"], options["sasl.password"], options["ssl.ca.location"]) == (
+        "SCRAM-SHA-512",
+        "secret",
+        "/ca",
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"brokers": " "}, "`brokers` cannot be empty"), ({"topic": ""}, "`topic` cannot be empty"), ({"data_format": "CSV"}, "CSV"),
-        ({"data_format": "Avro"}, "needs kafka_schema_registry_url"), ({"kafka_schema_registry_url": "http://r"}, "no use for it"),
-        ({"data_format": "Avro", "kafka_schema_registry_url": "http://me:secret@r"}, "no address"), ({"start": "noon"}, "noon"),
-        ({"security_protocol": "TLS"}, "TLS"), ({"security_protocol": "SASL_SSL"}, "sasl_mechanism"), ({"hosts": "h"}, "no setting hosts"),
-        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism"), ({"brokers": "h:x"}, "no host"), ({"password_file": "../p"}, "name of a file"),
+        ({"brokers": " "}, "`brokers` cannot be empty"),
+        ({"topic": ""}, "`topic` cannot be empty"),
+        ({"data_format": "CSV"}, "CSV"),
+        ({"data_format": "Avro"}, "needs kafka_schema_registry_url"),
+        ({"kafka_schema_registry_url": "http://r"}, "no use for it"),
+        ({"data_format": "Avro", "kafka_schema_registry_url": "http://me:secret@r"}, "no address"),
+        ({"start": "noon"}, "noon"),
+        ({"security_protocol": "TLS"}, "TLS"),
+        ({"security_protocol": "SASL_SSL"}, "sasl_mechanism"),
+        ({"hosts": "h"}, "no setting hosts"),
+        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism"),
+        ({"brokers": "h:x"}, "no host"),
+        ({"password_file": "../p"}, "name of a file"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_are_refused(tmp_path: Path, change: dict[str, str], words: str) -> None:
     with pytest.raises(CatalogError, match=words) as refused:
         foreign.read_settings({**GIVEN, **change}, tmp_path)
@@ -66,18 +95,34 @@ def test_settings_that_are_refused(tmp_path: Path, change: dict[str, str], words
 
 
 def test_the_catalog_keeps_all_but_the_password(tmp_path: Path) -> None:
-    topic = foreign.at(foreign.read_settings({**GIVEN, "username": "u", "password": "hidden"}, tmp_path)[0], {0: 7, 1: 0})
+    topic = foreign.at(
+        foreign.read_settings({**GIVEN, "username": "u", "password": "hidden"}, tmp_path)[0],
+        {0: 7, 1: 0},
+    )
     key = Column(MESSAGE_ID, ColumnType("BIGINT"))
     ids = iter(range(100, 200))
-    (table,) = changes.create_foreign(Catalog([Database(1, "d")]), lambda: next(ids), "d", "o", COLUMNS, key, topic.option()).puts
+    (table,) = changes.create_foreign(
+        Catalog([Database(1, "d")]), lambda: next(ids), "d", "o", COLUMNS, key, topic.option()
+    ).puts
     assert isinstance(table, Table) and table.foreign and table.key_column == MESSAGE_ID
     assert foreign.of(table) == topic and "hidden" not in str(table)
     assert [c.name for c in table.columns] == ["ts", MESSAGE_ID, "v", "n", "b", "s", "x", "d"]
     shown = foreign.shown(table, topic)
     assert "`topic`" not in shown and "topic = 'orders'" in shown and MESSAGE_ID not in shown
-    for columns, code in ((COLUMNS[1:], "E_NO_TIME_COLUMN"), ((COLUMNS[0], key), "E_RESERVED_NAME")):
+    for columns, code in (
+        (COLUMNS[1:], "E_NO_TIME_COLUMN"),
+        ((COLUMNS[0], key), "E_RESERVED_NAME"),
+    ):
         with pytest.raises(CatalogError) as refused:
-            changes.create_foreign(Catalog([Database(1, "d")]), lambda: next(ids), "d", "o", columns, key, topic.option())
+            changes.create_foreign(
+                Catalog([Database(1, "d")]),
+                lambda: next(ids),
+                "d",
+                "o",
+                columns,
+                key,
+                topic.option(),
+            )
         assert refused.value.code == code
 
 
@@ -98,7 +143,19 @@ def test_json_objects_become_rows() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["nonsense", "[1]", "3", "", '{"v":"abc"}', '{"n":5000000000}', '{"n":1.5}', '{"b":1}', '{"ts":"noon"}', '{"x":"zz"}', '{"d":"x"}'],
+    [
+        "nonsense",
+        "[1]",
+        "3",
+        "",
+        '{"v":"abc"}',
+        '{"n":5000000000}',
+        '{"n":1.5}',
+        '{"b":1}',
+        '{"ts":"noon"}',
+        '{"x":"zz"}',
+        '{"d":"x"}',
+    ],
 )
 def test_messages_that_are_no_rows(text: str) -> None:
     with pytest.raises(SchemaError) as refused:
@@ -108,12 +165,15 @@ def test_messages_that_are_no_rows(text: str) -> None:
 
 _VALUES = some.fixed_dictionaries(
     {
-        "ts": some.integers(-(10**12), 4 * 10**12), "v": some.none() | some.floats(allow_nan=False, allow_infinity=False),
-        "n": some.none() | some.integers(-(2**31), 2**31 - 1), "b": some.none() | some.booleans(),
-        "s": some.none() | some.text(max_size=8), "x": some.none() | some.binary(max_size=8),
+        "ts": some.integers(-(10**12), 4 * 10**12),
+        "v": some.none() | some.floats(allow_nan=False, allow_infinity=False),
+        "n": some.none() | some.integers(-(2**31), 2**31 - 1),
+        "b": some.none() | some.booleans(),
+        "s": some.none() | some.text(max_size=8),
+        "x": some.none() | some.binary(max_size=8),
         "d": some.none() | some.decimals(-9999, 9999, places=2),
     }
-)  # fmt: skip
+)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -145,10 +205,14 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 
 
 FULL = record(
-    ("ts", {"type": "long", "logicalType": "timestamp-millis"}), ("v", ["null", "double"]), ("n", ["null", "int"]),
-    ("b", ["null", "boolean"]), ("s", ["null", "string"]), ("x", ["null", "bytes"]),
+    ("ts", {"type": "long", "logicalType": "timestamp-millis"}),
+    ("v", ["null", "double"]),
+    ("n", ["null", "int"]),
+    ("b", ["null", "boolean"]),
+    ("s", ["null", "string"]),
+    ("x", ["null", "bytes"]),
     ("d", ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}]),
-)  # fmt: skip
+)
 
 
 @given(some.lists(_VALUES, min_size=1, max_size=5))
@@ -169,17 +233,35 @@ def test_avro_of_several_schemas_and_what_is_refused() -> None:
         fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
         return struct.pack(">bI", 0, schema_id) + out.getvalue()
 
-    full = {"ts": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "v": 1.5, "n": None, "b": None, "s": "y", "x": None, "d": None}
+    full = {
+        "ts": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        "v": 1.5,
+        "n": None,
+        "b": None,
+        "s": "y",
+        "x": None,
+        "d": None,
+    }
     frame = messages.decode([written(1, old, {"ts": T0, "n": 3}), written(2, FULL, full)])
-    assert frame["ts"].to_list() == [T0, T0] and frame["n"].to_list() == [3, None] and frame["s"].to_list() == [None, "y"]
+    assert (
+        frame["ts"].to_list() == [T0, T0]
+        and frame["n"].to_list() == [3, None]
+        and frame["s"].to_list() == [None, "y"]
+    )
     text = record(("ts", "long"), ("n", "string"))
     worded = Messages("avro", COLUMNS, "ms", Shelf(_1=text))
-    for reader, value in ((messages, b"{}"), (messages, b"\x00\x00\x00\x00\x02\xff"), (worded, written(1, text, {"ts": 1, "n": "x"}))):
+    for reader, value in (
+        (messages, b"{}"),
+        (messages, b"\x00\x00\x00\x00\x02\xff"),
+        (worded, written(1, text, {"ts": 1, "n": "x"})),
+    ):
         with pytest.raises(SchemaError) as refused:
             reader.decode([value])
         assert refused.value.code == "E_MALFORMED"
     with pytest.raises(SchemaError, match="no field v"):
-        Messages("avro", COLUMNS, "ms", Shelf(_1=old)).encode(frame_of([{**full, "ts": T0}]), "orders-value")
+        Messages("avro", COLUMNS, "ms", Shelf(_1=old)).encode(
+            frame_of([{**full, "ts": T0}]), "orders-value"
+        )
 
 
 def _written(schema: Any, **row: Any) -> bytes:
@@ -197,22 +279,59 @@ _UUID = UUID("01234567-89ab-cdef-0123-456789abcdef")
     [
         ({"type": "string", "logicalType": "uuid"}, str(_UUID), TEXT, str(_UUID)),
         ({"type": "string", "logicalType": "uuid"}, "no such thing", TEXT, "no such thing"),
-        ({"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"}, _UUID.bytes, TEXT, str(_UUID)),
+        (
+            {"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"},
+            _UUID.bytes,
+            TEXT,
+            str(_UUID),
+        ),
         (["null", {"type": "string", "logicalType": "uuid"}], str(_UUID), TEXT, str(_UUID)),
-        ({"type": "long", "logicalType": "local-timestamp-millis"}, T0, Column("x", ColumnType("TIMESTAMP")), T0),
-        ({"type": "long", "logicalType": "local-timestamp-micros"}, T0 * 1000, Column("x", ColumnType("TIMESTAMP")), T0),
-        ({"type": "long", "logicalType": "timestamp-nanos"}, T0 * 10**6 + 7, Column("x", ColumnType("TIMESTAMP")), T0),
-        ({"type": "long", "logicalType": "local-timestamp-nanos"}, T0 * 10**6, Column("x", ColumnType("TIMESTAMP")), T0),
-        ({"type": "int", "logicalType": "date"}, T0 // 86_400_000, Column("x", ColumnType("TIMESTAMP")), T0),
+        (
+            {"type": "long", "logicalType": "local-timestamp-millis"},
+            T0,
+            Column("x", ColumnType("TIMESTAMP")),
+            T0,
+        ),
+        (
+            {"type": "long", "logicalType": "local-timestamp-micros"},
+            T0 * 1000,
+            Column("x", ColumnType("TIMESTAMP")),
+            T0,
+        ),
+        (
+            {"type": "long", "logicalType": "timestamp-nanos"},
+            T0 * 10**6 + 7,
+            Column("x", ColumnType("TIMESTAMP")),
+            T0,
+        ),
+        (
+            {"type": "long", "logicalType": "local-timestamp-nanos"},
+            T0 * 10**6,
+            Column("x", ColumnType("TIMESTAMP")),
+            T0,
+        ),
+        (
+            {"type": "int", "logicalType": "date"},
+            T0 // 86_400_000,
+            Column("x", ColumnType("TIMESTAMP")),
+            T0,
+        ),
         ({"type": "string", "logicalType": "of-nobody"}, "as it is", TEXT, "as it is"),
         ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "B", TEXT, "B"),
-        ({"type": "fixed", "name": "f", "size": 3}, b"abc", Column("x", ColumnType("VARBINARY", 8)), b"abc"),
+        (
+            {"type": "fixed", "name": "f", "size": 3},
+            b"abc",
+            Column("x", ColumnType("VARBINARY", 8)),
+            b"abc",
+        ),
     ],
-)  # fmt: skip
+)
 def test_avro_types_that_are_taken(kind: Any, value: Any, column: Column, taken: object) -> None:
     messages = Messages("avro", [column], "ms", Shelf(_1=record(("x", kind))))
     plain = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"][0]
-    written = _written(record(("x", {k: v for k, v in plain.items() if k != "logicalType"})), x=value)
+    written = _written(
+        record(("x", {k: v for k, v in plain.items() if k != "logicalType"})), x=value
+    )
     body = written if plain is kind else written[:5] + b"\x02" + written[5:]
     assert messages.decode([body])["x"].to_list() == [taken]
 
@@ -220,7 +339,10 @@ def test_avro_types_that_are_taken(kind: Any, value: Any, column: Column, taken:
 _LINK = {"type": "record", "name": "link", "fields": [{"name": "next", "type": ["null", "link"]}]}
 
 
-@pytest.mark.parametrize("column", ["VARCHAR", "TIMESTAMP", "INT", "DOUBLE", "BOOL", "VARBINARY", "DECIMAL", "BIGINT UNSIGNED"])
+@pytest.mark.parametrize(
+    "column",
+    ["VARCHAR", "TIMESTAMP", "INT", "DOUBLE", "BOOL", "VARBINARY", "DECIMAL", "BIGINT UNSIGNED"],
+)
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -229,20 +351,32 @@ _LINK = {"type": "record", "name": "link", "fields": [{"name": "next", "type": [
         ({"type": "string", "logicalType": "uuid"}, str(_UUID)),
         ({"type": "int", "logicalType": "time-millis"}, dt.time(12)),
         ({"type": "int", "logicalType": "date"}, dt.date(2026, 1, 1)),
-        ({"type": "long", "logicalType": "timestamp-micros"}, dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 3}, Decimal("1" * 36)),
+        (
+            {"type": "long", "logicalType": "timestamp-micros"},
+            dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 3},
+            Decimal("1" * 36),
+        ),
         ({"type": "map", "values": "string"}, {"a": "b"}),
         ({"type": "array", "items": "int"}, [1, 2]),
         ({"type": "record", "name": "inner", "fields": [{"name": "a", "type": "int"}]}, {"a": 1}),
         (["null", {"type": "record", "name": "inner", "fields": []}, "string"], {}),
         (["null", "string", "long", "boolean"], True),
         ({"type": "fixed", "name": "f", "size": 3}, b"\xff\xff\xff"),
-        ("bytes", b"\xff"), ("string", "text"), ("double", float("inf")), ("long", 2**63 - 1), ("boolean", True),
+        ("bytes", b"\xff"),
+        ("string", "text"),
+        ("double", float("inf")),
+        ("long", 2**63 - 1),
+        ("boolean", True),
     ],
-)  # fmt: skip
+)
 def test_an_avro_value_is_taken_or_its_message_refused(column: str, kind: Any, value: Any) -> None:
     """What raises anything but SchemaError stops the stream for ever."""
-    kinds = ColumnType(column, 64 if column.startswith("VAR") else 0, 9 if column == "DECIMAL" else 0, 0)  # type: ignore[arg-type]
+    kinds = ColumnType(
+        column, 64 if column.startswith("VAR") else 0, 9 if column == "DECIMAL" else 0, 0
+    )  # type: ignore[arg-type]
     messages = Messages("avro", [Column("x", kinds)], "ms", Shelf(_1=record(("x", kind))))
     try:
         assert messages.decode([_written(record(("x", kind)), x=value)]).height == 1
@@ -251,7 +385,8 @@ def test_an_avro_value_is_taken_or_its_message_refused(column: str, kind: Any, v
 
 
 def test_a_schema_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, asked = Registry("http://registry.invalid"), []
+    registry = Registry("http://registry.invalid")
+    asked = []
 
     def answer(path: str) -> dict[str, Any]:
         asked.append(path)
@@ -274,6 +409,8 @@ def test_json_as_confluents_json_schema_serializers_frame_it() -> None:
 @pytest.mark.parametrize("text", ["9000-01-01T00:00:00Z", "1500-01-01 00:00:00"])
 def test_a_text_beyond_the_nanoseconds_is_no_time(text: str) -> None:
     messages = Messages("json", COLUMNS[:1], "ns", None)
-    near, far = messages.decode([b'{"ts": "2026-01-01T00:00:00.123456789Z"}', f'{{"ts": "{text}"}}'.encode()])["ts"]
+    near, far = messages.decode(
+        [b'{"ts": "2026-01-01T00:00:00.123456789Z"}', f'{{"ts": "{text}"}}'.encode()]
+    )["ts"]
     assert near == T0 * 10**6 + 123_456_789
     assert far < TIME_LIMITS["ns"][0]

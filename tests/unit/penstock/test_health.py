@@ -21,7 +21,10 @@ from penstock.pulse import Pulse
 
 def get(health: Health, path: str, **headers: str) -> tuple[int, bytes]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{health.port}{path}", headers=headers), timeout=5) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(f"http://127.0.0.1:{health.port}{path}", headers=headers),
+            timeout=5,
+        ) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as answer:
         return answer.code, answer.read()
@@ -48,12 +51,24 @@ def test_metrics_and_unknown_paths() -> None:
 
 def counted(health: Health) -> None:
     """Count as rooms do: under names that users gave, and under words of our own."""
-    Counter("penstock_query_failures", "of a topic", ["topic"], registry=health.registry).labels("in.payroll").inc(2)
-    Gauge("penstock_notify_behind_events", "of a stream", ["stream"], registry=health.registry).labels("payroll.fired").set(3)
-    Gauge("penstock_federation_behind_seconds", "of a view", ["view"], registry=health.registry).labels("payroll.audit").set(4)
-    Counter("penstock_snode_backups", "of a query", ["query"], registry=health.registry).labels("in.payroll").inc(5)
-    Histogram("penstock_stream_lag_seconds", "of a stream", ["stream"], registry=health.registry).labels("payroll.fired").observe(1)
-    Gauge("penstock_lease_held", "held", ["lease"], registry=health.registry).labels("catalog").set(1)
+    Counter("penstock_query_failures", "of a topic", ["topic"], registry=health.registry).labels(
+        "in.payroll"
+    ).inc(2)
+    Gauge(
+        "penstock_notify_behind_events", "of a stream", ["stream"], registry=health.registry
+    ).labels("payroll.fired").set(3)
+    Gauge(
+        "penstock_federation_behind_seconds", "of a view", ["view"], registry=health.registry
+    ).labels("payroll.audit").set(4)
+    Counter("penstock_snode_backups", "of a query", ["query"], registry=health.registry).labels(
+        "in.payroll"
+    ).inc(5)
+    Histogram(
+        "penstock_stream_lag_seconds", "of a stream", ["stream"], registry=health.registry
+    ).labels("payroll.fired").observe(1)
+    Gauge("penstock_lease_held", "held", ["lease"], registry=health.registry).labels("catalog").set(
+        1
+    )
 
 
 @pytest.mark.parametrize("key", [None, "a key of metrics"])
@@ -64,18 +79,37 @@ def test_who_has_no_key_reads_numbers_and_no_names(key: str | None) -> None:
         told = body.decode()
         assert status == 200 and "payroll" not in told and "fired" not in told
         assert platform.python_version() not in told
-        values = {line.partition("{")[0]: line.rpartition(" ")[2] for line in told.splitlines() if "~" in line}
-        assert values["penstock_query_failures_total"] == "2.0" and values["penstock_notify_behind_events"] == "3.0"
+        values = {
+            line.partition("{")[0]: line.rpartition(" ")[2]
+            for line in told.splitlines()
+            if "~" in line
+        }
+        assert (
+            values["penstock_query_failures_total"] == "2.0"
+            and values["penstock_notify_behind_events"] == "3.0"
+        )
         assert 'penstock_lease_held{lease="catalog"} 1.0' in told and 'le="+Inf"' in told
-        assert "# TYPE penstock_query_failures_total counter" in told and "# TYPE penstock_stream_lag_seconds histogram" in told
+        assert (
+            "# TYPE penstock_query_failures_total counter" in told
+            and "# TYPE penstock_stream_lag_seconds histogram" in told
+        )
 
 
 def test_who_has_the_key_reads_names() -> None:
     with Health("attic", metrics_key="a key of metrics") as health:
         counted(health)
         told = get(health, "/metrics", Authorization="Bearer a key of metrics")[1].decode()
-        assert 'penstock_query_failures_total{topic="in.payroll"} 2.0' in told and 'stream="payroll.fired"' in told
-        for wrong in ("Bearer another", "Bearer", "Basic a key of metrics", "a key of metrics", "Bearer \xe9"):
+        assert (
+            'penstock_query_failures_total{topic="in.payroll"} 2.0' in told
+            and 'stream="payroll.fired"' in told
+        )
+        for wrong in (
+            "Bearer another",
+            "Bearer",
+            "Basic a key of metrics",
+            "a key of metrics",
+            "Bearer \xe9",
+        ):
             status, body = get(health, "/metrics", Authorization=wrong)
             assert status == 401 and b"penstock_" not in body
 
@@ -84,11 +118,17 @@ def test_pseudonyms_stay_with_the_key_and_tell_nothing_without_it() -> None:
     def pseudonym(key: str | None) -> str:
         with Health("attic", metrics_key=key) as health:
             counted(health)
-            (line,) = (x for x in get(health, "/metrics")[1].decode().splitlines() if x.startswith("penstock_query_failures_total{"))
+            (line,) = (
+                x
+                for x in get(health, "/metrics")[1].decode().splitlines()
+                if x.startswith("penstock_query_failures_total{")
+            )
             return line
 
     assert pseudonym("one") == pseudonym("one") != pseudonym("two")
-    assert pseudonym(None) != pseudonym(None), "names that can be guessed are not told by a hash that can be made again"
+    assert pseudonym(None) != pseudonym(None), (
+        "names that can be guessed are not told by a hash that can be made again"
+    )
 
 
 def test_many_askers_cost_no_more_than_one() -> None:
@@ -114,7 +154,8 @@ def test_taken_port_says_how_to_change_it() -> None:
 
 
 def test_a_blocked_event_loop_is_neither_ready_nor_alive() -> None:
-    blocked, free = threading.Event(), threading.Event()
+    blocked = threading.Event()
+    free = threading.Event()
 
     async def serve(health: Health) -> None:
         health.watch("event loop", Pulse(asyncio.get_running_loop()).late)
@@ -165,14 +206,21 @@ def test_slow_askers_hold_up_nobody() -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/other"])
 def test_answers_name_no_software(path: str) -> None:
-    with Health("attic") as health, socket.create_connection(("127.0.0.1", health.port)) as connection:
+    with (
+        Health("attic") as health,
+        socket.create_connection(("127.0.0.1", health.port)) as connection,
+    ):
         connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
         head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0].lower()
         assert b"python" not in head and b"server:" not in head
 
 
 def test_details_are_told_on_loopback_only() -> None:
-    addresses = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), 0, socket.AF_INET) if not a[4][0].startswith("127.")]
+    addresses = [
+        a[4][0]
+        for a in socket.getaddrinfo(socket.gethostname(), 0, socket.AF_INET)
+        if not a[4][0].startswith("127.")
+    ]
     if not addresses:
         pytest.skip("this machine has no address besides loopback")
     with Health("attic", host="0.0.0.0") as health:

@@ -11,14 +11,36 @@ import penstock
 
 def test_what_is_public() -> None:
     assert penstock.__all__ == [
-        "Connection", "Message", "PenstockError", "Result", "StreamDefinition", "StreamTable", "Subscription", "TableDefinition",
-        "TableSubscription", "Update", "Writer", "changelogStreamTable", "changelog_stream_table", "connect", "keyedStreamTable",
-        "keyed_stream_table", "latestKeyedStreamTable", "latest_keyed_stream_table", "streamTable", "stream_table", "table",
-    ]  # fmt: skip
+        "Connection",
+        "Message",
+        "PenstockError",
+        "Result",
+        "StreamDefinition",
+        "StreamTable",
+        "Subscription",
+        "TableDefinition",
+        "TableSubscription",
+        "Update",
+        "Writer",
+        "changelogStreamTable",
+        "changelog_stream_table",
+        "connect",
+        "keyedStreamTable",
+        "keyed_stream_table",
+        "latestKeyedStreamTable",
+        "latest_keyed_stream_table",
+        "streamTable",
+        "stream_table",
+        "table",
+    ]
     assert dir(penstock) == sorted(penstock.__all__)
     for name in penstock.__all__:
         # DolphinDB's names lead to the same functions
-        plain = re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) if name[0].islower() else name
+        plain = (
+            re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+            if name[0].islower()
+            else name
+        )
         assert getattr(penstock, name).__name__ == plain
     with pytest.raises(AttributeError):
         penstock.nothing  # noqa: B018

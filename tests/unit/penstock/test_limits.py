@@ -35,7 +35,8 @@ def test_less_than_one_a_second() -> None:
 
 
 def test_zero_is_no_limit() -> None:
-    rate, many = Rate(0, ManualClock()), Open(0)
+    rate = Rate(0, ManualClock())
+    many = Open(0)
     for _ in range(10_000):
         rate.spend("ann")
         many.enter("ann")
@@ -54,7 +55,9 @@ def test_what_is_open_is_counted_by_caller() -> None:
 
 def test_turns_are_taken_in_order_and_a_full_queue_refuses_at_once() -> None:
     async def run() -> None:
-        turns, order, go = Turns(2, 3), [], asyncio.Event()
+        turns = Turns(2, 3)
+        order = []
+        go = asyncio.Event()
 
         async def query(number: int) -> None:
             async with turns.turn("ann"):

@@ -12,7 +12,8 @@ from penstock import log
 @pytest.fixture(autouse=True)
 def _as_before():
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -28,11 +29,19 @@ def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[s
     log.get("penstock.a", stream=7).warning("late", rows=3)
     logging.getLogger("lib").warning("std %s", 1)
     first, second = lines(capsys)
-    assert (first["event"], first["room"], first["stream"], first["rows"], first["level"]) == ("late", "attic", 7, 3, "warning")
+    assert (first["event"], first["room"], first["stream"], first["rows"], first["level"]) == (
+        "late",
+        "attic",
+        7,
+        3,
+        "warning",
+    )
     assert (second["event"], second["room"], second["logger"]) == ("std 1", "attic", "lib")
 
 
-def test_threads_carry_the_room_and_tracebacks_stay_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_threads_carry_the_room_and_tracebacks_stay_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     log.configure("attic")
 
     def fail() -> None:

@@ -50,9 +50,22 @@ def test_known_credentials(login: Login, scheme: str, credentials: str) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [None, "", basic("root:wrong"), basic("nobody:secret"), basic("root"), "Basic !!!", "Taosd nothing", "Digest x", basic("root:"),
-     basic("ann:secret"), basic(f"ann:{ANN.password}"), "Bearer a.b.c", basic("ROOT:secret")],
-)  # fmt: skip
+    [
+        None,
+        "",
+        basic("root:wrong"),
+        basic("nobody:secret"),
+        basic("root"),
+        "Basic !!!",
+        "Taosd nothing",
+        "Digest x",
+        basic("root:"),
+        basic("ann:secret"),
+        basic(f"ann:{ANN.password}"),
+        "Bearer a.b.c",
+        basic("ROOT:secret"),
+    ],
+)
 def test_everything_else_is_refused(login: Login, header: str | None) -> None:
     with pytest.raises(AuthError) as refused:
         login.check(header)
@@ -74,9 +87,14 @@ def test_root_comes_in_while_there_is_no_catalog(clock: ManualClock) -> None:
         login.check(basic("ann:anns password"))
 
 
-@pytest.mark.parametrize("change", [{"password": hashed_setting("new password")}, {"enabled": False}, {"generation": 1}])
-def test_a_change_of_the_user_ends_what_was_remembered(login: Login, catalog: Catalog, change: dict[str, object]) -> None:
-    password, token = basic("ann:anns password"), "Bearer " + login.token("Ann")
+@pytest.mark.parametrize(
+    "change", [{"password": hashed_setting("new password")}, {"enabled": False}, {"generation": 1}]
+)
+def test_a_change_of_the_user_ends_what_was_remembered(
+    login: Login, catalog: Catalog, change: dict[str, object]
+) -> None:
+    password = basic("ann:anns password")
+    token = "Bearer " + login.token("Ann")
     assert login.check(password) == login.check(token) == "Ann"
     catalog.put(dataclasses.replace(ANN, **change))  # type: ignore[arg-type]
     assert login.known(password) is None and login.known(token) is None
@@ -96,7 +114,9 @@ def test_a_grant_changes_nothing_about_who_one_is(login: Login, catalog: Catalog
     assert login.known(header) == "Ann"
 
 
-def test_a_token_is_as_good_as_the_password_until_it_expires(login: Login, clock: ManualClock) -> None:
+def test_a_token_is_as_good_as_the_password_until_it_expires(
+    login: Login, clock: ManualClock
+) -> None:
     token = login.token("root", seconds=60)
     for scheme in ("Bearer", "Token", "Taosd"):
         assert login.check(f"{scheme} {token}") == "root"
@@ -114,7 +134,9 @@ def test_a_user_who_was_dropped_and_made_again_is_another(login: Login, catalog:
         login.check(f"Bearer {token}")
 
 
-def test_guessing_a_name_is_slowed_down_for_that_address_only(login: Login, clock: ManualClock) -> None:
+def test_guessing_a_name_is_slowed_down_for_that_address_only(
+    login: Login, clock: ManualClock
+) -> None:
     for _ in range(20):
         with pytest.raises(AuthError):
             login.check(basic("ann:guess"), where="10.0.0.1")
@@ -149,7 +171,9 @@ def test_guessing_with_many_names_is_counted_for_the_address(login: Login, addre
 
 
 def test_guesses_of_others_lock_out_nobody_who_is_known(login: Login) -> None:
-    """The mesh's own services, tokens and accepted passwords: from the same address, at every way in."""
+    """The mesh's own services, tokens and accepted passwords: from the same address, at every way
+    in.
+    """
     login.check(basic("ann:anns password"), where="10.0.0.1")
     tokens = [login.token(name) for name in ("root", "Ann")]
     for i in range(PER_ADDRESS):
@@ -179,7 +203,9 @@ async def _statuses(login: Login, guesses: list[tuple[str, str]]) -> list[str]:
     return list(await asyncio.gather(*(one(*guess) for guess in guesses)))
 
 
-def test_a_full_queue_of_hashes_refuses_at_once_and_holds_up_nobody_who_is_known(login: Login) -> None:
+def test_a_full_queue_of_hashes_refuses_at_once_and_holds_up_nobody_who_is_known(
+    login: Login,
+) -> None:
     known = basic("ann:anns password")
     login.check(known, where="10.1.0.1")
 
@@ -199,7 +225,9 @@ def test_a_full_queue_of_hashes_refuses_at_once_and_holds_up_nobody_who_is_known
 
 
 def test_one_address_takes_a_part_of_the_queue_and_equal_logins_one_place(login: Login) -> None:
-    spread = [(basic(f"user{i}:guess"), "10.0.0.1") for i in range(50)] + [(basic("ann:anns password"), "10.0.0.2")]
+    spread = [(basic(f"user{i}:guess"), "10.0.0.1") for i in range(50)] + [
+        (basic("ann:anns password"), "10.0.0.2")
+    ]
     told = asyncio.run(_statuses(login, spread))
     assert told[-1] == "Ann" and told.count("E_OVERLOAD") == 42
     told = asyncio.run(_statuses(login, [(basic("ann:anns password"), "10.0.0.3")] * 50))
@@ -216,10 +244,14 @@ def test_a_token_makes_no_token_that_outlives_it(login: Login, clock: ManualCloc
     for seconds in (None, 40, 1):
         made = login.tokens.read(login.token("Ann", seconds=seconds, until=ends))
         assert ends is not None and made.expires <= ends
-    assert login.expiry(basic("ann:anns password")) is login.expiry("Bearer ann:anns password") is None
+    assert (
+        login.expiry(basic("ann:anns password")) is login.expiry("Bearer ann:anns password") is None
+    )
 
 
-def test_tokens_are_not_made_of_roots_password(login: Login, catalog: Catalog, clock: ManualClock) -> None:
+def test_tokens_are_not_made_of_roots_password(
+    login: Login, catalog: Catalog, clock: ManualClock
+) -> None:
     token = f"Bearer {login.token('Ann')}"
     assert Login(lambda: catalog, "root", "another", clock, KEY).check(token) == "Ann"
     with pytest.raises(AuthError):

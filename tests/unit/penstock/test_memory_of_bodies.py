@@ -39,7 +39,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 
 def stream(table: pa.Table, compression: str | None = "zstd") -> bytes:
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
@@ -57,7 +59,9 @@ def one_word_for_all_rows() -> bytes:
 def views_of_one_word() -> bytes:
     word = pa.array(["x" * 10_000], pa.string_view())
     views = np.tile(np.frombuffer(word.buffers()[1], np.uint8), 1 << 18)
-    array = pa.Array.from_buffers(pa.string_view(), 1 << 18, [None, pa.py_buffer(views), word.buffers()[2]])
+    array = pa.Array.from_buffers(
+        pa.string_view(), 1 << 18, [None, pa.py_buffer(views), word.buffers()[2]]
+    )
     return stream(pa.table({"x": array}))
 
 
@@ -86,6 +90,12 @@ def test_a_small_body_costs_little_memory(name: str, tmp_path: Path) -> None:
     place = tmp_path / "body"
     place.write_bytes(body())
     assert place.stat().st_size <= MIB
-    done = subprocess.run([sys.executable, "-c", _CHILD, kind, str(place)], capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, kind, str(place)],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MOST, f"{int(done.stdout) >> 20} MiB for {place.stat().st_size} bytes"

@@ -45,15 +45,28 @@ def test_d23_learners_keep_copies_and_do_not_vote() -> None:
 def test_d24_every_group_may_have_an_alias() -> None:
     groups = parse_groups("11:N1:N2:N3,12:N1:N2:N3", "", "trades:12")
     assert groups.find("trades").id == groups.find(12).id == groups.find("12").id == 12
-    for aliases, message in (("trades:13", "no group 13"), ("a:11,a:12", "cannot be an alias"), ("7:11", "cannot be an alias")):
+    for aliases, message in (
+        ("trades:13", "no group 13"),
+        ("a:11,a:12", "cannot be an alias"),
+        ("7:11", "cannot be an alias"),
+    ):
         with pytest.raises(ConfigError, match=message):
             parse_groups("11:N1:N2:N3,12:N1:N2:N3", "", aliases)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code"), [(1, "E_RAFT_GROUP"), (0, "E_RAFT_GROUP"), (-5, "E_RAFT_GROUP"), ("x", "E_RAFT_GROUP"), (99, "E_NO_GROUP")]
+    ("wanted", "code"),
+    [
+        (1, "E_RAFT_GROUP"),
+        (0, "E_RAFT_GROUP"),
+        (-5, "E_RAFT_GROUP"),
+        ("x", "E_RAFT_GROUP"),
+        (99, "E_NO_GROUP"),
+    ],
 )
-def test_d2_a_group_that_is_none_is_refused_by_the_arguments_name(wanted: int | str, code: str) -> None:
+def test_d2_a_group_that_is_none_is_refused_by_the_arguments_name(
+    wanted: int | str, code: str
+) -> None:
     with pytest.raises(CatalogError, match="raftGroup") as refused:
         parse_groups("2:N1:N2:N3").find(wanted)
     assert refused.value.code == code

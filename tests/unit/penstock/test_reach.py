@@ -1,4 +1,6 @@
-"""Outbound connections: where the operator and the maker's rights allow, and never to the mesh itself."""
+"""Outbound connections: where the operator and the maker's rights allow, and never to the mesh
+itself.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +33,69 @@ SECRET = "SSH-2.0-hidden_banner secret=hunter2"
 ADMIN = User(5, "boss", "h", grants=(Grant("ADMIN", 0),))
 MAKER = User(6, "ann", "h", grants=(Grant("CREATE", 1),))
 #: forms of this machine that getaddrinfo takes
-HERE = ["127.0.0.1", "127.1", "127.0.0.2", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "localhost", "::1"]
+HERE = [
+    "127.0.0.1",
+    "127.1",
+    "127.0.0.2",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "localhost",
+    "::1",
+]
 #: forms that are refused whatever is there
 ODD = [
-    "0.0.0.0", "0", "::", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:0:127.0.0.1", "::127.0.0.1", "2002:7f00:1::", "64:ff9b::7f00:1",
-    "64:ff9b:1::7f00:1", "2001:0:7f00:1::", "169.254.169.254", "169.254.170.2", "169.254.0.23", "fd00:ec2::254", "fd00:ec2::23",
-    "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.80.8.124", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42",
-    "2852039166", "0xa9fea9fe", "255.255.255.255", "240.0.0.1", "224.0.0.1", "ff02::1", "fe80::1", "fec0::1", "100::1",
-    "metadata", "metadata.google.internal", "METADATA.google.internal.", "instance-data", "instance-data.ec2.internal",
-    "metadata.azure.internal", "metadata.tencentyun.com",
-]  # fmt: skip
+    "0.0.0.0",
+    "0",
+    "::",
+    "::ffff:127.0.0.1",
+    "::ffff:7f00:1",
+    "::ffff:0:127.0.0.1",
+    "::127.0.0.1",
+    "2002:7f00:1::",
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::7f00:1",
+    "2001:0:7f00:1::",
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.0.23",
+    "fd00:ec2::254",
+    "fd00:ec2::23",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "192.80.8.124",
+    "fd20:ce::254",
+    "fd00:c1::a9fe:a9fe",
+    "fd00:42::42",
+    "2852039166",
+    "0xa9fea9fe",
+    "255.255.255.255",
+    "240.0.0.1",
+    "224.0.0.1",
+    "ff02::1",
+    "fe80::1",
+    "fec0::1",
+    "100::1",
+    "metadata",
+    "metadata.google.internal",
+    "METADATA.google.internal.",
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata.azure.internal",
+    "metadata.tencentyun.com",
+]
 
 
 class Server:
     """Listens on this machine, and answers each connection with the same bytes."""
 
     def __init__(self, answer: bytes, host: str = "127.0.0.1") -> None:
-        self._answer, self._socket = answer, socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._answer = answer
+        self._socket = socket.create_server(
+            (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
         self.port: int = self._socket.getsockname()[1]
         self.heard: list[bytes] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -82,7 +130,9 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 def outbound(*allow: str) -> Outbound:
     catalog = Catalog([ADMIN, MAKER])
-    made = FederationSettings(external_allow=allow, kafka_bootstrap="127.0.0.1:7703", redis_url="redis://127.0.0.1:7705/0")
+    made = FederationSettings(
+        external_allow=allow, kafka_bootstrap="127.0.0.1:7703", redis_url="redis://127.0.0.1:7705/0"
+    )
     return Outbound(made, Access(lambda: catalog, "root"))
 
 
@@ -99,11 +149,15 @@ def test_users_with_admin_may_name_any_host(maker: str) -> None:
 
 
 @pytest.mark.parametrize("maker", ["ann", "nobody", "dropped"])
-@pytest.mark.parametrize("host", ["93.184.216.34", "127.0.0.1", "kafka.example.com", "no-such-name.invalid"])
+@pytest.mark.parametrize(
+    "host", ["93.184.216.34", "127.0.0.1", "kafka.example.com", "no-such-name.invalid"]
+)
 def test_others_may_name_none_until_the_operator_does(maker: str, host: str) -> None:
     with pytest.raises(CatalogError) as refused:
         outbound().reach(maker).addresses(host, 9092)
-    assert refused.value.code == "E_EXTERNAL_HOST" and "PENSTOCK_EXTERNAL_ALLOW" in refused.value.hint
+    assert (
+        refused.value.code == "E_EXTERNAL_HOST" and "PENSTOCK_EXTERNAL_ALLOW" in refused.value.hint
+    )
     assert refused.value.detail == "", "what a name resolves to is not told"
 
 
@@ -139,7 +193,9 @@ def test_special_addresses_are_refused_whatever_their_form(host: str, maker: str
 
 
 def test_an_operator_may_open_a_special_network_by_name() -> None:
-    assert outbound("169.254.10.0/24").reach("ann").addresses("169.254.10.7", 80) == ["169.254.10.7"]
+    assert outbound("169.254.10.0/24").reach("ann").addresses("169.254.10.7", 80) == [
+        "169.254.10.7"
+    ]
 
 
 # ---------------------------------------------------------------- the mesh itself
@@ -148,14 +204,18 @@ def test_an_operator_may_open_a_special_network_by_name() -> None:
 @pytest.mark.parametrize("maker", ["root", "boss", "ann"])
 @pytest.mark.parametrize("host", HERE)
 @pytest.mark.parametrize("allow", [(), ("127.0.0.0/8", "::1", "localhost")])
-def test_the_mesh_itself_is_refused_for_everybody(maker: str, host: str, allow: tuple[str, ...]) -> None:
+def test_the_mesh_itself_is_refused_for_everybody(
+    maker: str, host: str, allow: tuple[str, ...]
+) -> None:
     reach = outbound(*allow).reach(maker)
     for port in (7700, 7701, 7702, 7703, 7705, 7707):
         with pytest.raises(CatalogError, match="may not be connected to"):
             reach.addresses(host, port)
         if host != "localhost":  # a name is resolved by the notifier, when it connects
             with pytest.raises(TargetRefused):
-                reach.check_notify(endpoint(f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}"))
+                reach.check_notify(
+                    endpoint(f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}")
+                )
 
 
 def test_another_mesh_on_this_machine_is_not_the_mesh_itself() -> None:
@@ -181,7 +241,9 @@ def test_who_tries_things_out_with_one_mesh_may_let_links_go_there_and_nothing_e
 
 def test_links_say_from_which_mesh_they_come_and_nothing_of_its_key() -> None:
     key = "k" * 40
-    mine, same, other = (identity_of(Settings(token_key=SecretStr(k))) for k in (key, key, "j" * 40))
+    mine, same, other = (
+        identity_of(Settings(token_key=SecretStr(k))) for k in (key, key, "j" * 40)
+    )
     assert mine == same != other and key not in mine and len(mine) == 32
 
 
@@ -201,7 +263,11 @@ def test_every_port_of_a_process_of_the_mesh_is_its_own(tmp_path: Path) -> None:
     text = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
     environment = {**os.environ, MESH_VARIABLE: str(tmp_path)}
     with subprocess.Popen(
-        [sys.executable, "-c", text], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", text],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
@@ -217,11 +283,14 @@ async def test_a_notification_never_reaches_the_mesh() -> None:
     for host in ("127.0.0.1", "localhost", "127.1", "2130706433"):
         with pytest.raises(TargetRefused, match="may not be notified"):
             await resolve(endpoint(f"ws://{host}:7703/x"), AllowList([]), own.holds, anywhere=True)
-    assert (await resolve(endpoint("ws://127.0.0.1:7999"), AllowList([]), own.holds)).address == "127.0.0.1"
+    assert (
+        await resolve(endpoint("ws://127.0.0.1:7999"), AllowList([]), own.holds)
+    ).address == "127.0.0.1"
 
 
 async def test_a_host_that_is_not_listed_is_reached_for_users_with_admin_only() -> None:
-    target, listed = endpoint("ws://127.0.0.1:7999"), AllowList(["10.0.0.0/8"])
+    target = endpoint("ws://127.0.0.1:7999")
+    listed = AllowList(["10.0.0.0/8"])
     with pytest.raises(TargetRefused):
         await resolve(target, listed)
     assert await resolve(target, listed, anywhere=True) == Resolved("127.0.0.1", listed=False)
@@ -252,12 +321,18 @@ def test_notify_is_for_users_with_admin_until_the_operator_names_a_host(maker: s
 @pytest.mark.parametrize(
     "answer",
     [
-        SECRET.encode() + b"\r\n", http(SECRET.encode(), "404 " + SECRET), http(SECRET.encode(), "426 Upgrade Required"),
-        http(SECRET.encode(), f"302 {SECRET}", f"Location: http://169.254.169.254/{SECRET}"), http(SECRET.encode()), b"",
+        SECRET.encode() + b"\r\n",
+        http(SECRET.encode(), "404 " + SECRET),
+        http(SECRET.encode(), "426 Upgrade Required"),
+        http(SECRET.encode(), f"302 {SECRET}", f"Location: http://169.254.169.254/{SECRET}"),
+        http(SECRET.encode()),
+        b"",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("allowed", [None, Reach()])
-def test_a_link_says_nothing_of_what_the_port_answered(answer: bytes, allowed: Reach | None) -> None:
+def test_a_link_says_nothing_of_what_the_port_answered(
+    answer: bytes, allowed: Reach | None
+) -> None:
     with server(answer) as there:
         with pytest.raises(PenstockError) as refused:
             Link(Address("127.0.0.1", there.port, allowed=allowed), timeout=5)
@@ -272,12 +347,20 @@ Ask = Callable[[Registry], object]
 @pytest.mark.parametrize(
     "answer",
     [
-        SECRET.encode() + b"\r\n", http(SECRET.encode(), "500 " + SECRET), http(SECRET.encode()), http(b"[" * 100_000), http(b"[1]"),
-        http(json.dumps({"id": 5, "schema": SECRET}).encode()), http(json.dumps({"id": SECRET, "schema": {}}).encode()),
-        http(json.dumps({"id": 5, "schema": json.dumps({"type": SECRET})}).encode()), http(b'{"schema": 5}'), http(b"{}"), b"",
+        SECRET.encode() + b"\r\n",
+        http(SECRET.encode(), "500 " + SECRET),
+        http(SECRET.encode()),
+        http(b"[" * 100_000),
+        http(b"[1]"),
+        http(json.dumps({"id": 5, "schema": SECRET}).encode()),
+        http(json.dumps({"id": SECRET, "schema": {}}).encode()),
+        http(json.dumps({"id": 5, "schema": json.dumps({"type": SECRET})}).encode()),
+        http(b'{"schema": 5}'),
+        http(b"{}"),
+        b"",
         http(b'"' + b"x" * (2 << 20) + b'"'),
     ],
-)  # fmt: skip
+)
 def test_a_registry_that_answers_secrets_has_none_of_them_told(answer: bytes, ask: Ask) -> None:
     with server(answer) as there:
         registry = Registry(f"http://127.0.0.1:{there.port}")
@@ -287,9 +370,14 @@ def test_a_registry_that_answers_secrets_has_none_of_them_told(answer: bytes, as
         assert "hidden" not in words(refused.value) and "hunter2" not in words(refused.value)
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+)
 def test_a_registry_that_redirects_is_not_followed(status: str) -> None:
-    with server(http(b"{}")) as inside, server(http(b"", status, f"Location: http://127.0.0.1:{inside.port}/")) as there:
+    with (
+        server(http(b"{}")) as inside,
+        server(http(b"", status, f"Location: http://127.0.0.1:{inside.port}/")) as there,
+    ):
         registry = Registry(f"http://127.0.0.1:{there.port}")
         with pytest.raises(PenstockError, match="refuses"):
             registry.schema(5)
@@ -298,10 +386,13 @@ def test_a_registry_that_redirects_is_not_followed(status: str) -> None:
 
 
 def test_a_registry_is_dialled_where_it_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that means another address at the next question gains nothing: it is asked once for each connection."""
+    """A name that means another address at the next question gains nothing: it is asked once for
+    each connection.
+    """
     schema = json.dumps({"schema": '"string"'}).encode()
     with server(http(schema)) as there, server(http(schema)) as inside:
-        real, answers = socket.getaddrinfo, iter(["127.0.0.1", "169.254.169.254"])
+        real = socket.getaddrinfo
+        answers = iter(["127.0.0.1", "169.254.169.254"])
 
         def rebinding(host: str, port: object, *rest: object, **more: object) -> object:
             if host == "rebinding.example":
@@ -338,7 +429,8 @@ def test_the_environments_proxy_is_not_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_link_is_dialled_where_it_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, asked = socket.getaddrinfo, []
+    real = socket.getaddrinfo
+    asked = []
 
     def counting(host: str, *rest: object, **more: object) -> object:
         if host == "rebinding.example":

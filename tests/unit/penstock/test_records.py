@@ -8,7 +8,16 @@ import pytest
 
 from penstock.bus import Batch
 from penstock.errors import SchemaError
-from penstock.records import CatalogRecord, ControlRecord, DeadLetter, EventsRecord, ExchangeRecord, Manifest, decode, encode
+from penstock.records import (
+    CatalogRecord,
+    ControlRecord,
+    DeadLetter,
+    EventsRecord,
+    ExchangeRecord,
+    Manifest,
+    decode,
+    encode,
+)
 
 RECORDS: list[Any] = [
     ControlRecord("tick", time=5),
@@ -36,12 +45,17 @@ def test_a_dead_letter_is_cut() -> None:
 def test_a_dead_letter_is_about_a_record_and_when_it_came() -> None:
     came = np.array([1_700_000_000_000, -1])  # of the second the broker did not note it
     batch = Batch("in.db", 3, np.array([7, 9]), came, [None, None], [b"a", b"b"])
-    assert DeadLetter.of(batch, 0, "store", "E", "why") == DeadLetter("in.db", 3, 7, "store", "E", "why", int(came[0]), value=b"a")
+    assert DeadLetter.of(batch, 0, "store", "E", "why") == DeadLetter(
+        "in.db", 3, 7, "store", "E", "why", int(came[0]), value=b"a"
+    )
     unknown = DeadLetter.of(batch, 1, "store", "E", "why")
     assert unknown.offset == 9 and abs(unknown.time / 1000 - time.time()) < 60
 
 
-@pytest.mark.parametrize("value", [None, b"", b"\0\0\0\0", b"\0\0\0\0\x02x", b"\0\0\0\0\x01", b"\0\0\0\0\x01\xff\xff", b"{}"])
+@pytest.mark.parametrize(
+    "value",
+    [None, b"", b"\0\0\0\0", b"\0\0\0\0\x02x", b"\0\0\0\0\x01", b"\0\0\0\0\x01\xff\xff", b"{}"],
+)
 def test_refuses_what_is_none(value: bytes | None) -> None:
     with pytest.raises(SchemaError):
         decode(ControlRecord, value)

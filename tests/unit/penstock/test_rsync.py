@@ -33,9 +33,18 @@ def test_what_is_meant_for_rsync(place: str, path: str | None) -> None:
 
 
 HOSTILE = [
-    "-e:module", "--rsh:x", "-oProxyCommand:x", "user@-oProxyCommand:x", "-user@host:x", "--:x", "rsync://-host/m", "rsync://-user@host/m",
-    "rsync://user:secret@-host/m", "host:a\nb", "rsync://host/a\x00b",
-]  # fmt: skip
+    "-e:module",
+    "--rsh:x",
+    "-oProxyCommand:x",
+    "user@-oProxyCommand:x",
+    "-user@host:x",
+    "--:x",
+    "rsync://-host/m",
+    "rsync://-user@host/m",
+    "rsync://user:secret@-host/m",
+    "host:a\nb",
+    "rsync://host/a\x00b",
+]
 
 
 @pytest.mark.parametrize("place", HOSTILE)
@@ -74,10 +83,17 @@ def test_files_are_written_listed_read_and_removed(tmp_path: Path) -> None:
             out.write(b"\0first\n")
         fs.pipe_file(f"{root}/a/b/wo*[x]", b"x" * 3_000_000)
         fs.pipe_file(f"{root}/a/b/wow", b"stays")
-        assert (there / "a" / "b" / "one").read_bytes() == fs.cat_file(f"{root}/a/b/one") == b"\0first\n"
+        assert (
+            (there / "a" / "b" / "one").read_bytes()
+            == fs.cat_file(f"{root}/a/b/one")
+            == b"\0first\n"
+        )
         assert (fs.info(f"{root}/a/b/wo*[x]")["size"], fs.isdir(f"{root}/a")) == (3_000_000, True)
         assert abs(fs.modified(f"{root}/a/b/one").timestamp() - time.time()) < 60
-        assert (fs.ls(root, detail=False), sorted(fs.find(root))) == ([f"{root}/a"], [f"{root}/a/b/{n}" for n in ("one", "wo*[x]", "wow")])
+        assert (fs.ls(root, detail=False), sorted(fs.find(root))) == (
+            [f"{root}/a"],
+            [f"{root}/a/b/{n}" for n in ("one", "wo*[x]", "wow")],
+        )
         fs.rm_file(f"{root}/a/b/wo*[x]")
         assert sorted(p.name for p in (there / "a" / "b").iterdir()) == ["one", "wow"]
         with pytest.raises(RuntimeError), fs.open(f"{root}/a/half", "wb") as out:

@@ -37,7 +37,12 @@ def test_all_faults_come_at_once_and_hold_no_secret(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigError) as wrong:
         AtticSettings.load()
     names = [line.partition(":")[0] for line in wrong.value.detail.splitlines()]
-    assert sorted(names) == ["PENSTOCK_ATTIC_BOXES", "PENSTOCK_ATTIC_BOXS", "PENSTOCK_ATTIC_PORT", "PENSTOCK_TIMEZONE"]
+    assert sorted(names) == [
+        "PENSTOCK_ATTIC_BOXES",
+        "PENSTOCK_ATTIC_BOXS",
+        "PENSTOCK_ATTIC_PORT",
+        "PENSTOCK_TIMEZONE",
+    ]
     assert "hush" not in str(wrong.value)
 
 
@@ -56,10 +61,15 @@ def test_unreadable_secret_file_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_
         AtticSettings.load()
 
 
-def test_directories_follow_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_directories_follow_the_data_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PENSTOCK_DATA_DIR", str(tmp_path))
     loaded = AtticSettings.load(segments_dir="s3://bucket/segments")
-    assert (loaded.state_dir, loaded.segments_dir) == (str(tmp_path / "state"), "s3://bucket/segments")
+    assert (loaded.state_dir, loaded.segments_dir) == (
+        str(tmp_path / "state"),
+        "s3://bucket/segments",
+    )
 
 
 def test_password_generated_by_up_is_found(tmp_path: Path) -> None:
@@ -83,7 +93,9 @@ def test_redis_dsn(url: str, password: str | None, dsn: str) -> None:
     assert AtticSettings.load(redis_url=url, redis_password=password).redis_dsn == dsn
 
 
-def test_print_config_and_wrong_config_end_the_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config_and_wrong_config_end_the_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as printed:
         AtticSettings.from_command_line(["--print-config"])
     assert printed.value.code == 0 and '"PENSTOCK_ATTIC_BOXES": 3' in capsys.readouterr().out
@@ -98,14 +110,18 @@ def test_settings_are_frozen() -> None:
         AtticSettings.load().boxes = 5  # type: ignore[misc]
 
 
-def test_names_that_tdengine_gives_are_understood_after_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_tdengine_gives_are_understood_after_our_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("checkpointBackupDir", "/mnt/theirs")
     assert Settings.load().checkpoint_backup_dir == "/mnt/theirs"
     monkeypatch.setenv("PENSTOCK_CHECKPOINT_BACKUP_DIR", "/mnt/ours")
     assert Settings.load().checkpoint_backup_dir == "/mnt/ours"
 
 
-def test_brokers_with_a_password_are_told_to_every_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_brokers_with_a_password_are_told_to_every_client(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "secret").write_text('a "b" \\\n')
     monkeypatch.setenv("PENSTOCK_KAFKA_SECURITY", "SASL_SSL")
     monkeypatch.setenv("PENSTOCK_KAFKA_USER", "penstock")
@@ -113,14 +129,23 @@ def test_brokers_with_a_password_are_told_to_every_client(monkeypatch: pytest.Mo
     monkeypatch.setenv("PENSTOCK_KAFKA_CA", "/ca.pem")
     loaded = Settings.load()
     assert loaded.kafka_options == {
-        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "penstock", "sasl.password": 'a "b" \\',
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "penstock",
+        "sasl.password": 'a "b" \\',
         "ssl.ca.location": "/ca.pem",
-    }  # fmt: skip
+    }
     java = loaded.kafka_java_options
-    assert java["sasl.jaas.config"].endswith(r'ScramLoginModule required username="penstock" password="a \"b\" \\";')
+    assert java["sasl.jaas.config"].endswith(
+        r'ScramLoginModule required username="penstock" password="a \"b\" \\";'
+    )
     assert (java["ssl.truststore.type"], java["ssl.truststore.location"]) == ("PEM", "/ca.pem")
     assert 'a "b"' not in json.dumps(loaded.printable()) + repr(loaded)
-    assert Settings.load(kafka_security="PLAINTEXT").kafka_options == Settings.load(kafka_security="PLAINTEXT").kafka_java_options == {}
+    assert (
+        Settings.load(kafka_security="PLAINTEXT").kafka_options
+        == Settings.load(kafka_security="PLAINTEXT").kafka_java_options
+        == {}
+    )
 
 
 def test_half_of_a_login_is_a_fault() -> None:
@@ -129,7 +154,15 @@ def test_half_of_a_login_is_a_fault() -> None:
 
 
 def test_redis_over_tls_as_a_user(tmp_path: Path) -> None:
-    loaded = Settings(redis_url="rediss://r:1/0", redis_user="a b", redis_password="p@ss", redis_ca=tmp_path / "ca.pem")  # type: ignore[arg-type]
-    assert loaded.redis_dsn == f"rediss://a%20b:p%40ss@r:1/0?ssl_ca_certs={tmp_path}/ca.pem&ssl_cert_reqs=required"
+    loaded = Settings(
+        redis_url="rediss://r:1/0",
+        redis_user="a b",
+        redis_password="p@ss",
+        redis_ca=tmp_path / "ca.pem",
+    )  # type: ignore[arg-type]
+    assert (
+        loaded.redis_dsn
+        == f"rediss://a%20b:p%40ss@r:1/0?ssl_ca_certs={tmp_path}/ca.pem&ssl_cert_reqs=required"
+    )
     client = redis.Redis.from_url(loaded.redis_dsn)
     assert client.connection_pool.connection_kwargs["ssl_ca_certs"] == str(tmp_path / "ca.pem")

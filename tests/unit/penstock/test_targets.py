@@ -13,16 +13,28 @@ def permits(patterns: list[str], host: str, address: str) -> bool:
     return AllowList(patterns).permits(host, ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.1.2.3", "93.184.216.34", "2001:db8::1"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "::1", "10.1.2.3", "93.184.216.34", "2001:db8::1"]
+)
 def test_by_default_ordinary_addresses_are_allowed(address: str) -> None:
     assert permits([], "somewhere", address)
 
 
 @pytest.mark.parametrize(
     "address",
-    ["169.254.169.254", "169.254.0.1", "fe80::1", "fd00:ec2::254", "224.0.0.1", "ff02::1", "0.0.0.0", "::", "::ffff:169.254.169.254",
-     "255.255.255.255"],
-)  # fmt: skip
+    [
+        "169.254.169.254",
+        "169.254.0.1",
+        "fe80::1",
+        "fd00:ec2::254",
+        "224.0.0.1",
+        "ff02::1",
+        "0.0.0.0",
+        "::",
+        "::ffff:169.254.169.254",
+        "255.255.255.255",
+    ],
+)
 def test_metadata_and_the_like_are_refused(address: str) -> None:
     assert not permits([], "somewhere", address)
     assert not permits(["*"], "somewhere", address), "a pattern of names doesn't open them"
@@ -41,7 +53,9 @@ def test_names() -> None:
     assert not permits(["hook.example.com"], "other", "10.0.0.1")
 
 
-@pytest.mark.parametrize("url", ["http://h:1", "ws://h", "ws://:1", "ws://h:0", "ws://h:99999", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["http://h:1", "ws://h", "ws://:1", "ws://h:0", "ws://h:99999", "nonsense"]
+)
 def test_urls_need_scheme_host_and_port(url: str) -> None:
     with pytest.raises(TargetRefused):
         endpoint(url)

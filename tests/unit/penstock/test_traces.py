@@ -34,7 +34,14 @@ def test_what_a_request_says(headers: dict[str, str], wanted: str | None) -> Non
 
 
 def test_the_last_record_that_has_one_counts() -> None:
-    stamps = ["idempotency:k", traces.stamp("a"), None, traces.stamp("b", "idempotency:trace:z"), "NODE1.1f|p:1:2:2", "idempotency:trace:y"]
+    stamps = [
+        "idempotency:k",
+        traces.stamp("a"),
+        None,
+        traces.stamp("b", "idempotency:trace:z"),
+        "NODE1.1f|p:1:2:2",
+        "idempotency:trace:y",
+    ]
     assert traces.newest(pl.Series(stamps)) == (3, "b")
     assert traces.newest(pl.Series(stamps[:3])) == (1, "a")
     assert traces.newest(pl.Series([None, "idempotency:trace:z"])) is None
@@ -54,7 +61,13 @@ def test_lines_of_all_logs_in_the_order_of_time(tmp_path: Path) -> None:
     def line(timestamp: str, **about: object) -> str:
         return json.dumps({"timestamp": timestamp, **about}) + "\n"
 
-    (tmp_path / "a.log").write_text(line("3", trace="x", event="late") + line("1", trace="x", event="first") + "no JSON, but x\n")
-    (tmp_path / "b.log").write_text(line("2", trace="x", event="between") + line("2", trace="xy") + line("2", event="x"))
+    (tmp_path / "a.log").write_text(
+        line("3", trace="x", event="late")
+        + line("1", trace="x", event="first")
+        + "no JSON, but x\n"
+    )
+    (tmp_path / "b.log").write_text(
+        line("2", trace="x", event="between") + line("2", trace="xy") + line("2", event="x")
+    )
     found = traces.logged("x", sorted(tmp_path.glob("*.log")))
     assert [json.loads(f)["event"] for f in found] == ["first", "between", "late"]

@@ -1,4 +1,6 @@
-"""User-defined functions: what they compute, what they cannot reach, and that whatever they do ends with the call."""
+"""User-defined functions: what they compute, what they cannot reach, and that whatever they do ends
+with the call.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,16 @@ from penstock.types import ColumnType
 from penstock.udf import UserFunction, sandbox
 from penstock.udf.sandbox import FunctionError, Sandbox
 
-DOUBLE, TEXT = ColumnType("DOUBLE"), ColumnType("VARCHAR", 8)
+DOUBLE = ColumnType("DOUBLE")
+TEXT = ColumnType("VARCHAR", 8)
 
 
 def made(
-    code: str, parameters: tuple[ColumnType, ...] = (DOUBLE,), returns: ColumnType = DOUBLE, *, aggregate: bool = False
+    code: str,
+    parameters: tuple[ColumnType, ...] = (DOUBLE,),
+    returns: ColumnType = DOUBLE,
+    *,
+    aggregate: bool = False,
 ) -> UserFunction:
     return UserFunction(1, "f", parameters, returns, code, aggregate)
 
@@ -32,9 +39,15 @@ def test_a_scalar_takes_arrays_and_gives_one() -> None:
 
 def test_python_lists_and_texts_will_do() -> None:
     function = made("def f(a):\n    return [v.as_py().upper() for v in a]", (TEXT,), TEXT)
-    assert sandbox.scalar(function, pl.DataFrame({"a0": ["x", "yz"]}).to_struct()).to_list() == ["X", "YZ"]
+    assert sandbox.scalar(function, pl.DataFrame({"a0": ["x", "yz"]}).to_struct()).to_list() == [
+        "X",
+        "YZ",
+    ]
     with pytest.raises(FunctionError, match="longer than"):
-        sandbox.scalar(made("def f(a):\n    return ['123456789']", (TEXT,), TEXT), pl.DataFrame({"a0": ["x"]}).to_struct())
+        sandbox.scalar(
+            made("def f(a):\n    return ['123456789']", (TEXT,), TEXT),
+            pl.DataFrame({"a0": ["x"]}).to_struct(),
+        )
 
 
 def test_an_aggregate_takes_the_values_of_each_group() -> None:
@@ -42,15 +55,30 @@ def test_an_aggregate_takes_the_values_of_each_group() -> None:
     assert sandbox.aggregate(function, pl.Series([[1.0, 5.0], [3.0]])).to_list() == [3.0, 2.0]
 
 
-@pytest.mark.parametrize("body", [
-    "import socket; socket.socket()", "open('/etc/passwd')", "import os; os.fork()", "import os; os.kill(os.getppid(), 9)",
-    "import os; os.execv('/bin/true', ['true'])", "import os; os.listdir('/')", "import os; os.unlink('/tmp/x')",
-    "import os; os.pipe()", "import subprocess; subprocess.run(['true'])", "import threading; threading.Thread(target=print).start()",
-    "bytearray(8 << 30)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import socket; socket.socket()",
+        "open('/etc/passwd')",
+        "import os; os.fork()",
+        "import os; os.kill(os.getppid(), 9)",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import os; os.listdir('/')",
+        "import os; os.unlink('/tmp/x')",
+        "import os; os.pipe()",
+        "import subprocess; subprocess.run(['true'])",
+        "import threading; threading.Thread(target=print).start()",
+        "bytearray(8 << 30)",
+    ],
+)
 def test_nothing_can_be_reached(body: str) -> None:
-    with pytest.raises(FunctionError, match=r"PermissionError|Operation not permitted|MemoryError|can't start new thread"):
-        sandbox.scalar(made(f"def f(a):\n    {body}\n    return a"), pl.DataFrame({"a0": [1.0]}).to_struct())
+    with pytest.raises(
+        FunctionError,
+        match=r"PermissionError|Operation not permitted|MemoryError|can't start new thread",
+    ):
+        sandbox.scalar(
+            made(f"def f(a):\n    {body}\n    return a"), pl.DataFrame({"a0": [1.0]}).to_struct()
+        )
 
 
 def test_one_that_hangs_is_stopped_and_then_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +97,9 @@ def test_one_that_hangs_is_stopped_and_then_suspended(monkeypatch: pytest.Monkey
 
 
 def test_one_that_dies_is_started_again() -> None:
-    box = Sandbox(made("def f(a):\n    import os\n    if a[0].as_py() > 1: os._exit(3)\n    return a"))
+    box = Sandbox(
+        made("def f(a):\n    import os\n    if a[0].as_py() > 1: os._exit(3)\n    return a")
+    )
     with pytest.raises(FunctionError, match="its process ended"):
         box.call(pl.DataFrame({"a0": [2.0]}))
     assert box.call(pl.DataFrame({"a0": [1.0]})).to_list() == [1.0]
@@ -80,19 +110,25 @@ def test_code_that_cannot_be_run_is_told() -> None:
     assert sandbox.try_out(made("def f(a):\n    return a")) is None
     assert "no function called f" in str(sandbox.try_out(made("x = 1")))
     assert "SyntaxError" in str(sandbox.try_out(made("def f(a)")))
-    assert "PermissionError" in str(sandbox.try_out(made("open('/etc/passwd')\ndef f(a): return a")))
+    assert "PermissionError" in str(
+        sandbox.try_out(made("open('/etc/passwd')\ndef f(a): return a"))
+    )
 
 
 def test_a_wrong_number_of_rows_is_an_error() -> None:
     with pytest.raises(FunctionError, match="2 rows were given, 1 came back"):
-        sandbox.scalar(made("def f(a):\n    return [1.0]"), pl.DataFrame({"a0": [1.0, 2.0]}).to_struct())
+        sandbox.scalar(
+            made("def f(a):\n    return [1.0]"), pl.DataFrame({"a0": [1.0, 2.0]}).to_struct()
+        )
 
 
 def answer(array: pa.Array, name: str = "result", compression: str | None = None) -> bytes:
     """An Arrow stream of one column, as a function's process sends it."""
     sink = io.BytesIO()
     table = pa.table({name: array})
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
@@ -111,7 +147,8 @@ HOSTILE = {
     "no UTF-8": damaged(TEXTS, b"abcdefghij", b"abc\xffefghij"),
     "views that lead elsewhere": damaged(
         pa.array(["a text of more than twelve bytes", ""], pa.string_view()),
-        struct.pack("<i4sii", 32, b"a te", 0, 0), struct.pack("<i4sii", 32, b"a te", 0, 1 << 20),
+        struct.pack("<i4sii", 32, b"a te", 0, 0),
+        struct.pack("<i4sii", 32, b"a te", 0, 1 << 20),
     ),
     "a list": answer(pa.array([["a"], ["b"]])),
     "a struct": answer(pa.array([{"a": 1}, {"a": 2}])),
@@ -122,7 +159,7 @@ HOSTILE = {
     "many rows in few bytes": answer(pa.array(np.zeros(4 << 20, np.int64)), compression="zstd"),
     "nothing": b"",
     "nonsense": b"x" * 1000,
-}  # fmt: skip
+}
 #: a function that writes to its pipe itself when it is given `bad`
 _WRITES = """
 import os, struct
@@ -143,7 +180,13 @@ def f(a):
 @pytest.mark.parametrize("name", [*HOSTILE, "a size beyond everything"])
 def test_a_process_that_sends_anything_gives_an_error_and_is_replaced(name: str) -> None:
     body = HOSTILE.get(name, b"x")
-    box = Sandbox(made(_WRITES.format(size=len(body) if name in HOSTILE else 2**32 - 1, body=body), (TEXT,), TEXT))
+    box = Sandbox(
+        made(
+            _WRITES.format(size=len(body) if name in HOSTILE else 2**32 - 1, body=body),
+            (TEXT,),
+            TEXT,
+        )
+    )
     for _ in range(2):
         with pytest.raises(FunctionError, match="unreadable answer|came back|an answer of"):
             box.call(pl.DataFrame({"a0": ["bad", "x"]}))

@@ -31,7 +31,8 @@ def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Vault]:
 
 def test_what_is_published_comes_back_newest_first(vault: Vault, tmp_path: Path) -> None:
     assert vault.subjects() == [] and vault.backups("q.1") == []
-    one, two = made(vault, 1, a=b"x", b=b"y"), made(vault, 2, a=b"x", b=b"z")
+    one = made(vault, 1, a=b"x", b=b"y")
+    two = made(vault, 2, a=b"x", b=b"z")
     assert vault.backups("q.1") == [two, one]
     assert vault.subjects() == ["q.1"]
     assert (two.size, vault.faults(two), vault.read(two, two.items[1])) == (2, [], b"z")
@@ -59,7 +60,8 @@ def test_a_death_before_publishing_leaves_nothing_visible(vault: Vault) -> None:
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
     vault = Vault(str(tmp_path))
-    one, two = made(vault, 1, a=b"old"), made(vault, 2, a=b"new", b=b"more")
+    one = made(vault, 1, a=b"old")
+    two = made(vault, 2, a=b"new", b=b"more")
     objects = {p.name: p for p in (tmp_path / "q.1" / "objects").rglob("*") if p.is_file()}
     objects[two.items[0].digest].write_bytes(b"NEW")
     objects[two.items[1].digest].unlink()
@@ -74,14 +76,17 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     vault = Vault(str(tmp_path))
     made(vault, 1, a=b"x")
-    (tmp_path / "q.1" / "00000000000000009-000000001.backup").write_bytes(b"PENSTOCK BACKUP 99 00\n{}")
+    (tmp_path / "q.1" / "00000000000000009-000000001.backup").write_bytes(
+        b"PENSTOCK BACKUP 99 00\n{}"
+    )
     with pytest.raises(StateError, match="version 99"):
         vault.backups("q.1")
 
 
 def test_what_no_backup_names_is_swept_when_it_is_old(tmp_path: Path) -> None:
     vault = Vault(str(tmp_path))
-    one, two = made(vault, 1, a=b"x"), made(vault, 2, a=b"y")
+    one = made(vault, 1, a=b"x")
+    two = made(vault, 2, a=b"y")
     vault.remove(one)
     files = [p for p in (tmp_path / "q.1" / "objects").rglob("*") if p.is_file()]
     now = files[0].stat().st_mtime
@@ -93,7 +98,8 @@ def test_what_no_backup_names_is_swept_when_it_is_old(tmp_path: Path) -> None:
 
 
 def test_a_large_file_goes_in_parts_and_what_has_grown_is_not_kept_twice(tmp_path: Path) -> None:
-    vault, source = Vault(str(tmp_path / "v")), tmp_path / "big"
+    vault = Vault(str(tmp_path / "v"))
+    source = tmp_path / "big"
     source.write_bytes(os.urandom(PART + 5))
     first = vault.put_file("d", "big", source)
     with open(source, "ab") as out:

@@ -38,9 +38,16 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("program", [_THREAD, _TASK], ids=["thread", "task"])
-@pytest.mark.parametrize("error", ["ValueError('x')", "__import__('polars').exceptions.PanicException('x')"])
+@pytest.mark.parametrize(
+    "error", ["ValueError('x')", "__import__('polars').exceptions.PanicException('x')"]
+)
 def test_a_vital_part_that_fails_ends_the_process(program: str, error: str) -> None:
-    done = subprocess.run([sys.executable, "-c", program.format(error=error)], capture_output=True, timeout=50, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(error=error)],
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
     assert done.returncode == vital.EXIT_STATUS
     assert b"a vital part failed" in done.stdout + done.stderr
 

@@ -11,7 +11,11 @@ from penstock.names import CONTROL_SCHEMA_ID, FIRST_TABLE_SCHEMA_ID
 
 
 def test_every_file_has_an_id_and_parses() -> None:
-    files = {p.name.removesuffix(".avsc") for p in resources.files("schemas").iterdir() if p.name.endswith(".avsc")}
+    files = {
+        p.name.removesuffix(".avsc")
+        for p in resources.files("schemas").iterdir()
+        if p.name.endswith(".avsc")
+    }
     assert files == set(schemas.BUILT_IN_IDS)
     for name in files:
         fastavro.parse_schema(schemas.load(name))

@@ -1,4 +1,6 @@
-"""The notifier's and the federation room's doors, each with its real server: who comes in, and what is refused before Kafka is asked."""
+"""The notifier's and the federation room's doors, each with its real server: who comes in, and what
+is refused before Kafka is asked.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,15 @@ from services.notifier.settings import NotifierSettings
 from tests.unit.services.notifier.kit import entry
 
 VERSION = TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))))
-TABLES = [Table(i, "d", name, "plain", "in.d", 1, "ms", (VERSION,)) for name, i in (("mine", 2), ("theirs", 3))]
+TABLES = [
+    Table(i, "d", name, "plain", "in.d", 1, "ms", (VERSION,))
+    for name, i in (("mine", 2), ("theirs", 3))
+]
 TAGGED = TableVersion(101, VERSION.columns, (Column("g", ColumnType("INT")),))
-TABLES += [Table(i, "d", name, "stable", "in.d", 1, "ms", (TAGGED,)) for name, i in (("fleet", 4), ("hidden", 5))]
+TABLES += [
+    Table(i, "d", name, "stable", "in.d", 1, "ms", (TAGGED,))
+    for name, i in (("fleet", 4), ("hidden", 5))
+]
 #: child tables that only rows made
 BORN = {(4, "f1"), (5, "h1")}
 ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2), Grant("READ", 4)))
@@ -48,7 +56,8 @@ class _Reader:
     """A catalog that learns of *late* only when it is asked to catch up."""
 
     def __init__(self, late: Sequence[Entry] = ()) -> None:
-        self.catalog, self._late = Catalog([Database(1, "d"), *TABLES, ANN]), late
+        self.catalog = Catalog([Database(1, "d"), *TABLES, ANN])
+        self._late = late
 
     def catch_up(self) -> None:
         for table in self._late:
@@ -74,10 +83,14 @@ async def hub(late: Sequence[Entry] = (), **settings: Any) -> AsyncIterator[Dial
 async def doorway(**settings: Any) -> AsyncIterator[Dial]:
     health = Health("federation", 0)
     made = Doorway(
-        FederationSettings(password="secret", **settings), cast(Any, _Reader()), health,  # type: ignore[arg-type]
-        cast(Any, _Store()), cast(Any, None), lambda seen: information(seen, "here"),
+        FederationSettings(password="secret", **settings),
+        cast(Any, _Reader()),
+        health,  # type: ignore[arg-type]
+        cast(Any, _Store()),
+        cast(Any, None),
+        lambda seen: information(seen, "here"),
         lambda table, child: (table, child) in BORN,
-    )  # fmt: skip
+    )
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         yield lambda key, **more: dial(f"ws://127.0.0.1:{port}{PATH}", key, **more)
@@ -85,7 +98,9 @@ async def doorway(**settings: Any) -> AsyncIterator[Dial]:
 
 
 def dial(url: str, key: str | None, **more: Any) -> Any:
-    return connect(url, additional_headers={"Authorization": f"Bearer {key}"} if key else {}, **more)
+    return connect(
+        url, additional_headers={"Authorization": f"Bearer {key}"} if key else {}, **more
+    )
 
 
 @pytest.mark.parametrize("door", [hub, doorway])
@@ -99,7 +114,9 @@ async def test_nobody_comes_in_without_a_key(door: Any, key: str | None) -> None
 
 @pytest.mark.parametrize("key", ["root:secret", "root:wrong"])
 async def test_a_link_that_leads_back_to_its_mesh_is_refused_whatever_way_it_took(key: str) -> None:
-    """A port that passes everything on, as a NAT would: no address tells that the mesh itself is behind it."""
+    """A port that passes everything on, as a NAT would: no address tells that the mesh itself is
+    behind it.
+    """
     secret = SecretStr("s" * 40)
     user, _, password = key.partition(":")
     catalog = Catalog([])
@@ -111,11 +128,15 @@ async def test_a_link_that_leads_back_to_its_mesh_is_refused_whatever_way_it_too
     async with doorway(token_key=secret) as way:
         port = urlsplit(way(None).uri).port or 0
         with pytest.raises(CatalogError, match="may not be connected to") as refused:
-            await asyncio.to_thread(Link, Address("127.0.0.1", port, user, password, allowed=reach(secret)), timeout=5)
+            await asyncio.to_thread(
+                Link, Address("127.0.0.1", port, user, password, allowed=reach(secret)), timeout=5
+            )
         assert refused.value.code == "E_EXTERNAL_HOST"
         if key == "root:secret":
             for allowed in (None, reach(SecretStr("t" * 40)), reach(secret, external_self=True)):
-                link = await asyncio.to_thread(Link, Address("127.0.0.1", port, user, password, allowed=allowed), timeout=5)
+                link = await asyncio.to_thread(
+                    Link, Address("127.0.0.1", port, user, password, allowed=allowed), timeout=5
+                )
                 await asyncio.to_thread(link.close)
 
 
@@ -136,27 +157,51 @@ async def ask(way: Dial, key: str, request: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("table", ["d.theirs", "d.nothing", "nowhere.t"])
 async def test_a_subscription_needs_read(table: str) -> None:
     async with hub() as way:
-        answer = await ask(way, "ann:anns password", {"action": "subscribe", "id": "a", "table": table})
+        answer = await ask(
+            way, "ann:anns password", {"action": "subscribe", "id": "a", "table": table}
+        )
         assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN")
-        assert f"READ on {table}" in answer["message"], "that a table exists is not told to who may not read it"
+        assert f"READ on {table}" in answer["message"], (
+            "that a table exists is not told to who may not read it"
+        )
 
 
-@pytest.mark.parametrize(("result_of", "code"), [(12, "E_RESUME_TOKEN"), (None, "E_FORBIDDEN"), (11, "E_FORBIDDEN")])
-async def test_read_on_a_stream_reads_its_own_result_table_only(result_of: int | None, code: str) -> None:
-    """Whoever may WRITE a table can let a stream write into it; READ on that stream is no READ on the table."""
+@pytest.mark.parametrize(
+    ("result_of", "code"), [(12, "E_RESUME_TOKEN"), (None, "E_FORBIDDEN"), (11, "E_FORBIDDEN")]
+)
+async def test_read_on_a_stream_reads_its_own_result_table_only(
+    result_of: int | None, code: str
+) -> None:
+    """Whoever may WRITE a table can let a stream write into it; READ on that stream is no READ on
+    the table.
+    """
     target = Table(13, "db", "r", "stable", "in.db", 1, "ms", (TAGGED,), result_of=result_of)
-    bob = User(20, "bob", hashed_setting("bobs password"), grants=(Grant("READ", 12), Grant("WRITE", 13)))
+    bob = User(
+        20, "bob", hashed_setting("bobs password"), grants=(Grant("READ", 12), Grant("WRITE", 13))
+    )
     async with hub(late=[Database(10, "db"), target, entry(), bob]) as way:
-        await ask(way, "root:secret", {"action": "subscribe", "id": "a", "table": "db.r", "from": "nonsense"})
-        answer = await ask(way, "bob:bobs password", {"action": "subscribe", "id": "a", "stream": "db.s", "from": "nonsense"})
+        await ask(
+            way,
+            "root:secret",
+            {"action": "subscribe", "id": "a", "table": "db.r", "from": "nonsense"},
+        )
+        answer = await ask(
+            way,
+            "bob:bobs password",
+            {"action": "subscribe", "id": "a", "stream": "db.s", "from": "nonsense"},
+        )
         assert answer["code"] == code
 
 
-@pytest.mark.parametrize(("key", "code"), [("root:secret", "E_RESUME_TOKEN"), ("ann:anns password", "E_FORBIDDEN")])
+@pytest.mark.parametrize(
+    ("key", "code"), [("root:secret", "E_RESUME_TOKEN"), ("ann:anns password", "E_FORBIDDEN")]
+)
 async def test_a_table_made_just_now_is_there(key: str, code: str) -> None:
     newborn = Table(6, "d", "newborn", "plain", "in.d", 1, "ms", (VERSION,))
     async with hub(late=[newborn]) as way:
-        answer = await ask(way, key, {"action": "subscribe", "id": "a", "table": "d.newborn", "from": "nonsense"})
+        answer = await ask(
+            way, key, {"action": "subscribe", "id": "a", "table": "d.newborn", "from": "nonsense"}
+        )
         assert answer["code"] == code, "what is asked of the table comes after finding it"
 
 
@@ -174,7 +219,10 @@ REFUSED = [
     ({"op": "describe", "database": "d", "table": "theirs"}, "READ on d.theirs"),
     ({"op": "describe", "database": "nowhere", "table": "t"}, "READ on nowhere.t"),
     ({"op": "query", "sql": "SELECT * FROM d.theirs"}, "READ on d.theirs"),
-    ({"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"}, "READ on d.theirs"),
+    (
+        {"op": "query", "sql": "SELECT * FROM d.mine UNION SELECT * FROM theirs", "database": "d"},
+        "READ on d.theirs",
+    ),
     ({"op": "subscribe", "sql": "SELECT * FROM d.theirs"}, "READ on d.theirs"),
     ({"op": "append", "table": "mine", "database": "d"}, "WRITE on table d.mine"),
     ({"op": "describe", "database": "d", "table": "h1"}, "READ on d.h1"),
@@ -184,26 +232,53 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("request_", "words"), REFUSED)
-async def test_a_link_asks_for_the_right_of_each_channel(request_: dict[str, Any], words: str) -> None:
+async def test_a_link_asks_for_the_right_of_each_channel(
+    request_: dict[str, Any], words: str
+) -> None:
     async with doorway() as way:
         answer = await ask(way, "ann:anns password", {"ch": 1, **request_})
-        assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN") and words in answer["message"]
+        assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN") and words in answer[
+            "message"
+        ]
 
 
 async def test_a_link_gives_what_is_granted() -> None:
     async with doorway() as way:
-        described = await ask(way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "mine"})
+        described = await ask(
+            way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "mine"}
+        )
         assert described["type"] == "answer" and described["table"]["name"] == "mine"
-        born = await ask(way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "f1"})
-        assert (born["type"], born["table"]["name"], born["table"]["child"]) == ("answer", "fleet", "f1")
-        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.f1"}))["type"] == "end"
-        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.mine"}))["type"] == "end"
-        assert (await ask(way, "root:secret", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.theirs"}))["type"] == "end"
-        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "information"}))["databases"] == ["d"]
+        born = await ask(
+            way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "f1"}
+        )
+        assert (born["type"], born["table"]["name"], born["table"]["child"]) == (
+            "answer",
+            "fleet",
+            "f1",
+        )
+        assert (
+            await ask(
+                way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.f1"}
+            )
+        )["type"] == "end"
+        assert (
+            await ask(
+                way, "ann:anns password", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.mine"}
+            )
+        )["type"] == "end"
+        assert (
+            await ask(way, "root:secret", {"ch": 1, "op": "query", "sql": "SELECT * FROM d.theirs"})
+        )["type"] == "end"
+        assert (await ask(way, "ann:anns password", {"ch": 1, "op": "information"}))[
+            "databases"
+        ] == ["d"]
 
 
 @pytest.mark.parametrize("request_", [r for r, _ in REFUSED])
 async def test_H15_a_peer_refuses_by_name_what_it_does_not_know(request_: dict[str, Any]) -> None:
     async with doorway() as way:
         answer = await ask(way, "root:secret", {"ch": 1, **request_, "sparkle": True})
-        assert answer["code"] == "E_REQUEST" and answer["message"] == f"{request_['op']} has no parameter sparkle"
+        assert (
+            answer["code"] == "E_REQUEST"
+            and answer["message"] == f"{request_['op']} has no parameter sparkle"
+        )

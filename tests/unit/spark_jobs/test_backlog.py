@@ -10,8 +10,9 @@ MOST = {"most_records": 16_384, "most_bytes": 8 << 20}
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(None, CAUTIOUS), (50.0, 16_384), (9_000.0, 932), (900_000.0, 16), (0.0, 16_384)],
-)  # fmt: skip
+    ("size", "expected"),
+    [(None, CAUTIOUS), (50.0, 16_384), (9_000.0, 932), (900_000.0, 16), (0.0, 16_384)],
+)
 def test_as_many_as_memory_allows(size: float | None, expected: int) -> None:
     assert records_at_once(size, **MOST) == expected
 
@@ -23,7 +24,13 @@ def test_never_more_than_the_operator_takes() -> None:
 
 @pytest.mark.parametrize(
     ("begin", "end", "expected"),
-    [(7, 7, []), (9, 7, []), (7, 8, [7]), (0, 27, [0, 1, 2]), (100, 1700, [*range(137, 1638, 100)])],
+    [
+        (7, 7, []),
+        (9, 7, []),
+        (7, 8, [7]),
+        (0, 27, [0, 1, 2]),
+        (100, 1700, [*range(137, 1638, 100)]),
+    ],
 )
 def test_places_are_spread_over_what_waits(begin: int, end: int, expected: list[int]) -> None:
     assert places(begin, end) == expected

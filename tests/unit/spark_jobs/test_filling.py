@@ -1,4 +1,6 @@
-"""History cut by time: every row is in one stretch, and a stretch holds as many rows as it may unless they share a moment."""
+"""History cut by time: every row is in one stretch, and a stretch holds as many rows as it may
+unless they share a moment.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,12 @@ def test_what_is_left_travels_from_record_to_record() -> None:
     done = []
     while task.ends:
         control = decode(ControlRecord, encode(task.control(5, "p", 3)))
-        assert (control.kind, control.stream, control.producer, control.offset) == ("fill", 5, "p", 3)
+        assert (control.kind, control.stream, control.producer, control.offset) == (
+            "fill",
+            5,
+            "p",
+            3,
+        )
         task = Filling.read(control)
         done.append((task.low, task.ends[0], task.percent))
         task = task.rest

@@ -1,4 +1,6 @@
-"""State split by child table: what the partitions of the next generation compute together is what the old one would have computed."""
+"""State split by child table: what the partitions of the next generation compute together is what
+the old one would have computed.
+"""
 
 from __future__ import annotations
 
@@ -47,26 +49,50 @@ def planned(text: str) -> StreamPlan:
 
 
 def rows(count: int, rnd: random.Random) -> list[tuple[str, int, int, int]]:
-    return [(f"d{rnd.randrange(12)}", 7 * i + rnd.randrange(-10, 10), rnd.randrange(10), rnd.randrange(2)) for i in range(count)]
+    return [
+        (
+            f"d{rnd.randrange(12)}",
+            7 * i + rnd.randrange(-10, 10),
+            rnd.randrange(10),
+            rnd.randrange(2),
+        )
+        for i in range(count)
+    ]
 
 
 def frame(given: list[tuple[str, int, int, int]], first: int) -> pl.DataFrame:
     data = {
-        "_step": range(len(given)), "_offset": range(first, first + len(given)), "_now": [T0 + r[1] for r in given],
-        "_op": [0] * len(given), "tbname": [r[0] for r in given], "ts": [T0 + r[1] for r in given],
-        "a": [r[2] for r in given], "b": [r[3] for r in given],
+        "_step": range(len(given)),
+        "_offset": range(first, first + len(given)),
+        "_now": [T0 + r[1] for r in given],
+        "_op": [0] * len(given),
+        "tbname": [r[0] for r in given],
+        "ts": [T0 + r[1] for r in given],
+        "a": [r[2] for r in given],
+        "b": [r[3] for r in given],
         "ta": [int(r[0][1:]) for r in given],
-    }  # fmt: skip
+    }
     schema = {
-        "_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, "_op": pl.Int8, "tbname": pl.String, "ts": pl.Int64,
-        "a": pl.Int32, "b": pl.Int32, "ta": pl.Int32,
-    }  # fmt: skip
+        "_step": pl.UInt32,
+        "_offset": pl.Int64,
+        "_now": pl.Int64,
+        "_op": pl.Int8,
+        "tbname": pl.String,
+        "ts": pl.Int64,
+        "a": pl.Int32,
+        "b": pl.Int32,
+        "ta": pl.Int32,
+    }
     return pl.DataFrame(data, schema=schema)
 
 
 def results(emissions: list[Emission], key: str) -> dict[tuple[object, ...], tuple[object, ...]]:
     """The rows of the result table: of those with one key the last."""
-    found = [(e.rows.select("tbname", key).rows(), e.rows.rows()) for e in emissions if e.rows is not None]
+    found = [
+        (e.rows.select("tbname", key).rows(), e.rows.rows())
+        for e in emissions
+        if e.rows is not None
+    ]
     return {k: row for keys, lines in found for k, row in zip(keys, lines, strict=True)}
 
 
@@ -79,8 +105,10 @@ def feed(kernel: Kernel, given: list[tuple[str, int, int, int]], first: int) -> 
 @pytest.mark.parametrize("chained", [False, True], ids=["full", "deltas"])
 @pytest.mark.parametrize("name", _CALLS)
 def test_children_go_on_where_the_parent_ended(name: str, chained: bool) -> None:
-    plan, rnd = planned(_CALLS[name]), random.Random(name)
-    before, after = rows(200, rnd), [(t, at + 1400, a, b) for t, at, a, b in rows(200, rnd)]
+    plan = planned(_CALLS[name])
+    rnd = random.Random(name)
+    before = rows(200, rnd)
+    after = [(t, at + 1400, a, b) for t, at, a, b in rows(200, rnd)]
     before = [r for r in before if partition(r[0], 2) == 0]
     after = [r for r in after if partition(r[0], 2) == 0]
 
@@ -90,7 +118,12 @@ def test_children_go_on_where_the_parent_ended(name: str, chained: bool) -> None
     chain = [parent.delta(True)]
     feed(parent, before[half:], half)
     chain = [*chain, parent.delta(False)] if chained else [parent.delta(True)]
-    state = Snapshot(500, streams={1: (plan.to_json(), "running")}, deltas={1: chain}, waiting={CLOSED: ["400"], ENDED: ["499"]})
+    state = Snapshot(
+        500,
+        streams={1: (plan.to_json(), "running")},
+        deltas={1: chain},
+        waiting={CLOSED: ["400"], ENDED: ["499"]},
+    )
 
     children: list[Emission] = []
     for number in (0, 2, 4):
@@ -119,9 +152,17 @@ def test_counters_go_on_with_one_child_only() -> None:
     plan = planned(_CALLS["interval"])
     counters = pl.DataFrame({"rows_in": [5]})
     delta = Delta({FRAME: counters, "groups": pl.DataFrame({"_k0": ["d1"]})}, True)
-    state = Snapshot(10, streams={1: (plan.to_json(), "running"), 2: None}, deltas={1: [delta]}, waiting={ENDED: ["9"]})
+    state = Snapshot(
+        10,
+        streams={1: (plan.to_json(), "running"), 2: None},
+        deltas={1: [delta]},
+        waiting={ENDED: ["9"]},
+    )
     assert FRAME in inherit(state, StreamPlan.from_json, 0, 4, 10, counts=True).deltas[1][0].frames
-    assert FRAME not in inherit(state, StreamPlan.from_json, 2, 4, 10, counts=False).deltas[1][0].frames
+    assert (
+        FRAME
+        not in inherit(state, StreamPlan.from_json, 2, 4, 10, counts=False).deltas[1][0].frames
+    )
 
 
 def test_a_state_that_is_not_of_the_end_is_refused() -> None:

@@ -1,4 +1,6 @@
-"""Batches through a pipe as Spark writes them: the same whether they come whole, in parts, small, large, or not at all."""
+"""Batches through a pipe as Spark writes them: the same whether they come whole, in parts, small,
+large, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,15 @@ def stream(batches: list[list[Row]]) -> bytes:
     out = io.BytesIO()
     with pa.ipc.new_stream(out, SCHEMA) as writer:
         for rows in batches:
-            columns = [pa.array([None if r is None else r[i] for r in rows], kind.type) for i, kind in enumerate(ROW)]
-            writer.write_batch(pa.RecordBatch.from_arrays([pa.StructArray.from_arrays(columns, fields=list(ROW))], schema=SCHEMA))
+            columns = [
+                pa.array([None if r is None else r[i] for r in rows], kind.type)
+                for i, kind in enumerate(ROW)
+            ]
+            writer.write_batch(
+                pa.RecordBatch.from_arrays(
+                    [pa.StructArray.from_arrays(columns, fields=list(ROW))], schema=SCHEMA
+                )
+            )
     return out.getvalue()
 
 
@@ -40,12 +49,17 @@ class Sent:
         near, self.far = socket.socketpair(socket.AF_UNIX)
         self.far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 21)
         self.pipe = Pipe(os.fdopen(near.detach(), "rb", 65536))
-        given = map(ArrowBatchTransformer.flatten_struct, ArrowStreamSerializer().load_stream(self.pipe))
+        given = map(
+            ArrowBatchTransformer.flatten_struct, ArrowStreamSerializer().load_stream(self.pipe)
+        )
         self.handed = Handed(given, self.pipe)
 
     def all(self) -> Iterator[list[Row]]:
         while (columns := self.handed.take()) is not None:
-            yield [None if place is None else (place, *rest) for place, *rest in zip(*(c.to_pylist() for c in columns), strict=True)]
+            yield [
+                None if place is None else (place, *rest)
+                for place, *rest in zip(*(c.to_pylist() for c in columns), strict=True)
+            ]
 
     def close(self) -> None:
         self.pipe.close()
@@ -60,19 +74,30 @@ def sent() -> Iterator[Sent]:
 
 
 rows = st.builds(
-    lambda place, size: (place, place * 7, bytes([place % 251]) * size), st.integers(0, 1 << 60), st.sampled_from([0, 1, 70, 3000, 70_000])
+    lambda place, size: (place, place * 7, bytes([place % 251]) * size),
+    st.integers(0, 1 << 60),
+    st.sampled_from([0, 1, 70, 3000, 70_000]),
 )
-small = st.one_of(st.tuples(rows, st.none()), st.tuples(st.none(), rows), st.tuples(st.none()), st.tuples(rows)).map(list)
+small = st.one_of(
+    st.tuples(rows, st.none()), st.tuples(st.none(), rows), st.tuples(st.none()), st.tuples(rows)
+).map(list)
 large = st.lists(rows, min_size=3, max_size=40)
 
 
 @settings(deadline=None)
 @given(
-    batches=st.one_of(st.lists(small, max_size=30), st.lists(large, max_size=4), st.lists(st.one_of(small, large), max_size=10)),
+    batches=st.one_of(
+        st.lists(small, max_size=30),
+        st.lists(large, max_size=4),
+        st.lists(st.one_of(small, large), max_size=10),
+    ),
     cuts=st.lists(st.integers(1, 100_000), max_size=30),
 )
-def test_batches_are_what_was_sent_however_it_was_cut(batches: list[list[Row]], cuts: list[int]) -> None:
-    sent, data = Sent(), stream(batches)
+def test_batches_are_what_was_sent_however_it_was_cut(
+    batches: list[list[Row]], cuts: list[int]
+) -> None:
+    sent = Sent()
+    data = stream(batches)
 
     def send() -> None:
         at = 0

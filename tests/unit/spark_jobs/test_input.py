@@ -1,4 +1,6 @@
-"""The inbox: fillers dropped, records that wait coalesced in order, bounds held, failures passed on."""
+"""The inbox: fillers dropped, records that wait coalesced in order, bounds held, failures passed
+on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ NAMES = ["place", "time", "value"]
 class Waiting(Handed):
     """Batches of which somebody says whether one waits."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], waits: Callable[[float | None], bool]) -> None:
+    def __init__(
+        self, batches: Iterator[pa.RecordBatch], waits: Callable[[float | None], bool]
+    ) -> None:
         super().__init__(batches)
         self._says = waits
 
@@ -36,7 +40,12 @@ def batch(*offsets: int | None) -> pa.RecordBatch:
 
 
 def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
-    inbox = Inbox("in.x", Handed(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)])), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox(
+        "in.x",
+        Handed(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)])),
+        max_records=100,
+        max_bytes=1 << 20,
+    )
     records = inbox.take(None)
     assert records is not None
     assert (records.topic, records.partition) == ("in.x", 3)
@@ -47,14 +56,21 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
 
 
 def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
-    inbox = Inbox("in.x", Handed(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)])), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox(
+        "in.x",
+        Handed(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)])),
+        max_records=100,
+        max_bytes=1 << 20,
+    )
     records = inbox.take(None)
     assert records is not None
     assert records.offsets.tolist() == [0, 1, 2]
     assert records.values == [b"v0", b"v1", b"v2"]
 
 
-@pytest.mark.parametrize("sizes", [(100,), (40, 60), (40, 1, 59), (1, 40, 59), (16, 84), (1,) * 100])
+@pytest.mark.parametrize(
+    "sizes", [(100,), (40, 60), (40, 1, 59), (1, 40, 59), (16, 84), (1,) * 100]
+)
 def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...]) -> None:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     batches = [batch(*range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
@@ -68,7 +84,9 @@ def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...])
 
 
 def test_limits_cut() -> None:
-    inbox = Inbox("in.x", Handed(iter([batch(i) for i in range(10)])), max_records=4, max_bytes=1 << 20)
+    inbox = Inbox(
+        "in.x", Handed(iter([batch(i) for i in range(10)])), max_records=4, max_bytes=1 << 20
+    )
     sizes = []
     while (records := inbox.take(None)) is not None:
         sizes.append(len(records))
@@ -102,8 +120,16 @@ def test_only_what_waits_is_taken() -> None:
             there -= 1
             yield found
 
-    inbox = Inbox("in.x", Waiting(source(), lambda timeout: timeout is None or there > 0), max_records=5, max_bytes=1 << 20)
-    assert [r.offsets.tolist() for r in (inbox.take(0.0), inbox.take(0.0)) if r is not None] == [[0], []]
+    inbox = Inbox(
+        "in.x",
+        Waiting(source(), lambda timeout: timeout is None or there > 0),
+        max_records=5,
+        max_bytes=1 << 20,
+    )
+    assert [r.offsets.tolist() for r in (inbox.take(0.0), inbox.take(0.0)) if r is not None] == [
+        [0],
+        [],
+    ]
     there = 2
     records = inbox.take(None)
     assert records is not None
@@ -114,7 +140,9 @@ def test_only_what_waits_is_taken() -> None:
 def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: next(ticks) * 0.004)
-    inbox = Inbox("in.x", Handed(iter([batch(i) for i in range(10)])), max_records=100, max_bytes=1 << 20)
+    inbox = Inbox(
+        "in.x", Handed(iter([batch(i) for i in range(10)])), max_records=100, max_bytes=1 << 20
+    )
     sizes = []
     while (records := inbox.take(None)) is not None:
         sizes.append(len(records))
@@ -122,7 +150,9 @@ def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) <= 4
 
 
-def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0.0
     asked: list[float | None] = []
 
@@ -142,7 +172,9 @@ def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(monkeypatch
     now += 0.2
     asked.clear()
     gathered = inbox.take(None)
-    assert len(gathered or ()) == pytest.approx(0.2 / 0.004, abs=2), "for as long as the unit before took"
+    assert len(gathered or ()) == pytest.approx(0.2 / 0.004, abs=2), (
+        "for as long as the unit before took"
+    )
     assert asked[0] is None
     assert all(lull == pytest.approx(0.2 / 8, rel=0.05) for lull in asked[1:])
     asked.clear()

@@ -1,4 +1,6 @@
-"""Results that leave together: each is sent under its own stream's guard, and one that does not fit costs the others nothing."""
+"""Results that leave together: each is sent under its own stream's guard, and one that does not fit
+costs the others nothing.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,28 @@ class Stream:
 
     def part(self, rows: int = 100, longest: int = 1) -> Outgoing:
         columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("VARCHAR", 10)))
-        target = Table(self.number, "db", f"t{self.number}", "plain", "in.db", 4, "ms", (TableVersion(100 + self.number, columns, ()),))
+        target = Table(
+            self.number,
+            "db",
+            f"t{self.number}",
+            "plain",
+            "in.db",
+            4,
+            "ms",
+            (TableVersion(100 + self.number, columns, ()),),
+        )
         v = ["x"] * (rows - 1) + ["x" * longest]
-        frame = pl.DataFrame({"tbname": [f"d{i % 3}" for i in range(rows)], "ts": range(rows), "v": v})
-        return Outgoing(TableCodec(target), frame, 4, f"p{self.number}", self.number, self.number + 1)
+        frame = pl.DataFrame(
+            {"tbname": [f"d{i % 3}" for i in range(rows)], "ts": range(rows), "v": v}
+        )
+        return Outgoing(
+            TableCodec(target), frame, 4, f"p{self.number}", self.number, self.number + 1
+        )
 
 
 def test_each_gets_its_own() -> None:
-    streams, leaving = [Stream(i) for i in range(4)], Leaving()
+    streams = [Stream(i) for i in range(4)]
+    leaving = Leaving()
     for stream in streams:
         leaving.add(stream, stream.part(), stream.sent.extend)
     assert not any(s.sent for s in streams)
@@ -50,9 +66,12 @@ def test_each_gets_its_own() -> None:
 
 
 def test_one_that_does_not_fit_fails_alone() -> None:
-    streams, leaving = [Stream(i) for i in range(3)], Leaving()
+    streams = [Stream(i) for i in range(3)]
+    leaving = Leaving()
     for stream in streams:
-        leaving.add(stream, stream.part(longest=1_000_000 if stream.number == 1 else 1), stream.sent.extend)
+        leaving.add(
+            stream, stream.part(longest=1_000_000 if stream.number == 1 else 1), stream.sent.extend
+        )
     leaving.go()
     assert [s.failure for s in streams] == ["", "a row is larger than a record may be", ""]
     assert [bool(s.sent) for s in streams] == [True, False, True]
@@ -63,7 +82,8 @@ def test_whatever_goes_wrong_together_is_tried_alone(monkeypatch) -> None:  # ty
         raise BaseException("a panic")  # noqa: TRY002
 
     monkeypatch.setattr(module, "encode_together", panic)
-    streams, leaving = [Stream(i) for i in range(2)], Leaving()
+    streams = [Stream(i) for i in range(2)]
+    leaving = Leaving()
     for stream in streams:
         leaving.add(stream, stream.part(), stream.sent.extend)
     leaving.go()
@@ -72,7 +92,8 @@ def test_whatever_goes_wrong_together_is_tried_alone(monkeypatch) -> None:  # ty
 
 def test_many_rows_do_not_wait_for_the_last_stream(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "_MOST_ROWS", 150)
-    streams, leaving = [Stream(i) for i in range(3)], Leaving()
+    streams = [Stream(i) for i in range(3)]
+    leaving = Leaving()
     for stream in streams:
         leaving.add(stream, stream.part(), stream.sent.extend)
     assert [bool(s.sent) for s in streams] == [True, True, False]

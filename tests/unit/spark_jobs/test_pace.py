@@ -6,11 +6,14 @@ from penstock.bus import Delivery
 from penstock.errors import BusError
 from spark_jobs.pace import Pace
 
-HERE, THERE = ("in.d", 0), ("in.d", 1)
+HERE = ("in.d", 0)
+THERE = ("in.d", 1)
 
 
 def ticked(pace: Pace, seconds: int, position: int | None) -> list[int]:
-    """In which of *seconds* a partition was ticked whose lane stands still at *position*; each tick is the next record."""
+    """In which of *seconds* a partition was ticked whose lane stands still at *position*; each tick
+    is the next record.
+    """
     found: list[int] = []
     for now in range(seconds):
         if pace.allows(HERE, position, now):
@@ -22,7 +25,9 @@ def ticked(pace: Pace, seconds: int, position: int | None) -> list[int]:
 def test_who_keeps_up_is_ticked_every_time() -> None:
     pace = Pace(1.0)
     for now in range(100):
-        assert pace.allows(HERE, 100 + now - 3, now), "a snapshot says a little later where the lane is"
+        assert pace.allows(HERE, 100 + now - 3, now), (
+            "a snapshot says a little later where the lane is"
+        )
         pace.sent(HERE, now, Delivery("in.d", 0, 100 + now, 0))
 
 

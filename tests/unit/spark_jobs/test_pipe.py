@@ -1,4 +1,6 @@
-"""The pipe: the bytes that were sent, and whether there are any, before anybody has to wait for them."""
+"""The pipe: the bytes that were sent, and whether there are any, before anybody has to wait for
+them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,10 @@ def test_the_end_waits_too(ends: tuple[Pipe, socket.socket]) -> None:
     assert mine.read() == b""
 
 
-@given(parts=st.lists(st.integers(0, 200_000), max_size=6), reads=st.lists(st.integers(0, 150_000), max_size=12))
+@given(
+    parts=st.lists(st.integers(0, 200_000), max_size=6),
+    reads=st.lists(st.integers(0, 150_000), max_size=12),
+)
 def test_reads_give_what_was_sent_however_it_was_cut(parts: list[int], reads: list[int]) -> None:
     mine, spark = connected()
     sent = os.urandom(sum(parts))
@@ -116,7 +121,9 @@ def test_what_is_peeked_at_is_read_once_it_is_skipped(ends: tuple[Pipe, socket.s
     assert not mine.peek()
 
 
-def test_arrow_batches_come_one_by_one_without_waiting_for_the_next(ends: tuple[Pipe, socket.socket]) -> None:
+def test_arrow_batches_come_one_by_one_without_waiting_for_the_next(
+    ends: tuple[Pipe, socket.socket],
+) -> None:
     mine, spark = ends
     out = spark.makefile("wb")
     first = pa.record_batch([pa.array([1, None])], names=["place"])
@@ -142,7 +149,8 @@ def test_arrow_batches_come_one_by_one_without_waiting_for_the_next(ends: tuple[
 def test_a_workers_task_is_asked_through_its_pipe(ends: tuple[Pipe, socket.socket]) -> None:
     _, spark = ends
     near, far = socket.socketpair(socket.AF_UNIX)
-    infile, outfile = os.fdopen(os.dup(near.fileno()), "rb", 65536), os.fdopen(os.dup(near.fileno()), "wb")
+    infile = os.fdopen(os.dup(near.fileno()), "rb", 65536)
+    outfile = os.fdopen(os.dup(near.fileno()), "wb")
 
     def main(given: Any, out: Any) -> str:
         assert out is outfile

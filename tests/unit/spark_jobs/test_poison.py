@@ -25,7 +25,9 @@ def test_a_record_that_kills_is_given_up_at_its_third_death(tmp_path: Path) -> N
     assert not last.given_up(131)
 
 
-def test_a_unit_with_published_outputs_is_taken_apart_only_after_a_second_death(tmp_path: Path) -> None:
+def test_a_unit_with_published_outputs_is_taken_apart_only_after_a_second_death(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "mark"
     Poison(path, "driver").begin(5, 9)
     second = Poison(path, "driver")

@@ -9,7 +9,8 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from spark_jobs.queries import Action, Failures, Running, Wanted, decide, wanted_topics
 
-A, B = Wanted("in.a", 4, 100), Wanted("in.b", 4, 101)
+A = Wanted("in.a", 4, 100)
+B = Wanted("in.b", 4, 101)
 EXCHANGE = Wanted(names.EXCHANGE, 4, 0)
 
 
@@ -22,7 +23,9 @@ def test_a_topic_per_database_and_per_table_with_its_own() -> None:
 
 
 def test_what_is_wanted_is_started_and_what_is_not_is_stopped() -> None:
-    actions, starved = decide({"in.a": A}, {"in.b": Running(B, "realtime", True)}, {}, backlog=10, slots=20)
+    actions, starved = decide(
+        {"in.a": A}, {"in.b": Running(B, "realtime", True)}, {}, backlog=10, slots=20
+    )
     assert actions == [Action("stop", B), Action("start", A, "realtime")]
     assert not starved
 
@@ -35,17 +38,23 @@ def test_others_are_left_alone() -> None:
 
 def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:
     again = Wanted("in.a", 4, 200)
-    actions, _ = decide({"in.a": again}, {"in.a": Running(A, "realtime", True)}, {}, backlog=10, slots=20)
+    actions, _ = decide(
+        {"in.a": again}, {"in.a": Running(A, "realtime", True)}, {}, backlog=10, slots=20
+    )
     assert actions == [Action("stop", A), Action("start", again, "realtime")]
 
 
 def test_a_backlog_is_caught_up_in_micro_batches_and_handed_back() -> None:
     far = {"in.a": Running(A, "realtime", True, lag=11)}
     assert decide({"in.a": A}, far, {"in.a": 11}, backlog=10, slots=20)[0] == [Action("stop", A)]
-    assert decide({"in.a": A}, {}, {"in.a": 11}, backlog=10, slots=20)[0] == [Action("start", A, "microbatch")]
+    assert decide({"in.a": A}, {}, {"in.a": 11}, backlog=10, slots=20)[0] == [
+        Action("start", A, "microbatch")
+    ]
     catching_up = {"in.a": Running(A, "microbatch", True, lag=5000)}
     assert decide({"in.a": A}, catching_up, {"in.a": 5000}, backlog=10, slots=20)[0] == []
-    assert decide({"in.a": A}, {}, {"in.a": 3}, backlog=10, slots=20)[0] == [Action("start", A, "realtime")]
+    assert decide({"in.a": A}, {}, {"in.a": 3}, backlog=10, slots=20)[0] == [
+        Action("start", A, "realtime")
+    ]
 
 
 def test_no_query_without_slots_for_all_its_partitions() -> None:

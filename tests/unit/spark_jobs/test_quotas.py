@@ -1,4 +1,6 @@
-"""What a stream may publish: so much a second, a burst on top, and a surplus that is made up for and forgiven beyond a bound."""
+"""What a stream may publish: so much a second, a burst on top, and a surplus that is made up for
+and forgiven beyond a bound.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from spark_jobs.quotas import Account, Usage
 
 def test_reports_of_all_lanes_are_summed_up() -> None:
     status = {
-        "in.d:0": "7", f"{names.STATS}in.d:0": json.dumps({"rows_out": 3, "full_bytes": 10}),
+        "in.d:0": "7",
+        f"{names.STATS}in.d:0": json.dumps({"rows_out": 3, "full_bytes": 10}),
         f"{names.STATS}in.d:1": json.dumps({"rows_out": 4}),
-    }  # fmt: skip
+    }
     assert Usage.of(status) == Usage(rows_out=7, full_bytes=10)
     assert Usage.of({**status, names.filling("in.d", 0): "20"}).filling
 
@@ -23,18 +26,32 @@ def test_a_burst_is_let_through_and_a_surplus_is_made_up_for() -> None:
     assert account.credit == 0
     account = account.charged(Usage(rows_out=200), 10, now=1.0)
     assert account.credit == -40
-    assert account.charged(Usage(rows_out=200), 10, now=4.9).credit < 0 <= account.charged(Usage(rows_out=200), 10, now=5.0).credit
+    assert (
+        account.charged(Usage(rows_out=200), 10, now=4.9).credit
+        < 0
+        <= account.charged(Usage(rows_out=200), 10, now=5.0).credit
+    )
 
 
 def test_nobody_pays_for_ever_and_nobody_saves_up() -> None:
     account = Account.open(Usage(), 10, now=0.0)
-    assert account.charged(Usage(rows_out=10**9), 10, now=1.0).charged(Usage(rows_out=10**9), 10, now=31.0).credit == 0
-    assert account.charged(Usage(), 10, now=10**6).charged(Usage(rows_out=51), 10, now=10**6).credit == -1
+    assert (
+        account.charged(Usage(rows_out=10**9), 10, now=1.0)
+        .charged(Usage(rows_out=10**9), 10, now=31.0)
+        .credit
+        == 0
+    )
+    assert (
+        account.charged(Usage(), 10, now=10**6).charged(Usage(rows_out=51), 10, now=10**6).credit
+        == -1
+    )
 
 
 def test_counters_that_go_back_after_a_crash_credit_and_charge_nothing() -> None:
     account = Account.open(Usage(), 10, now=0.0).charged(Usage(rows_out=60), 10, now=0.0)
-    again = account.charged(Usage(rows_out=20), 10, now=0.0).charged(Usage(rows_out=60), 10, now=0.0)
+    again = account.charged(Usage(rows_out=20), 10, now=0.0).charged(
+        Usage(rows_out=60), 10, now=0.0
+    )
     assert account == again and again.credit == -10
 
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from spark_jobs.replay import Published, Replay
 
 
-def one(first: int, last: int, ordinal: int = 0, partition: int = 0, producer: str = "s:1") -> Published:
+def one(
+    first: int, last: int, ordinal: int = 0, partition: int = 0, producer: str = "s:1"
+) -> Published:
     return Published(producer, "t", partition, first, last, ordinal)
 
 
@@ -45,7 +47,8 @@ def test_what_is_below_the_state_is_forgotten() -> None:
 def test_a_snapshot_in_mid_replay_carries_every_cut() -> None:
     replay = Replay([one(0, 4), one(5, 9), one(10, 12, producer="s:2")], 0)
     again = Replay(replay.pending(), 0)
-    first, cuts = 0, []
+    first = 0
+    cuts = []
     while first <= 12:
         cuts.append(again.limit(first, 99))
         assert cuts[-1] == replay.limit(first, 99)
@@ -55,14 +58,18 @@ def test_a_snapshot_in_mid_replay_carries_every_cut() -> None:
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.data())
-def test_the_old_units_come_back_whatever_is_there_to_take(sizes: list[int], data: st.DataObject) -> None:
-    ends, at = [], -1
+def test_the_old_units_come_back_whatever_is_there_to_take(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    ends = []
+    at = -1
     for size in sizes:
         at += size
         ends.append(at)
     units = list(zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True))
     replay = Replay([one(*u) for u in units], 0)
-    found, first = [], 0
+    found = []
+    first = 0
     while first <= at:
         taken = data.draw(st.integers(first, at + 5))
         last = replay.limit(first, taken)

@@ -22,9 +22,13 @@ def frame(*values: int) -> pl.DataFrame:
 
 def snapshot(position: int, *values: int, full: bool) -> Snapshot:
     return Snapshot(
-        position, position * 1000, ends={f"t:{position}": position}, seen={"s:1": (position, 0)},
-        streams={7: ("{plan}", "running")} if full else {}, deltas={7: [Delta({"x": frame(*values)}, full)]},
-    )  # fmt: skip
+        position,
+        position * 1000,
+        ends={f"t:{position}": position},
+        seen={"s:1": (position, 0)},
+        streams={7: ("{plan}", "running")} if full else {},
+        deltas={7: [Delta({"x": frame(*values)}, full)]},
+    )
 
 
 def test_nothing_is_there_at_first(tmp_path: Path) -> None:
@@ -78,7 +82,11 @@ def test_a_damaged_file_gives_way_to_the_one_before(tmp_path: Path, damage: str)
     if damage == "gone":
         victim.unlink()
     else:
-        victim.write_bytes({"torn": data[: len(data) // 2], "flipped": data[:-9] + b"X" + data[-8:], "empty": b""}[damage])
+        victim.write_bytes(
+            {"torn": data[: len(data) // 2], "flipped": data[:-9] + b"X" + data[-8:], "empty": b""}[
+                damage
+            ]
+        )
     state = StateFiles(str(tmp_path)).load()
     assert state is not None
     assert state.next == 10
@@ -96,7 +104,10 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_full_files_prune_what_no_chain_needs(tmp_path: Path) -> None:
     files = StateFiles(str(tmp_path))
     for position in range(10, 100, 10):
-        files.save(snapshot(position, position, full=position in (10, 40, 70)), full=position in (10, 40, 70))
+        files.save(
+            snapshot(position, position, full=position in (10, 40, 70)),
+            full=position in (10, 40, 70),
+        )
     left = sorted(int(p.name[1:21]) for p in tmp_path.iterdir())
     assert left == [40, 50, 60, 70, 80, 90]
 
@@ -140,7 +151,9 @@ while saver.is_alive():
 
 
 def test_saving_does_not_block_a_kernel_that_holds_the_same_frames(tmp_path: Path) -> None:
-    """polars locks a frame while it writes it to Python: both threads once waited for each other for ever, with the GIL."""
+    """polars locks a frame while it writes it to Python: both threads once waited for each other
+    for ever, with the GIL.
+    """
     subprocess.run([sys.executable, "-c", _TWO_THREADS, str(tmp_path)], check=True, timeout=50)
 
 

@@ -25,7 +25,8 @@ def test_counters_are_part_of_the_state() -> None:
 
 
 def test_state_from_before_there_were_counters() -> None:
-    stats, delta = Stats(), Delta({}, full=False)
+    stats = Stats()
+    delta = Delta({}, full=False)
     assert stats.take(delta) is delta and stats == Stats()
 
 
@@ -36,4 +37,6 @@ def test_results_are_counted_by_how_long_they_took() -> None:
     assert stats.followed == [2, 1, *[0] * (len(SECONDS) - 2), 1]
     again = Stats()
     again.take(stats.into(Delta({}, full=True)))
-    assert again.followed == stats.followed and again.followed_seconds == sum((*SECONDS[:2], SECONDS[-1] + 1))
+    assert again.followed == stats.followed and again.followed_seconds == sum(
+        (*SECONDS[:2], SECONDS[-1] + 1)
+    )

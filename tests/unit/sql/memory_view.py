@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from penstock.sql.parser import parse
 from penstock.sql.plan import Column, Precision
 from penstock.sql.planner import PlannedStream, TableDef, plan_stream
-from penstock.sql.statements import ColumnDef, CreateChildren, CreateStable, CreateStream, CreateTable
+from penstock.sql.statements import (
+    ColumnDef,
+    CreateChildren,
+    CreateStable,
+    CreateStream,
+    CreateTable,
+)
 from penstock.udf import UserFunction
 
 
 class MemoryView:
     """`SchemaView` over a dict; `databases` has the precision of each."""
 
-    def __init__(self, *ddl: str, precision: Precision = "ms", databases: dict[str, Precision] | None = None) -> None:
+    def __init__(
+        self, *ddl: str, precision: Precision = "ms", databases: dict[str, Precision] | None = None
+    ) -> None:
         self.databases: dict[str, Precision] = {"db": precision, **(databases or {})}
         self.tables: dict[tuple[str, str], TableDef] = {}
         self.functions: dict[str, UserFunction] = {}
@@ -27,24 +35,52 @@ class MemoryView:
     def _create(self, statement: object) -> None:
         if isinstance(statement, CreateStable):
             kind = "virtual" if statement.virtual else "stable"
-            self._add(statement.table.database or "db", statement.table.name, kind, statement.columns, statement.tags)
+            self._add(
+                statement.table.database or "db",
+                statement.table.name,
+                kind,
+                statement.columns,
+                statement.tags,
+            )
         elif isinstance(statement, CreateTable):
             kind = "virtual" if statement.virtual else "plain"
-            self._add(statement.table.database or "db", statement.table.name, kind, statement.columns)
+            self._add(
+                statement.table.database or "db", statement.table.name, kind, statement.columns
+            )
         elif isinstance(statement, CreateChildren):
             for child in statement.children:
                 stable = self.tables[child.stable.database or "db", child.stable.name.lower()]
                 self.tables["db", child.table.name.lower()] = TableDef(
-                    stable.id, stable.database, stable.name, "child", stable.columns, stable.tags, stable.precision, stable.key_column,
+                    stable.id,
+                    stable.database,
+                    stable.name,
+                    "child",
+                    stable.columns,
+                    stable.tags,
+                    stable.precision,
+                    stable.key_column,
                     child.table.name,
-                )  # fmt: skip
+                )
 
-    def _add(self, database: str, name: str, kind: str, columns: Sequence[ColumnDef], tags: Sequence[ColumnDef] = ()) -> None:
+    def _add(
+        self,
+        database: str,
+        name: str,
+        kind: str,
+        columns: Sequence[ColumnDef],
+        tags: Sequence[ColumnDef] = (),
+    ) -> None:
         key = next((c.name for c in columns if c.composite_key), None)
         self.tables[database, name.lower()] = TableDef(
-            next(self._ids), database, name, kind, tuple(Column(c.name, c.type) for c in columns),  # type: ignore[arg-type]
-            tuple(Column(t.name, t.type) for t in tags), self.databases[database], key,
-        )  # fmt: skip
+            next(self._ids),
+            database,
+            name,
+            kind,
+            tuple(Column(c.name, c.type) for c in columns),  # type: ignore[arg-type]
+            tuple(Column(t.name, t.type) for t in tags),
+            self.databases[database],
+            key,
+        )
 
     def add(self, table: TableDef) -> None:
         self.tables[table.database.lower(), table.name.lower()] = table

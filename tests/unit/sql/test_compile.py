@@ -13,20 +13,44 @@ from penstock.sql.functions import AGGREGATES, REGISTRY
 from penstock.types import ColumnType
 
 COLUMNS = {
-    "ts": ColumnType("TIMESTAMP"), "a": ColumnType("INT"), "b": ColumnType("BIGINT"), "u": ColumnType("BIGINT UNSIGNED"),
-    "f": ColumnType("FLOAT"), "d": ColumnType("DOUBLE"), "s": ColumnType("VARCHAR", length=20), "n": ColumnType("NCHAR", length=10),
-    "o": ColumnType("BOOL"), "j": ColumnType("JSON"), "v": ColumnType("VARBINARY", length=8), "tbname": ColumnType("VARCHAR", length=192),
-    "Ab C": ColumnType("INT"), "m": ColumnType("DECIMAL", precision=10, scale=2),
-}  # fmt: skip
+    "ts": ColumnType("TIMESTAMP"),
+    "a": ColumnType("INT"),
+    "b": ColumnType("BIGINT"),
+    "u": ColumnType("BIGINT UNSIGNED"),
+    "f": ColumnType("FLOAT"),
+    "d": ColumnType("DOUBLE"),
+    "s": ColumnType("VARCHAR", length=20),
+    "n": ColumnType("NCHAR", length=10),
+    "o": ColumnType("BOOL"),
+    "j": ColumnType("JSON"),
+    "v": ColumnType("VARBINARY", length=8),
+    "tbname": ColumnType("VARCHAR", length=192),
+    "Ab C": ColumnType("INT"),
+    "m": ColumnType("DECIMAL", precision=10, scale=2),
+}
 FRAME = pl.DataFrame(
     {
-        "ts": [1700006400123, None, 1582972200000], "a": [5, None, -3], "b": [2**40, 0, None], "u": [2**63 + 1, None, 3],
-        "f": [1.5, None, -0.25], "d": [2.5, 0.0, None], "s": ["héllo,abc", None, "12x"], "n": ["你好", " x ", None],
-        "o": [True, None, False], "j": ['{"k":1,"s":"x","b":true,"z":null}', None, '{"s":"y"}'], "v": [b"ab", None, b"\xff"],
-        "tbname": ["d1", "d2", "d3"], "Ab C": [1, 2, 3], "m": ["1.25", None, "-2.00"], "_now": [1700000000000] * 3,
+        "ts": [1700006400123, None, 1582972200000],
+        "a": [5, None, -3],
+        "b": [2**40, 0, None],
+        "u": [2**63 + 1, None, 3],
+        "f": [1.5, None, -0.25],
+        "d": [2.5, 0.0, None],
+        "s": ["héllo,abc", None, "12x"],
+        "n": ["你好", " x ", None],
+        "o": [True, None, False],
+        "j": ['{"k":1,"s":"x","b":true,"z":null}', None, '{"s":"y"}'],
+        "v": [b"ab", None, b"\xff"],
+        "tbname": ["d1", "d2", "d3"],
+        "Ab C": [1, 2, 3],
+        "m": ["1.25", None, "-2.00"],
+        "_now": [1700000000000] * 3,
     },
-    schema={**{k: (pl.String() if k == "m" else t.polars()) for k, t in COLUMNS.items()}, "_now": pl.Int64()},
-).with_columns(pl.col("m").cast(pl.Decimal(10, 2)))  # fmt: skip
+    schema={
+        **{k: (pl.String() if k == "m" else t.polars()) for k, t in COLUMNS.items()},
+        "_now": pl.Int64(),
+    },
+).with_columns(pl.col("m").cast(pl.Decimal(10, 2)))
 
 
 def run(sql: str, **options: Any) -> tuple[str, list[Any]]:
@@ -36,7 +60,9 @@ def run(sql: str, **options: Any) -> tuple[str, list[Any]]:
     return str(compiled.type), found.to_list()
 
 
-T, F, N = True, False, None
+T = True
+F = False
+N = None
 VALUES: list[tuple[str, str, list[Any]]] = [
     # arithmetic is DOUBLE, x/0 and x%0 are NULL, the remainder has the sign of the left side
     ("a + b", "DOUBLE", [float(2**40 + 5), N, N]),
@@ -162,8 +188,20 @@ VALUES: list[tuple[str, str, list[Any]]] = [
     ("length(replace(repeat('d', 60000), substr(tbname, 1, 1), 'e'))", "BIGINT", [60000] * 3),
     ("length(replace(repeat('a', 60000), 'a', 'bb'))", "BIGINT", [N] * 3),
     ("length(replace(repeat('aa', 30000), 'aa', 'b'))", "BIGINT", [30000] * 3),
-    ("length(" + "concat(" * 9 + "repeat(tbname, 60000)" + ", repeat(tbname, 60000))" * 9 + ")", "BIGINT", [65517] * 3),
-    ("length(" + "concat_ws(','," * 9 + "repeat(tbname, 60000)" + ", repeat(tbname, 60000))" * 9 + ")", "BIGINT", [65517] * 3),
+    (
+        "length(" + "concat(" * 9 + "repeat(tbname, 60000)" + ", repeat(tbname, 60000))" * 9 + ")",
+        "BIGINT",
+        [65517] * 3,
+    ),
+    (
+        "length("
+        + "concat_ws(','," * 9
+        + "repeat(tbname, 60000)"
+        + ", repeat(tbname, 60000))" * 9
+        + ")",
+        "BIGINT",
+        [65517] * 3,
+    ),
     ("repeat('abc', -1)", "VARCHAR(3)", [""] * 3),
     ("repeat(tbname, `Ab C`)", "VARCHAR(4096)", ["d1", "d2d2", "d3d3d3"]),
     ("find_in_set('abc', s)", "BIGINT", [2, N, 0]),
@@ -183,11 +221,31 @@ VALUES: list[tuple[str, str, list[Any]]] = [
     ("cast(o AS VARCHAR(5))", "VARCHAR(5)", ["true", N, "false"]),
     ("cast('TRUE' AS BOOL)", "BOOL", [T] * 3),
     ("cast(s AS VARBINARY(3))", "VARBINARY(3)", [b"h\xc3\xa9", N, b"12x"]),
-    ("to_char(ts, 'YYYY-MM-DD HH24:MI:SS.MS')", "VARCHAR(256)", ["2023-11-15 00:00:00.123", N, "2020-02-29 10:30:00.000"]),
-    ("to_char(ts, 'Mon DD, yy hh12 AM \"at\"')", "VARCHAR(256)", ["Nov 15, 23 12 AM at", N, "Feb 29, 20 10 AM at"]),
-    ("to_iso8601(ts, '+08:00')", "VARCHAR(64)", ["2023-11-15T08:00:00.123+08:00", N, "2020-02-29T18:30:00.000+08:00"]),
-    ("to_timestamp('2023-10-10 10:10:10.123', 'yyyy-mm-dd hh24:mi:ss.ms')", "TIMESTAMP", [1696932610123] * 3),
-    ("to_timestamp('10 October 2023 1PM', 'DD Month YYYY HH12AM')", "TIMESTAMP", [1696942800000] * 3),
+    (
+        "to_char(ts, 'YYYY-MM-DD HH24:MI:SS.MS')",
+        "VARCHAR(256)",
+        ["2023-11-15 00:00:00.123", N, "2020-02-29 10:30:00.000"],
+    ),
+    (
+        "to_char(ts, 'Mon DD, yy hh12 AM \"at\"')",
+        "VARCHAR(256)",
+        ["Nov 15, 23 12 AM at", N, "Feb 29, 20 10 AM at"],
+    ),
+    (
+        "to_iso8601(ts, '+08:00')",
+        "VARCHAR(64)",
+        ["2023-11-15T08:00:00.123+08:00", N, "2020-02-29T18:30:00.000+08:00"],
+    ),
+    (
+        "to_timestamp('2023-10-10 10:10:10.123', 'yyyy-mm-dd hh24:mi:ss.ms')",
+        "TIMESTAMP",
+        [1696932610123] * 3,
+    ),
+    (
+        "to_timestamp('10 October 2023 1PM', 'DD Month YYYY HH12AM')",
+        "TIMESTAMP",
+        [1696942800000] * 3,
+    ),
     ("to_unixtimestamp('2020-01-01T00:00:00+08:00')", "BIGINT", [1577808000000] * 3),
     ("to_unixtimestamp('nonsense', 1)", "TIMESTAMP", [N] * 3),
     ("to_json('{\"a\":1}')->'a' = 1", "BOOL", [T] * 3),
@@ -213,11 +271,16 @@ def test_value(sql: str, kind: str, values: list[Any]) -> None:
 def test_a_row_alone_has_the_same_value(sql: str, kind: str, values: list[Any]) -> None:
     """polars goes other ways for a frame of one row."""
     expr = compile_expression(sql, COLUMNS).expr
-    found = [FRAME[i : i + 1].with_columns(expr.alias("_x")).get_column("_x")[0] for i in range(FRAME.height)]
+    found = [
+        FRAME[i : i + 1].with_columns(expr.alias("_x")).get_column("_x")[0]
+        for i in range(FRAME.height)
+    ]
     assert found == values
 
 
-@pytest.mark.parametrize(("mode", "wanted"), list(enumerate([0, 0, 52, 52, 0, 0, 52, 52])), ids=lambda v: str(v))
+@pytest.mark.parametrize(
+    ("mode", "wanted"), list(enumerate([0, 0, 52, 52, 0, 0, 52, 52])), ids=lambda v: str(v)
+)
 def test_week_modes(mode: int, wanted: int) -> None:
     """2000-01-01 was a Saturday; the values are MySQL's."""
     assert run(f"week('2000-01-01', {mode})")[1] == [wanted] * 3
@@ -232,11 +295,21 @@ def test_weekofyear_is_iso() -> None:
 
 def test_time_zone_and_precision() -> None:
     assert run("today()", timezone="Asia/Shanghai")[1] == [1699977600000] * 3
-    assert run("timetruncate(ts, 1d)", timezone="Asia/Shanghai")[1] == [1699977600000, None, 1582905600000]
+    assert run("timetruncate(ts, 1d)", timezone="Asia/Shanghai")[1] == [
+        1699977600000,
+        None,
+        1582905600000,
+    ]
     assert run("ts < '2020-02-29 18:30:00.001'", timezone="Asia/Shanghai")[1] == [False, None, True]
-    assert run("cast('2020-01-01 00:00:00.123456' AS TIMESTAMP)", precision="us")[1] == [1577836800123456] * 3
+    assert (
+        run("cast('2020-01-01 00:00:00.123456' AS TIMESTAMP)", precision="us")[1]
+        == [1577836800123456] * 3
+    )
     assert run("now - 1s", precision="us")[1] == [1699999000000] * 3
-    assert run("'2020-01-01 00:00:00' = cast(1577836800000000000 AS TIMESTAMP)", precision="ns")[1] == [True] * 3
+    assert (
+        run("'2020-01-01 00:00:00' = cast(1577836800000000000 AS TIMESTAMP)", precision="ns")[1]
+        == [True] * 3
+    )
 
 
 def test_empty_frame_and_constants() -> None:

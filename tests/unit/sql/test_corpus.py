@@ -1,4 +1,6 @@
-"""Texts and what they become: canonical form and notices (`=>`), or the whole error message (`!!`). See corpus/*.txt."""
+"""Texts and what they become: canonical form and notices (`=>`), or the whole error message (`!!`).
+See corpus/*.txt.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,11 @@ def test_a_semantic_error_points_at_an_expression_an_option_or_a_name() -> None:
     stream = parse(text)[1]
     function = stream.query.expressions[1]  # type: ignore[attr-defined]
     error = stream.error("no twa", function, code="E_FORBIDDEN_FUNC")
-    assert (error.line, error.column, error.snippet) == (4, 3, "  twa(a) FROM t INTERVAL(10s)\n  ^^^^^^")
+    assert (error.line, error.column, error.snippet) == (
+        4,
+        3,
+        "  twa(a) FROM t INTERVAL(10s)\n  ^^^^^^",
+    )
     assert stream.error("option", stream.positions["watermark"]).column == 33  # type: ignore[attr-defined]
     target = stream.error("target", stream.target)  # type: ignore[attr-defined]
     assert (target.line, target.column) == (3, 6)

@@ -1,4 +1,6 @@
-"""Ten thousand random and mutated statements: each is accepted (and then has a canonical text) or a SqlError, nothing else."""
+"""Ten thousand random and mutated statements: each is accepted (and then has a canonical text) or a
+SqlError, nothing else.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from penstock.errors import SqlError
 from penstock.sql import parse, render
 from tests.nightly import drawn
 
-# fmt: off
 # ruff: noqa: E501
 SEEDS = [
     "CREATE DATABASE IF NOT EXISTS power PRECISION 'us' KEEP 3650d PARTITIONS 8 MAX_AHEAD 1d VGROUPS 4 CACHEMODEL 'both' DURATION 10d",
@@ -31,22 +32,99 @@ SEEDS = [
     "EXPLAIN CREATE STREAM s INTO o AS SELECT last_row(*) FROM t STATE_WINDOW(CASE a WHEN 1 THEN 2 END) -- c\n; /* x */ FLUSH STREAM `a b`",
     "RECALCULATE STREAM s FROM '2024-01-01' TO now; CREATE VTABLE v (ts TIMESTAMP, a INT FROM d1.a); CREATE SNODE ON DNODE 1",
 ]
-WORDS = sorted({w for s in SEEDS for w in s.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()})
-LITERALS = ["0", "1", "-1", "2.5", "1e3", "'x'", '"y"', "NULL", "TRUE", "now", "10s", "1n", "`q`", "a", "tbname", "18446744073709551616"]
-ODD = ["'", '"', "`", ";", "--", "/*", "*/", "\\", "\0", "é", "名", "(", ")", ",", "10s", "1e", "1e400", "0x1F", "{#", "#}", "{{", "@", "?", ":=", "\ud800",
-       "9" * 50, "-" * 3, "[", "]", "||", "::", ".", "..", "%", "!", "~", "\u2028", "\u00a0", "\r", "\t", "_", "$$", "N'x'"]  # fmt: skip
+WORDS = sorted(
+    {
+        w
+        for s in SEEDS
+        for w in s.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()
+    }
+)
+LITERALS = [
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "1e3",
+    "'x'",
+    '"y"',
+    "NULL",
+    "TRUE",
+    "now",
+    "10s",
+    "1n",
+    "`q`",
+    "a",
+    "tbname",
+    "18446744073709551616",
+]
+ODD = [
+    "'",
+    '"',
+    "`",
+    ";",
+    "--",
+    "/*",
+    "*/",
+    "\\",
+    "\0",
+    "é",
+    "名",
+    "(",
+    ")",
+    ",",
+    "10s",
+    "1e",
+    "1e400",
+    "0x1F",
+    "{#",
+    "#}",
+    "{{",
+    "@",
+    "?",
+    ":=",
+    "\ud800",
+    "9" * 50,
+    "-" * 3,
+    "[",
+    "]",
+    "||",
+    "::",
+    ".",
+    "..",
+    "%",
+    "!",
+    "~",
+    "\u2028",
+    "\u00a0",
+    "\r",
+    "\t",
+    "_",
+    "$$",
+    "N'x'",
+]
 
 
 def mutated(rng: random.Random) -> str:
     """A statement with a few things removed, doubled, swapped or put in; or words at random."""
     if rng.random() < 0.15:
-        return " ".join(rng.choice(WORDS if rng.random() < 0.9 else ODD) for _ in range(rng.randint(1, 30)))
+        return " ".join(
+            rng.choice(WORDS if rng.random() < 0.9 else ODD) for _ in range(rng.randint(1, 30))
+        )
     text = rng.choice(SEEDS)
     if rng.random() < 0.5:
         words = re.findall(r"\w+|\s+|'[^']*'|.", text)
         for _ in range(rng.randint(1, 2)):
             at = rng.randrange(len(words))
-            words[at] = rng.choice([words[at] * 2, "", rng.choice(WORDS), rng.choice(words), rng.choice(LITERALS), words[at].swapcase()])
+            words[at] = rng.choice(
+                [
+                    words[at] * 2,
+                    "",
+                    rng.choice(WORDS),
+                    rng.choice(words),
+                    rng.choice(LITERALS),
+                    words[at].swapcase(),
+                ]
+            )
         return "".join(words)
     for _ in range(rng.randint(1, 4)):
         a, b = sorted(rng.randint(0, len(text)) for _ in range(2))
@@ -61,7 +139,11 @@ def mutated(rng: random.Random) -> str:
         elif kind == 3:
             text = f"{text[:a]} {rng.choice(WORDS)} {text[a:]}"
         elif kind == 4:
-            text = text[:a] + chr(rng.choice([rng.randrange(128), rng.randrange(0x3000)])) + text[a + 1 :]
+            text = (
+                text[:a]
+                + chr(rng.choice([rng.randrange(128), rng.randrange(0x3000)]))
+                + text[a + 1 :]
+            )
         else:
             text = text[:a] + rng.choice(SEEDS)[a:]
     return text
@@ -69,7 +151,8 @@ def mutated(rng: random.Random) -> str:
 
 def test_ten_thousand_statements_are_accepted_or_refused() -> None:
     rng = random.Random(20240115)
-    accepted, count = 0, drawn(10_000)
+    accepted = 0
+    count = drawn(10_000)
     begun = time.process_time()
     for _ in range(count):
         text = mutated(rng)

@@ -62,14 +62,21 @@ def test_hostile_text_is_refused_or_read_quickly(name: str) -> None:
 
 
 def test_nesting_that_people_write_is_read() -> None:
-    text = "SELECT " + "(" * 15 + "a" + ")" * 15 + " FROM (SELECT * FROM (SELECT * FROM (SELECT * FROM t)))"
+    text = (
+        "SELECT "
+        + "(" * 15
+        + "a"
+        + ")" * 15
+        + " FROM (SELECT * FROM (SELECT * FROM (SELECT * FROM t)))"
+    )
     (statement,) = parse(text)
     assert parse(render(statement)) == [statement]
 
 
 def test_a_megabyte_of_rows_is_read_in_well_under_a_second() -> None:
     text = "INSERT INTO d1 VALUES " + " ".join(
-        f"({1_700_000_000_000 + i}, {i * 1.37:.3f}, {i % 7}, 'abc{i % 10}', NULL)" for i in range(20_000)
+        f"({1_700_000_000_000 + i}, {i * 1.37:.3f}, {i % 7}, 'abc{i % 10}', NULL)"
+        for i in range(20_000)
     )
     times = []
     for _ in range(3):
@@ -85,7 +92,13 @@ COLUMNS = {"a": ColumnType("INT"), "d": ColumnType("DOUBLE")}
 
 @pytest.mark.parametrize(
     "text",
-    ["+".join(["a"] * 400), "*".join(["d"] * 400), "/".join(["d"] * 400), "%".join(["a"] * 60), "a+(" * 40 + "a" + ")" * 40],
+    [
+        "+".join(["a"] * 400),
+        "*".join(["d"] * 400),
+        "/".join(["d"] * 400),
+        "%".join(["a"] * 60),
+        "a+(" * 40 + "a" + ")" * 40,
+    ],
     ids=["sum", "product", "quotient", "remainder", "nested"],
 )
 def test_an_expression_costs_by_its_length(text: str) -> None:
@@ -104,7 +117,9 @@ def test_an_expression_that_grows_too_large_is_refused() -> None:
         compile_expression(text, COLUMNS)
 
 
-@pytest.mark.parametrize("text", ["d * 10 / 1e308", "d * 10 - d * 10", "d * 10 * 0", "1 / (d * 10)", "1 + 1 / (d * 10)"])
+@pytest.mark.parametrize(
+    "text", ["d * 10 / 1e308", "d * 10 - d * 10", "d * 10 * 0", "1 / (d * 10)", "1 + 1 / (d * 10)"]
+)
 def test_what_overflows_within_an_expression_is_null_at_its_end(text: str) -> None:
     found = pl.DataFrame({"d": [1e308]}).select(x=compile_expression(text, COLUMNS).expr)
     assert found["x"].to_list() == [None]

@@ -47,45 +47,91 @@ def aggregates(made: StreamPlan) -> list[tuple[str, str | None, str, str | None]
     return [(a.function, a.sql, str(a.type), a.of) for a in made.aggregates]
 
 
-# -- what comes out ------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- what comes out
 
 
 def test_defaults(view: MemoryView) -> None:
     made = one("INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(10s)", view)
     assert made.trigger == Trigger("window_close")
-    assert (made.ignore_expired, made.ignore_update, made.fill_history, made.on_error) == (True, True, False, "dead_letter")
-    assert (made.watermark, made.delete_mark, made.idle_timeout, made.notify) == (Duration(0, "a"), None, None, None)
+    assert (made.ignore_expired, made.ignore_update, made.fill_history, made.on_error) == (
+        True,
+        True,
+        False,
+        "dead_letter",
+    )
+    assert (made.watermark, made.delete_mark, made.idle_timeout, made.notify) == (
+        Duration(0, "a"),
+        None,
+        None,
+        None,
+    )
     assert made.fill == Fill("none") and made.where is None and made.path == "exchange"
     assert made.window == Interval(Duration(10, "s"), Duration(10, "s"))
-    assert (made.stream_id, made.target.table_id, made.database, made.timezone) == (7, 99, "db", "UTC")
+    assert (made.stream_id, made.target.table_id, made.database, made.timezone) == (
+        7,
+        99,
+        "db",
+        "UTC",
+    )
 
 
 def test_new_target(view: MemoryView) -> None:
-    planned = plan("CREATE STREAM s1 INTO us.o AS SELECT _wstart, count(*), AVG(d) FROM met PARTITION BY tbname INTERVAL(10s)", view)
-    table, made = planned.new_target, planned.plan
+    planned = plan(
+        "CREATE STREAM s1 INTO us.o AS SELECT _wstart, count(*), AVG(d) FROM met PARTITION BY tbname INTERVAL(10s)",
+        view,
+    )
+    table = planned.new_target
+    made = planned.plan
     assert table == TableDef(
-        99, "us", "o", "stable",
-        (Column("_wstart", ColumnType("TIMESTAMP")), Column("count(*)", ColumnType("BIGINT")), Column("AVG(d)", ColumnType("DOUBLE"))),
-        (Column("tag_tbname", ColumnType("VARCHAR", length=192)), Column("group_id", ColumnType("BIGINT UNSIGNED"))), "us",
-    )  # fmt: skip
-    assert made.target.column_of == ("_wstart", "count(*)", "AVG(d)") and made.target.tag_of == (0, "group_id")
+        99,
+        "us",
+        "o",
+        "stable",
+        (
+            Column("_wstart", ColumnType("TIMESTAMP")),
+            Column("count(*)", ColumnType("BIGINT")),
+            Column("AVG(d)", ColumnType("DOUBLE")),
+        ),
+        (
+            Column("tag_tbname", ColumnType("VARCHAR", length=192)),
+            Column("group_id", ColumnType("BIGINT UNSIGNED")),
+        ),
+        "us",
+    )
+    assert made.target.column_of == ("_wstart", "count(*)", "AVG(d)") and made.target.tag_of == (
+        0,
+        "group_id",
+    )
     assert made.target.precision == "us" and made.source.precision == "ms" and made.path == "scan"
 
 
 def test_aggregates_are_shared_and_scalars_stay_outside(view: MemoryView) -> None:
-    made = one("INTO o AS SELECT _wstart, avg(a) + sum(B) * 2 x, round(AVG(a), 1) y, count(1) FROM met INTERVAL(10s)", view)
+    made = one(
+        "INTO o AS SELECT _wstart, avg(a) + sum(B) * 2 x, round(AVG(a), 1) y, count(1) FROM met INTERVAL(10s)",
+        view,
+    )
     assert aggregates(made) == [
-        ("avg", "a", "DOUBLE", None), ("sum", "b", "BIGINT", None), ("count", "1", "BIGINT", None),
-    ]  # fmt: skip
+        ("avg", "a", "DOUBLE", None),
+        ("sum", "b", "BIGINT", None),
+        ("count", "1", "BIGINT", None),
+    ]
     assert outputs(made) == [
-        ("_wstart", "_wstart", "TIMESTAMP"), ("x", "_a0 + _a1 * 2", "DOUBLE"), ("y", "round(_a0, 1)", "DOUBLE"),
+        ("_wstart", "_wstart", "TIMESTAMP"),
+        ("x", "_a0 + _a1 * 2", "DOUBLE"),
+        ("y", "round(_a0, 1)", "DOUBLE"),
         ("count(1)", "_a2", "BIGINT"),
-    ]  # fmt: skip
+    ]
 
 
 def test_companions(view: MemoryView) -> None:
-    made = one("INTO o AS SELECT _wstart, max(a), s, b + 1 n, count(*) FROM met INTERVAL(10s)", view)
-    assert aggregates(made)[:3] == [("max", "a", "INT", None), ("companion", "s", "VARCHAR(20)", "_a0"), ("companion", "b", "INT", "_a0")]
+    made = one(
+        "INTO o AS SELECT _wstart, max(a), s, b + 1 n, count(*) FROM met INTERVAL(10s)", view
+    )
+    assert aggregates(made)[:3] == [
+        ("max", "a", "INT", None),
+        ("companion", "s", "VARCHAR(20)", "_a0"),
+        ("companion", "b", "INT", "_a0"),
+    ]
     assert outputs(made)[3] == ("n", "_a2 + 1", "DOUBLE")
 
 
@@ -97,14 +143,22 @@ def test_state_may_be_selected(view: MemoryView) -> None:
 def test_keys_group_key_and_tbname(view: MemoryView) -> None:
     listed = "_wstart, tbname AS tn, _group_key(a+b) g, A + B h, last(ta)"
     made = one(f"INTO o AS SELECT {listed} FROM met PARTITION BY TBNAME, a + b INTERVAL(1s)", view)
-    assert [(k.alias, k.sql, str(k.type)) for k in made.keys] == [("tbname", "tbname", "VARCHAR(192)"), ("a + b", "a + b", "DOUBLE")]
+    assert [(k.alias, k.sql, str(k.type)) for k in made.keys] == [
+        ("tbname", "tbname", "VARCHAR(192)"),
+        ("a + b", "a + b", "DOUBLE"),
+    ]
     assert [o.sql for o in made.outputs] == ["_wstart", "_k0", "_k1", "_k1", "_a0"]
     assert made.path == "scan"
 
 
 @pytest.mark.parametrize(
     ("listed", "name"),
-    [("count(*)", "_wstart"), ("count(*) _wstart", "ts"), ("count(*) _wstart, sum(a) TS", "ts1"), ("first(ts)", "_wstart")],
+    [
+        ("count(*)", "_wstart"),
+        ("count(*) _wstart", "ts"),
+        ("count(*) _wstart, sum(a) TS", "ts1"),
+        ("first(ts)", "_wstart"),
+    ],
 )
 def test_start_is_added(view: MemoryView, listed: str, name: str) -> None:
     made = one(f"INTO o AS SELECT {listed} FROM d1 INTERVAL(10s)", view)
@@ -112,7 +166,9 @@ def test_start_is_added(view: MemoryView, listed: str, name: str) -> None:
 
 
 def test_names_are_the_tables_own(view: MemoryView) -> None:
-    made = one("TRIGGER AT_ONCE INTO o AS SELECT TS, a, x.O FROM DB.P x WHERE X.A > 1 AND now > ts", view)
+    made = one(
+        "TRIGGER AT_ONCE INTO o AS SELECT TS, a, x.O FROM DB.P x WHERE X.A > 1 AND now > ts", view
+    )
     assert outputs(made) == [("Ts", "Ts", "TIMESTAMP"), ("A", "A", "INT"), ("o", "o", "BOOL")]
     assert made.where == "A > 1 AND now() > Ts" and made.source.table == "p"
 
@@ -126,15 +182,24 @@ def test_stars(view: MemoryView) -> None:
 
 def test_child_source(view: MemoryView) -> None:
     made = one("INTO o AS SELECT _wstart, count(*) FROM D1 INTERVAL(1s)", view)
-    assert (made.source.kind, made.source.table, made.source.child, made.path) == ("child", "met", "d1", "scan")
+    assert (made.source.kind, made.source.table, made.source.child, made.path) == (
+        "child",
+        "met",
+        "d1",
+        "scan",
+    )
 
 
 def test_tags_and_subtable(view: MemoryView) -> None:
     made = one(
         "INTO o TAGS(x VARCHAR(9), y INT) SUBTABLE(concat('t-', X, cast(a+1 AS VARCHAR(9)))) AS SELECT _wstart, count(*) FROM met "
-        "PARTITION BY tb AS x, ta y, a + 1 INTERVAL(1s)", view,
-    )  # fmt: skip
-    assert made.target.tags == (Column("x", ColumnType("VARCHAR", length=9)), Column("y", ColumnType("INT")))
+        "PARTITION BY tb AS x, ta y, a + 1 INTERVAL(1s)",
+        view,
+    )
+    assert made.target.tags == (
+        Column("x", ColumnType("VARCHAR", length=9)),
+        Column("y", ColumnType("INT")),
+    )
     assert made.target.tag_of == (0, 1)
     assert made.target.subtable_sql == "concat('t-', _k0, CAST(_k2 AS VARCHAR(9)))"
     unkeyed = one("INTO o TAGS(x INT) AS SELECT _wstart, count(*) FROM met INTERVAL(1s)", view)
@@ -142,14 +207,21 @@ def test_tags_and_subtable(view: MemoryView) -> None:
 
 
 def tags(made: StreamPlan) -> list[tuple[str, str, object]]:
-    return [(t.name, str(t.type), origin) for t, origin in zip(made.target.tags, made.target.tag_of, strict=True)]
+    return [
+        (t.name, str(t.type), origin)
+        for t, origin in zip(made.target.tags, made.target.tag_of, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
     ("listed", "keys", "wanted"),
     [
         ("_wstart, count(*)", "tb", [("tb", "VARCHAR(20)", 0)]),
-        ("_wstart, count(*)", "tbname AS meter, TA", [("meter", "VARCHAR(192)", 0), ("ta", "INT", 1)]),
+        (
+            "_wstart, count(*)",
+            "tbname AS meter, TA",
+            [("meter", "VARCHAR(192)", 0), ("ta", "INT", 1)],
+        ),
         ("_wstart, count(*)", "tbname", [("tag_tbname", "VARCHAR(192)", 0)]),
         ("_wstart, count(*), tbname tn", "tbname", [("tag_tbname", "VARCHAR(192)", 0)]),
         ("_wstart, ta, count(*)", "ta, tb", [("tb", "VARCHAR(20)", 1)]),
@@ -157,11 +229,21 @@ def tags(made: StreamPlan) -> list[tuple[str, str, object]]:
         ("_wstart, max(a) ta, max(b) tag_ta", "ta", [("tag1_ta", "INT", 0)]),
         ("_wstart, count(*)", "a + b, a+b", [("a + b", "DOUBLE", 0), ("a+b", "DOUBLE", 1)]),
         ("_wstart, count(*)", "ta, TA", [("ta", "INT", 0), ("tag_ta", "INT", 1)]),
-        ("_wstart, count(*)", "ta AS op, tb AS group_id, a AS _hash, b AS _late",
-         [("tag_op", "INT", 0), ("tag_group_id", "VARCHAR(20)", 1), ("tag__hash", "INT", 2), ("tag__late", "INT", 3)]),
+        (
+            "_wstart, count(*)",
+            "ta AS op, tb AS group_id, a AS _hash, b AS _late",
+            [
+                ("tag_op", "INT", 0),
+                ("tag_group_id", "VARCHAR(20)", 1),
+                ("tag__hash", "INT", 2),
+                ("tag__late", "INT", 3),
+            ],
+        ),
     ],
-)  # fmt: skip
-def test_a_default_result_has_the_keys_as_tags(view: MemoryView, listed: str, keys: str, wanted: list[tuple[str, str, object]]) -> None:
+)
+def test_a_default_result_has_the_keys_as_tags(
+    view: MemoryView, listed: str, keys: str, wanted: list[tuple[str, str, object]]
+) -> None:
     made = one(f"INTO o AS SELECT {listed} FROM met PARTITION BY {keys} INTERVAL(1s)", view)
     assert tags(made) == [*wanted, ("group_id", "BIGINT UNSIGNED", "group_id")]
 
@@ -169,53 +251,101 @@ def test_a_default_result_has_the_keys_as_tags(view: MemoryView, listed: str, ke
 def test_names_of_keys_are_cut_and_more_keys_than_tags_are_no_fault(view: MemoryView) -> None:
     long = f"concat(tb, '{'x' * 80}')"
     made = one(
-        f"INTO o AS SELECT _wstart, count(*) FROM met PARTITION BY {', '.join(['ta', long, long, *['tb'] * 140])} INTERVAL(1s)", view
+        f"INTO o AS SELECT _wstart, count(*) FROM met PARTITION BY {', '.join(['ta', long, long, *['tb'] * 140])} INTERVAL(1s)",
+        view,
     )
-    assert len(made.target.tags) == 128 and made.target.tag_of[-1] == "group_id" and len(made.keys) == 143
+    assert (
+        len(made.target.tags) == 128
+        and made.target.tag_of[-1] == "group_id"
+        and len(made.keys) == 143
+    )
     assert all(len(t.name.encode()) <= 64 for t in made.target.tags)
     assert len({t.name.lower() for t in made.target.tags}) == 128
 
 
 def test_a_default_result_is_filled_again_by_the_names_of_its_tags(view: MemoryView) -> None:
-    first = plan("CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY ta, tb INTERVAL(1s)", view)
+    first = plan(
+        "CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY ta, tb INTERVAL(1s)",
+        view,
+    )
     assert first.new_target is not None
     view.add(dataclasses.replace(first.new_target, result_of=7))
-    again = one("INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY tb, tbname INTERVAL(1s)", view)
-    assert tags(again) == [("ta", "INT", None), ("tb", "VARCHAR(20)", 0), ("group_id", "BIGINT UNSIGNED", "group_id")]
+    again = one(
+        "INTO o AS SELECT _wstart, count(*) n FROM met PARTITION BY tb, tbname INTERVAL(1s)", view
+    )
+    assert tags(again) == [
+        ("ta", "INT", None),
+        ("tb", "VARCHAR(20)", 0),
+        ("group_id", "BIGINT UNSIGNED", "group_id"),
+    ]
 
 
 def test_window_times_of_a_result_are_columns_where_there_is_no_window(view: MemoryView) -> None:
-    first = plan("CREATE STREAM s1 INTO o AS SELECT _wstart, _wend, _wduration, count(*) n FROM met PARTITION BY tb INTERVAL(1s)", view)
+    first = plan(
+        "CREATE STREAM s1 INTO o AS SELECT _wstart, _wend, _wduration, count(*) n FROM met PARTITION BY tb INTERVAL(1s)",
+        view,
+    )
     assert first.new_target is not None
     view.add(dataclasses.replace(first.new_target, result_of=7))
     made = one(
-        "TRIGGER AT_ONCE INTO o2 AS SELECT _WSTART, _wend e, _wduration / 1000 d, n FROM o WHERE _wend > _wstart PARTITION BY tbname", view
+        "TRIGGER AT_ONCE INTO o2 AS SELECT _WSTART, _wend e, _wduration / 1000 d, n FROM o WHERE _wend > _wstart PARTITION BY tbname",
+        view,
     )
     assert outputs(made)[:2] == [("_wstart", "_wstart", "TIMESTAMP"), ("e", "_wend", "TIMESTAMP")]
     assert made.window is None and made.where == "_wend > _wstart"
     every = one("TRIGGER AT_ONCE INTO o2 AS SELECT * FROM o PARTITION BY tbname", view)
-    assert [o.name for o in every.outputs] == ["_wstart", "_wend", "_wduration", "n", "tb", "group_id"]
+    assert [o.name for o in every.outputs] == [
+        "_wstart",
+        "_wend",
+        "_wduration",
+        "n",
+        "tb",
+        "group_id",
+    ]
     assert [t[0] for t in tags(every)] == ["tag_tbname", "tag_group_id"]
     with pytest.raises(SqlSemanticError, match="_wend needs a window"):
         one("TRIGGER AT_ONCE INTO o3 AS SELECT ts, _wend FROM met PARTITION BY tbname", view)
 
 
 def test_json_key_becomes_text(view: MemoryView) -> None:
-    made = one("INTO o AS SELECT _wstart, j->'k' kk, count(*) FROM js PARTITION BY j->'k' INTERVAL(1s)", view)
+    made = one(
+        "INTO o AS SELECT _wstart, j->'k' kk, count(*) FROM js PARTITION BY j->'k' INTERVAL(1s)",
+        view,
+    )
     assert made.keys[0].type == ColumnType("VARCHAR", length=4096)
     assert outputs(made)[1] == ("kk", "_k0", "VARCHAR(4096)")
 
 
 def test_existing_targets(view: MemoryView) -> None:
-    by_place = one("INTO tgt AS SELECT count(*), max(a) FROM met PARTITION BY tbname INTERVAL(1s)", view)
-    assert by_place.target.column_of == ("_wstart", "count(*)", "max(a)") and by_place.target.tag_of == (0,)
-    by_name = one("INTO tgt(TS, B) TAGS(TA) AS SELECT _wstart, max(a) x FROM met PARTITION BY tb ta INTERVAL(1s)", view)
+    by_place = one(
+        "INTO tgt AS SELECT count(*), max(a) FROM met PARTITION BY tbname INTERVAL(1s)", view
+    )
+    assert by_place.target.column_of == (
+        "_wstart",
+        "count(*)",
+        "max(a)",
+    ) and by_place.target.tag_of == (0,)
+    by_name = one(
+        "INTO tgt(TS, B) TAGS(TA) AS SELECT _wstart, max(a) x FROM met PARTITION BY tb ta INTERVAL(1s)",
+        view,
+    )
     assert by_name.target.column_of == ("_wstart", None, "x")
-    assert plan("CREATE STREAM s1 INTO grp AS SELECT _wstart, count(*) FROM met PARTITION BY ta, tb INTERVAL(1s)", view).new_target is None
+    assert (
+        plan(
+            "CREATE STREAM s1 INTO grp AS SELECT _wstart, count(*) FROM met PARTITION BY ta, tb INTERVAL(1s)",
+            view,
+        ).new_target
+        is None
+    )
 
 
 def test_composite_keys(view: MemoryView) -> None:
-    assert one("INTO o(w, k COMPOSITE KEY) AS SELECT _wstart, last(a) FROM met INTERVAL(1s)", view).target.key_column == "k"
+    assert (
+        one(
+            "INTO o(w, k COMPOSITE KEY) AS SELECT _wstart, last(a) FROM met INTERVAL(1s)", view
+        ).target.key_column
+        == "k"
+    )
     assert one("TRIGGER AT_ONCE INTO o AS SELECT ts, k, x FROM ck", view).target.key_column == "k"
     assert one("TRIGGER AT_ONCE INTO tck AS SELECT ts, k, x FROM ck", view).target.key_column == "k"
 
@@ -223,21 +353,36 @@ def test_composite_keys(view: MemoryView) -> None:
 def test_options(view: MemoryView) -> None:
     made = one(
         "TRIGGER MAX_DELAY 6s WATERMARK 10s IGNORE EXPIRED 0 IGNORE UPDATE 0 DELETE_MARK 1s FILL_HISTORY 1 ASYNC INTO o AS "
-        "SELECT _wstart, count(*) FROM met INTERVAL(1m)", view,
-    )  # fmt: skip
-    assert (made.trigger, made.watermark) == (Trigger("max_delay", Duration(6, "s")), Duration(10, "s"))
-    assert (made.ignore_expired, made.ignore_update, made.fill_history, made.fill_history_async) == (False, False, True, True)
+        "SELECT _wstart, count(*) FROM met INTERVAL(1m)",
+        view,
+    )
+    assert (made.trigger, made.watermark) == (
+        Trigger("max_delay", Duration(6, "s")),
+        Duration(10, "s"),
+    )
+    assert (
+        made.ignore_expired,
+        made.ignore_update,
+        made.fill_history,
+        made.fill_history_async,
+    ) == (False, False, True, True)
     assert made.delete_mark == Duration(1, "m")
 
 
 def test_continuous_takes_its_own_options(view: MemoryView) -> None:
-    made = one("TRIGGER CONTINUOUS_WINDOW_CLOSE INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1m)", view)
+    made = one(
+        "TRIGGER CONTINUOUS_WINDOW_CLOSE INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1m)",
+        view,
+    )
     assert made.trigger.every == Duration(60, "m")
     assert (made.ignore_expired, made.ignore_update) == (False, False)
 
 
 def test_fill_values(view: MemoryView) -> None:
-    made = one("INTO o AS SELECT _wstart, count(*), sum(a)+1, 5 k, tb FROM met PARTITION BY tb INTERVAL(1s) FILL(VALUE_F, 1, NULL)", view)
+    made = one(
+        "INTO o AS SELECT _wstart, count(*), sum(a)+1, 5 k, tb FROM met PARTITION BY tb INTERVAL(1s) FILL(VALUE_F, 1, NULL)",
+        view,
+    )
     assert made.fill == Fill("value", (None, "1", "NULL", None, None))
 
 
@@ -248,26 +393,41 @@ def test_long_expressions_give_short_names(view: MemoryView) -> None:
 
 
 def test_time_zone_offsets_get_a_name(view: MemoryView) -> None:
-    made = plan("CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1d)", view, timezone="+08:00").plan
+    made = plan(
+        "CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1d)",
+        view,
+        timezone="+08:00",
+    ).plan
     assert made.timezone == "Etc/GMT-8"
     for unknown in ("+05:30", "Mars/Olympus", "../etc/passwd"):
         with pytest.raises(SqlSemanticError) as caught:
-            plan("CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1d)", view, timezone=unknown)
+            plan(
+                "CREATE STREAM s1 INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1d)",
+                view,
+                timezone=unknown,
+            )
         assert caught.value.code == "E_TIMEZONE"
 
 
 def test_result_of_a_stream_is_a_source(view: MemoryView) -> None:
     view.add(dataclasses.replace(view.tables["db", "met"], name="res", result_of=3))
-    assert one("INTO o AS SELECT _wstart, count(*) FROM res INTERVAL(1s)", view).source.result_of == 3
+    assert (
+        one("INTO o AS SELECT _wstart, count(*) FROM res INTERVAL(1s)", view).source.result_of == 3
+    )
 
 
 def test_notify(view: MemoryView) -> None:
     made = one(
         "INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(1s) NOTIFY ('WS://h:1/x?k=v', 'wss://[::1]:8080') ON ('window_close') "
-        "NOTIFY_HISTORY 1 ON_FAILURE DROP", view,
-    )  # fmt: skip
+        "NOTIFY_HISTORY 1 ON_FAILURE DROP",
+        view,
+    )
     assert made.notify is not None
-    assert (made.notify.on, made.notify.history, made.notify.on_failure) == (("WINDOW_CLOSE",), True, "drop")
+    assert (made.notify.on, made.notify.history, made.notify.on_failure) == (
+        ("WINDOW_CLOSE",),
+        True,
+        "drop",
+    )
 
 
 def test_json_round_trip(view: MemoryView) -> None:
@@ -281,26 +441,56 @@ def test_json_round_trip(view: MemoryView) -> None:
 
 
 def test_event_columns(view: MemoryView) -> None:
-    window = one("INTO o AS SELECT _wstart, count(*) FROM d1 EVENT_WINDOW START WITH A = 0 END WITH b = 9 AND a > B", view).window
+    window = one(
+        "INTO o AS SELECT _wstart, count(*) FROM d1 EVENT_WINDOW START WITH A = 0 END WITH b = 9 AND a > B",
+        view,
+    ).window
     assert window is not None and window.kind == "event"
     assert (window.start_columns, window.end_columns) == (("a",), ("b", "a"))
 
 
 ODD_NAMES = [
-    "now", "today", "timezone", "count", "interval", "select", "timestamp", "position", "trim", "1h", "e1", "a b", "it's", "null", "case",
-    "true", "_c", "cast", "not", "desc", "Größe", "a.b", "a`b", "tbname1", "window", "match",
-]  # fmt: skip
+    "now",
+    "today",
+    "timezone",
+    "count",
+    "interval",
+    "select",
+    "timestamp",
+    "position",
+    "trim",
+    "1h",
+    "e1",
+    "a b",
+    "it's",
+    "null",
+    "case",
+    "true",
+    "_c",
+    "cast",
+    "not",
+    "desc",
+    "Größe",
+    "a.b",
+    "a`b",
+    "tbname1",
+    "window",
+    "match",
+]
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_canonical_text_means_the_same(name: str) -> None:
-    """Every expression of a plan is compiled from its text again, whatever the columns are called."""
+    """Every expression of a plan is compiled from its text again, whatever the columns are
+    called.
+    """
     column = "`" + name.replace("`", "``") + "`"
     where = f"{column} > -5 AND NOT ({column} IS NULL OR {column} * 2 = 4)"
     made = one(
         f"INTO o AS SELECT _wstart, sum({column}) x, max({column} - -1) FROM w WHERE {where} "
-        f"PARTITION BY {column} % 3 INTERVAL(1s)", MemoryView(f"CREATE TABLE w (ts TIMESTAMP, {column} INT)"),
-    )  # fmt: skip
+        f"PARTITION BY {column} % 3 INTERVAL(1s)",
+        MemoryView(f"CREATE TABLE w (ts TIMESTAMP, {column} INT)"),
+    )
     types = {c.name: c.type for c in made.source.columns}
     for sql in (made.where, made.keys[0].sql, *(a.sql for a in made.aggregates)):
         assert sql is not None
@@ -309,23 +499,32 @@ def test_canonical_text_means_the_same(name: str) -> None:
 
 
 def test_explain(view: MemoryView) -> None:
-    made = one("WATERMARK 5s INTO o AS SELECT _wstart, count(*) FROM met PARTITION BY ta INTERVAL(1d) SLIDING(1h)", view)
+    made = one(
+        "WATERMARK 5s INTO o AS SELECT _wstart, count(*) FROM met PARTITION BY ta INTERVAL(1d) SLIDING(1h)",
+        view,
+    )
     text = "\n".join(explain(made))
     assert "exchange" in text and "intervals of 1d, sliding by 1h" in text
     assert "warning: the open window is not shown" in text and "warning: IGNORE UPDATE is 1" in text
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- what is refused
 
 AS = "AS SELECT _wstart, count(*) c1"
 REFUSED: list[tuple[str, str]] = [
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT a FROM met INTERVAL(10s)"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart FROM met INTERVAL(10s)"),
-    ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, tbname tn FROM met PARTITION BY tbname INTERVAL(10s)"),
+    (
+        "E_UNSUPPORTED_QUERY",
+        "INTO o AS SELECT _wstart, tbname tn FROM met PARTITION BY tbname INTERVAL(10s)",
+    ),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, a, max(a), min(b) FROM met INTERVAL(10s)"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, a, count(*) FROM met INTERVAL(10s)"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, count(DISTINCT a) FROM met INTERVAL(10s)"),
-    ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, _group_key(a), count(*) FROM met INTERVAL(10s)"),
+    (
+        "E_UNSUPPORTED_QUERY",
+        "INTO o AS SELECT _wstart, _group_key(a), count(*) FROM met INTERVAL(10s)",
+    ),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT *, count(*) FROM met INTERVAL(10s)"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, sum(_wduration) FROM met INTERVAL(10s)"),
     ("E_UNSUPPORTED_QUERY", "TRIGGER AT_ONCE INTO o AS SELECT a, ts FROM d1"),
@@ -333,11 +532,17 @@ REFUSED: list[tuple[str, str]] = [
     ("E_UNSUPPORTED_QUERY", "TRIGGER AT_ONCE INTO o AS SELECT ts, j FROM js PARTITION BY tbname"),
     ("E_UNSUPPORTED_QUERY", "TRIGGER AT_ONCE INTO o AS SELECT ts, x FROM ck"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, last(j) FROM js INTERVAL(1s)"),
-    ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT _wstart, count(*) FROM js PARTITION BY j INTERVAL(1s)"),
+    (
+        "E_UNSUPPORTED_QUERY",
+        "INTO o AS SELECT _wstart, count(*) FROM js PARTITION BY j INTERVAL(1s)",
+    ),
     ("E_UNSUPPORTED_QUERY", f"INTO o {AS} FROM information_schema.ins_tables INTERVAL(1s)"),
     ("E_UNSUPPORTED_QUERY", f"INTO o {AS} FROM met x JOIN d1 y ON x.ts = y.ts INTERVAL(1s)"),
     ("E_UNSUPPORTED_QUERY", f"INTO o {AS} FROM met INTERVAL(1s) LIMIT 3"),
-    ("E_UNSUPPORTED_QUERY", f"INTO o {AS} FROM d1 INTERVAL(1s) UNION ALL SELECT _wstart, count(*) FROM d1 INTERVAL(1s)"),
+    (
+        "E_UNSUPPORTED_QUERY",
+        f"INTO o {AS} FROM d1 INTERVAL(1s) UNION ALL SELECT _wstart, count(*) FROM d1 INTERVAL(1s)",
+    ),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT DISTINCT _wstart, count(*) FROM met INTERVAL(1s)"),
     ("E_UNSUPPORTED_QUERY", f"INTO o {AS} FROM met WHERE a IN (SELECT 1) INTERVAL(1s)"),
     ("E_UNSUPPORTED_QUERY", "INTO o AS SELECT 1"),
@@ -346,32 +551,62 @@ REFUSED: list[tuple[str, str]] = [
     ("E_NONWINDOW_TRIGGER", "INTO o AS SELECT ts, a FROM d1"),
     ("E_NONWINDOW_TRIGGER", "TRIGGER MAX_DELAY 5s INTO o AS SELECT ts, a FROM d1"),
     ("E_NONWINDOW_AGG", "TRIGGER AT_ONCE INTO o AS SELECT last(ts), count(*) FROM met"),
-    ("E_EVENT_NEEDS_TBNAME", f"INTO o {AS} FROM met PARTITION BY ta EVENT_WINDOW START WITH a = 0 END WITH a = 9"),
+    (
+        "E_EVENT_NEEDS_TBNAME",
+        f"INTO o {AS} FROM met PARTITION BY ta EVENT_WINDOW START WITH a = 0 END WITH a = 9",
+    ),
     ("E_COUNT_NEEDS_TBNAME", f"WATERMARK 1s INTO o {AS} FROM met COUNT_WINDOW(3)"),
     ("E_STATE_NEEDS_TBNAME", f"INTO o {AS} FROM met STATE_WINDOW(a)"),
     ("E_WINDOW_ON_COMPOSITE_KEY", f"INTO o {AS} FROM ck STATE_WINDOW(x)"),
     ("E_COUNT_WATERMARK", f"WATERMARK 0s INTO o {AS} FROM d1 COUNT_WINDOW(3)"),
-    ("E_COUNT_IGNORE_EXPIRED", f"WATERMARK 1s IGNORE EXPIRED 0 INTO o {AS} FROM d1 COUNT_WINDOW(3)"),
+    (
+        "E_COUNT_IGNORE_EXPIRED",
+        f"WATERMARK 1s IGNORE EXPIRED 0 INTO o {AS} FROM d1 COUNT_WINDOW(3)",
+    ),
     ("E_COUNT_SIZE", f"WATERMARK 1s INTO o {AS} FROM d1 COUNT_WINDOW(1)"),
     ("E_COUNT_SIZE", f"WATERMARK 1s INTO o {AS} FROM d1 COUNT_WINDOW(-3)"),
     ("E_COUNT_SLIDING", f"WATERMARK 1s INTO o {AS} FROM d1 COUNT_WINDOW(3, 4)"),
     ("E_COUNT_SLIDING", f"WATERMARK 1s INTO o {AS} FROM d1 COUNT_WINDOW(3, 0)"),
-    ("E_FWC_FILL_HISTORY", f"TRIGGER FORCE_WINDOW_CLOSE FILL_HISTORY 1 INTO o {AS} FROM d1 INTERVAL(1s)"),
-    ("E_FWC_IGNORE_EXPIRED", f"TRIGGER FORCE_WINDOW_CLOSE IGNORE EXPIRED 0 INTO o {AS} FROM d1 INTERVAL(1s)"),
-    ("E_FWC_IGNORE_UPDATE", f"TRIGGER FORCE_WINDOW_CLOSE IGNORE UPDATE 0 INTO o {AS} FROM d1 INTERVAL(1s)"),
+    (
+        "E_FWC_FILL_HISTORY",
+        f"TRIGGER FORCE_WINDOW_CLOSE FILL_HISTORY 1 INTO o {AS} FROM d1 INTERVAL(1s)",
+    ),
+    (
+        "E_FWC_IGNORE_EXPIRED",
+        f"TRIGGER FORCE_WINDOW_CLOSE IGNORE EXPIRED 0 INTO o {AS} FROM d1 INTERVAL(1s)",
+    ),
+    (
+        "E_FWC_IGNORE_UPDATE",
+        f"TRIGGER FORCE_WINDOW_CLOSE IGNORE UPDATE 0 INTO o {AS} FROM d1 INTERVAL(1s)",
+    ),
     ("E_FWC_SLIDING", f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM d1 INTERVAL(2s) SLIDING(1s)"),
-    ("E_FWC_WINDOW", f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM d1 EVENT_WINDOW START WITH a = 0 END WITH a = 9"),
+    (
+        "E_FWC_WINDOW",
+        f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM d1 EVENT_WINDOW START WITH a = 0 END WITH a = 9",
+    ),
     ("E_FWC_FILL_MODE", f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM d1 INTERVAL(1s) FILL(NEXT)"),
-    ("E_FWC_NEEDS_TBNAME", f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM met PARTITION BY ta INTERVAL(1s)"),
-    ("E_CWC_WINDOW", f"TRIGGER CONTINUOUS_WINDOW_CLOSE IGNORE UPDATE 0 IGNORE EXPIRED 0 INTO o {AS} FROM d1 COUNT_WINDOW(3)"),
+    (
+        "E_FWC_NEEDS_TBNAME",
+        f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM met PARTITION BY ta INTERVAL(1s)",
+    ),
+    (
+        "E_CWC_WINDOW",
+        f"TRIGGER CONTINUOUS_WINDOW_CLOSE IGNORE UPDATE 0 IGNORE EXPIRED 0 INTO o {AS} FROM d1 COUNT_WINDOW(3)",
+    ),
     ("E_FWC_WINDOW", f"TRIGGER FORCE_WINDOW_CLOSE INTO o {AS} FROM met COUNT_WINDOW(3)"),
-    ("E_CWC_RECALC_MIN", f"TRIGGER CONTINUOUS_WINDOW_CLOSE RECALCULATE 599s INTO o {AS} FROM d1 INTERVAL(1s)"),
+    (
+        "E_CWC_RECALC_MIN",
+        f"TRIGGER CONTINUOUS_WINDOW_CLOSE RECALCULATE 599s INTO o {AS} FROM d1 INTERVAL(1s)",
+    ),
     ("E_MAX_DELAY_MIN", f"TRIGGER MAX_DELAY 4999a INTO o {AS} FROM d1 INTERVAL(1s)"),
     ("E_FORBIDDEN_FUNC", "TRIGGER AT_ONCE INTO o AS SELECT ts, diff(a) FROM d1"),
     ("E_FORBIDDEN_FUNC", "INTO o AS SELECT _wstart, 1 + twa(a) FROM d1 INTERVAL(1s)"),
     ("E_SUBTABLE_TYPE", f"INTO o SUBTABLE(ta) {AS} FROM met PARTITION BY ta INTERVAL(1s)"),
     ("E_SUBTABLE_TYPE", f"INTO o SUBTABLE(tn) {AS} FROM met PARTITION BY tn INTERVAL(1s)"),
-    ("E_SUBTABLE_COLUMN", f"INTO o SUBTABLE(concat(tb, s)) {AS} FROM met PARTITION BY tb INTERVAL(1s)"),
+    (
+        "E_SUBTABLE_COLUMN",
+        f"INTO o SUBTABLE(concat(tb, s)) {AS} FROM met PARTITION BY tb INTERVAL(1s)",
+    ),
     ("E_SUBTABLE_COLUMN", f"INTO o SUBTABLE(tbname) {AS} FROM met PARTITION BY tb INTERVAL(1s)"),
     ("E_TAG_NOT_IN_PARTITION", f"INTO o TAGS(zz INT) {AS} FROM met PARTITION BY ta INTERVAL(1s)"),
     ("E_TARGET_EXISTS", f"INTO tgt TAGS(ta INT) {AS} FROM met PARTITION BY ta INTERVAL(1s)"),
@@ -383,11 +618,17 @@ REFUSED: list[tuple[str, str]] = [
     ("E_TARGET_COLUMNS", f"INTO tgt(ts, zz) {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_COLUMNS", f"INTO tgt(ts, ts) {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_COLUMNS", f"INTO tgt(b, ts) {AS} FROM met INTERVAL(1s)"),
-    ("E_TARGET_COLUMNS", "INTO o(w, k COMPOSITE KEY) AS SELECT _wstart, avg(a) FROM met INTERVAL(1s)"),
+    (
+        "E_TARGET_COLUMNS",
+        "INTO o(w, k COMPOSITE KEY) AS SELECT _wstart, avg(a) FROM met INTERVAL(1s)",
+    ),
     ("E_TARGET_COLUMNS", f"INTO o(w COMPOSITE KEY, k) {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_COLUMNS", f"INTO tck(ts, x) {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_TAGS", f"INTO grp TAGS(zz) {AS} FROM met PARTITION BY ta zz INTERVAL(1s)"),
-    ("E_TARGET_TAGS", "INTO tgt AS SELECT _wstart, max(a), max(b) FROM met PARTITION BY ta, tb INTERVAL(1s)"),
+    (
+        "E_TARGET_TAGS",
+        "INTO tgt AS SELECT _wstart, max(a), max(b) FROM met PARTITION BY ta, tb INTERVAL(1s)",
+    ),
     ("E_TARGET_NO_TS", f"INTO tgt(a, b) {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_IN_USE", f"INTO used {AS} FROM met INTERVAL(1s)"),
     ("E_TARGET_IS_SOURCE", f"INTO grp {AS} FROM grp INTERVAL(1s)"),
@@ -419,7 +660,10 @@ REFUSED: list[tuple[str, str]] = [
     ("E_DUPLICATE_COLUMN", "INTO o AS SELECT _wstart, max(a), MAX(a) FROM met INTERVAL(1s)"),
     ("E_DUPLICATE_COLUMN", "INTO o AS SELECT _wstart, max(a) group_id FROM met INTERVAL(1s)"),
     ("E_DUPLICATE_COLUMN", f"INTO o TAGS(c1 INT) {AS} FROM met PARTITION BY ta c1 INTERVAL(1s)"),
-    ("E_RESERVED_NAME", "INTO o AS SELECT _wstart, tbname, count(*) FROM met PARTITION BY tbname INTERVAL(1s)"),
+    (
+        "E_RESERVED_NAME",
+        "INTO o AS SELECT _wstart, tbname, count(*) FROM met PARTITION BY tbname INTERVAL(1s)",
+    ),
     ("E_RESERVED_NAME", "INTO o AS SELECT _wstart, count(*) Op FROM met INTERVAL(1s)"),
     ("E_NAME_LENGTH", f"INTO {'t' * 193} {AS} FROM met INTERVAL(1s)"),
     ("E_NAME_LENGTH", f"CREATE STREAM {'s' * 193} INTO o {AS} FROM met INTERVAL(1s)"),
@@ -434,10 +678,22 @@ REFUSED: list[tuple[str, str]] = [
     ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('http://h:1') ON ('WINDOW_OPEN')"),
     ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h/x') ON ('WINDOW_OPEN')"),
     ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://:80/x') ON ('WINDOW_OPEN')"),
-    ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:99999') ON ('WINDOW_OPEN')"),
-    ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1/{'x' * 120}') ON ('WINDOW_OPEN')"),
-    ("E_NOTIFY_EVENT", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1') ON ('WINDOW_INVALIDATION')"),
-    ("E_NOTIFY_WINDOW", "TRIGGER AT_ONCE INTO o AS SELECT ts, a FROM d1 NOTIFY ('ws://h:1') ON ('WINDOW_OPEN')"),
+    (
+        "E_NOTIFY_URL",
+        f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:99999') ON ('WINDOW_OPEN')",
+    ),
+    (
+        "E_NOTIFY_URL",
+        f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1/{'x' * 120}') ON ('WINDOW_OPEN')",
+    ),
+    (
+        "E_NOTIFY_EVENT",
+        f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1') ON ('WINDOW_INVALIDATION')",
+    ),
+    (
+        "E_NOTIFY_WINDOW",
+        "TRIGGER AT_ONCE INTO o AS SELECT ts, a FROM d1 NOTIFY ('ws://h:1') ON ('WINDOW_OPEN')",
+    ),
     ("E_OPTION_TWICE", f"IGNORE UPDATE 0 IGNORE UPDATE 0 INTO o {AS} FROM met INTERVAL(1s)"),
     ("E_TYPE", "INTO o AS SELECT _wstart, sum(s) FROM met INTERVAL(1s)"),
     ("E_TYPE", "INTO o AS SELECT _wstart, max(v) FROM p INTERVAL(1s)"),
@@ -451,7 +707,9 @@ REFUSED: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text"), REFUSED, ids=[f"{i}-{c}" for i, (c, _) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("code", "text"), REFUSED, ids=[f"{i}-{c}" for i, (c, _) in enumerate(REFUSED)]
+)
 def test_refused(view: MemoryView, code: str, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         one(text, view)
@@ -480,10 +738,16 @@ def test_no_database_in_use(view: MemoryView) -> None:
 
 def test_place_in_a_long_statement(view: MemoryView) -> None:
     with pytest.raises(SqlSemanticError) as caught:
-        one("CREATE STREAM s1\n  TRIGGER AT_ONCE\n  INTO o\nAS SELECT _wstart,\n  elapsed(ts)\nFROM met INTERVAL(1s)", view)
+        one(
+            "CREATE STREAM s1\n  TRIGGER AT_ONCE\n  INTO o\nAS SELECT _wstart,\n  elapsed(ts)\nFROM met INTERVAL(1s)",
+            view,
+        )
     assert (caught.value.line, caught.value.column) == (5, 3)
     assert caught.value.snippet == "  elapsed(ts)\n  ^^^^^^^^^^^"
 
 
 def test_or_replace_may_keep_its_target(view: MemoryView) -> None:
-    one("CREATE OR REPLACE STREAM other INTO used AS SELECT _wstart, count(*) FROM met INTERVAL(1s)", view)
+    one(
+        "CREATE OR REPLACE STREAM other INTO used AS SELECT _wstart, count(*) FROM met INTERVAL(1s)",
+        view,
+    )

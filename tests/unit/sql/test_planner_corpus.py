@@ -1,4 +1,6 @@
-"""Every conformance case: the refused ones give their key, the others plan, and plans survive JSON."""
+"""Every conformance case: the refused ones give their key, the others plan, and plans survive
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from penstock.sql.planner import PlannedStream
 from tests.conformance.case import tags_of
 from tests.unit.sql.memory_view import MemoryView, plan
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "conformance" / "stream-cases.json").read_text())
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[2] / "conformance" / "stream-cases.json").read_text()
+)
 
 
 def _plan(case: dict[str, Any]) -> PlannedStream:
@@ -32,7 +36,9 @@ def test_refused(case: dict[str, Any]) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "expect_error" not in c], ids=lambda c: c["id"])
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if "expect_error" not in c], ids=lambda c: c["id"]
+)
 def test_planned(case: dict[str, Any]) -> None:
     made = _plan(case).plan
     assert StreamPlan.from_json(made.to_json()) == made

@@ -36,13 +36,27 @@ def test_errors_do_not_show_it_either(text: str) -> None:
     assert "hunter2" not in str(refused.value) and "hunter2" not in str(refused.value.to_dict())
 
 
-NOTIFY = "CREATE STREAM s INTO r AS SELECT _wstart FROM t INTERVAL(1s) NOTIFY ({}) ON ('WINDOW_CLOSE')"
+NOTIFY = (
+    "CREATE STREAM s INTO r AS SELECT _wstart FROM t INTERVAL(1s) NOTIFY ({}) ON ('WINDOW_CLOSE')"
+)
 ADDRESSES = [
-    "'wss://ann:hunter2@hook.example:8443/in'", "'ws://h:1/in?token=hunter2'", "'WS://h:1?hunter2'", "'ws://h:1/T0AB12/hunter2hunter2'",
-    "'ws://h:1/#hunter2'", "'ws://ann:it''s-hunter2@h:1/in'", "'ws://ann:hunter2/x@h:1/in'", "\"wss://hunter2@h:1\"",
-    "'ws://h:1/in', 'ws://h:2/?k=hunter2'", "'ws://a@b:hunter2@h:1'", "'ann:hunter2@h:1/in'", "'ws:hunter2'", "'ws://h:1/a;key=hunter2'",
-    "'  wss://ann:hunter2@h:1'", "'ws://ann:hunter2@h:1", "'ws://h:1/hunter2'",
-]  # fmt: skip
+    "'wss://ann:hunter2@hook.example:8443/in'",
+    "'ws://h:1/in?token=hunter2'",
+    "'WS://h:1?hunter2'",
+    "'ws://h:1/T0AB12/hunter2hunter2'",
+    "'ws://h:1/#hunter2'",
+    "'ws://ann:it''s-hunter2@h:1/in'",
+    "'ws://ann:hunter2/x@h:1/in'",
+    '"wss://hunter2@h:1"',
+    "'ws://h:1/in', 'ws://h:2/?k=hunter2'",
+    "'ws://a@b:hunter2@h:1'",
+    "'ann:hunter2@h:1/in'",
+    "'ws:hunter2'",
+    "'ws://h:1/a;key=hunter2'",
+    "'  wss://ann:hunter2@h:1'",
+    "'ws://ann:hunter2@h:1",
+    "'ws://h:1/hunter2'",
+]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -56,14 +70,27 @@ def test_an_address_shows_neither_password_nor_token(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["'ws://h:1/a'", "'wss://hook.example.com:8443/in/v1/latest'", "'ws://[::1]:80/'", "'ws://10.0.0.1:80'"]
+    "address",
+    [
+        "'ws://h:1/a'",
+        "'wss://hook.example.com:8443/in/v1/latest'",
+        "'ws://[::1]:80/'",
+        "'ws://10.0.0.1:80'",
+    ],
 )
 def test_the_rest_of_an_address_stays(address: str) -> None:
-    assert hidden(NOTIFY.format(address)) == masked(NOTIFY.format(address)) == NOTIFY.format(address)
+    assert (
+        hidden(NOTIFY.format(address)) == masked(NOTIFY.format(address)) == NOTIFY.format(address)
+    )
 
 
 def test_hiding_takes_time_that_grows_with_the_text_only() -> None:
-    for text in ("NOTIFY (" + "'ws://a@" * 20_000, "NOTIFY (" * 20_000, "NOTIFY ('" + "@" * 100_000, "NOTIFY (" + "'a' " * 50_000):
+    for text in (
+        "NOTIFY (" + "'ws://a@" * 20_000,
+        "NOTIFY (" * 20_000,
+        "NOTIFY ('" + "@" * 100_000,
+        "NOTIFY (" + "'a' " * 50_000,
+    ):
         begun = time.process_time()
         hidden(text)
         assert time.process_time() - begun < 2.0

@@ -1,4 +1,6 @@
-"""Every DDL text and every CREATE STREAM of the conformance cases is in the grammar, and its canonical form means the same."""
+"""Every DDL text and every CREATE STREAM of the conformance cases is in the grammar, and its
+canonical form means the same.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from penstock.errors import SqlSyntaxError
 from penstock.sql import parse_one, render
 from penstock.sql.statements import CreateStream
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "conformance" / "stream-cases.json").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[2] / "conformance" / "stream-cases.json").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])

@@ -1,6 +1,8 @@
-"""What a stream must publish, worked out the slow way: live rows in a list, windows by one pass over them, no state kept.
+"""What a stream must publish, worked out the slow way: live rows in a list, windows by one pass
+over them, no state kept.
 
-Takes events of the conformance format and knows AT_ONCE and WINDOW_CLOSE, all window kinds, expiry, updates and deletes.
+Takes events of the conformance format and knows AT_ONCE and WINDOW_CLOSE, all window kinds, expiry,
+updates and deletes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class Live:
 
 @dataclass(frozen=True)
 class Setting:
-    """The stream under test. `window` is ("interval", size, sliding), ("session", tol), ("state",), ("event",) or ("count", n, k)."""
+    """The stream under test. `window` is ("interval", size, sliding), ("session", tol), ("state",),
+    ("event",) or ("count", n, k).
+    """
 
     window: tuple[Any, ...]
     closing: bool
@@ -94,7 +98,9 @@ class Oracle:
         return None if last + size - 1 < t else replace(row, floor=t)
 
     def delete(self, table: str, low: int, high: int) -> None:
-        self.live = [r for r in self.live if not ((table in ("met", r.table)) and low <= r.ts <= high)]
+        self.live = [
+            r for r in self.live if not ((table in ("met", r.table)) and low <= r.ts <= high)
+        ]
 
     def published(self) -> list[Values]:
         groups: dict[Any, list[Live]] = defaultdict(list)
@@ -111,9 +117,13 @@ class Oracle:
     def _result(self, group: Any, window: Window) -> Values:
         a = [r.values["a"] for r in window.rows if r.values["a"] is not None]
         row: Values = {
-            "ws": window.start, "we": window.end, "n": len(window.rows), "s": sum(a) if a else None,
-            "lo": min(a, default=None), "hi": max(a, default=None),
-        }  # fmt: skip
+            "ws": window.start,
+            "we": window.end,
+            "n": len(window.rows),
+            "s": sum(a) if a else None,
+            "lo": min(a, default=None),
+            "hi": max(a, default=None),
+        }
         return row | ({"k": group} if self.setting.by else {})
 
     def _interval(self, rows: list[Live]) -> list[Window]:

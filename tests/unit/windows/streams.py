@@ -15,13 +15,24 @@ TABLES = (
     *(f"CREATE TABLE d{i} USING met TAGS ({i})" for i in range(3)),
 )
 _CLAUSE = {
-    "interval": "INTERVAL({0}a) SLIDING({1}a)", "session": "SESSION(ts, {0}a)", "state": "STATE_WINDOW(b)",
-    "event": "EVENT_WINDOW START WITH b = 1 END WITH d >= 7", "count": "COUNT_WINDOW({0}, {1})",
-}  # fmt: skip
+    "interval": "INTERVAL({0}a) SLIDING({1}a)",
+    "session": "SESSION(ts, {0}a)",
+    "state": "STATE_WINDOW(b)",
+    "event": "EVENT_WINDOW START WITH b = 1 END WITH d >= 7",
+    "count": "COUNT_WINDOW({0}, {1})",
+}
 
-windows = st.sampled_from([
-    ("interval", 100, 100), ("interval", 100, 50), ("session", 30), ("state",), ("event",), ("count", 3, 3), ("count", 4, 2),
-])  # fmt: skip
+windows = st.sampled_from(
+    [
+        ("interval", 100, 100),
+        ("interval", 100, 50),
+        ("session", 30),
+        ("state",),
+        ("event",),
+        ("count", 3, 3),
+        ("count", 4, 2),
+    ]
+)
 
 
 @st.composite
@@ -34,7 +45,9 @@ def settings(draw: st.DrawFn) -> Setting:
         watermark=draw(st.sampled_from([40, 200] if count else [0, 40, 200])),
         ignore_expired=count or draw(st.booleans()),
         ignore_update=draw(st.booleans()),
-        by=draw(st.sampled_from(["", "tbname", "c"])) if window[0] in ("interval", "session") else "tbname",
+        by=draw(st.sampled_from(["", "tbname", "c"]))
+        if window[0] in ("interval", "session")
+        else "tbname",
         where=draw(st.booleans()),
     )
 
@@ -53,24 +66,51 @@ def statement(setting: Setting, extra: str = "", trigger: str = "", notify: str 
 
 
 times = st.integers(0, 400).map(lambda t: BASE + t)
-rows = st.fixed_dictionaries({
-    "ts": times, "a": st.none() | st.integers(-9, 9), "b": st.none() | st.integers(0, 2), "c": st.integers(0, 1), "d": st.integers(0, 9),
-})  # fmt: skip
+rows = st.fixed_dictionaries(
+    {
+        "ts": times,
+        "a": st.none() | st.integers(-9, 9),
+        "b": st.none() | st.integers(0, 2),
+        "c": st.integers(0, 1),
+        "d": st.integers(0, 9),
+    }
+)
 tables = st.sampled_from(["d0", "d1", "d2"])
 
 
 @st.composite
 def events(draw: st.DrawFn, controls: bool = False) -> list[list[Any]]:
-    """Writes that mostly go forward in time, and deletes; with *controls* also the clock, pauses and snapshots."""
+    """Writes that mostly go forward in time, and deletes; with *controls* also the clock, pauses
+    and snapshots.
+    """
     made: list[list[Any]] = []
     now = 0
     for _ in range(draw(st.integers(1, 14))):
         kind = draw(st.integers(0, 11))
         if kind == 0:
             low = draw(times)
-            made.append(["DELETE", draw(st.sampled_from(["d0", "d1", "met"])), low, low + draw(st.integers(0, 80))])
+            made.append(
+                [
+                    "DELETE",
+                    draw(st.sampled_from(["d0", "d1", "met"])),
+                    low,
+                    low + draw(st.integers(0, 80)),
+                ]
+            )
         elif kind == 1 and controls:
-            made.append(draw(st.sampled_from([["ADVANCE", 3000], ["ADVANCE", 700_000], ["PAUSE"], ["RESUME"], ["SNAPSHOT"]])))
+            made.append(
+                draw(
+                    st.sampled_from(
+                        [
+                            ["ADVANCE", 3000],
+                            ["ADVANCE", 700_000],
+                            ["PAUSE"],
+                            ["RESUME"],
+                            ["SNAPSHOT"],
+                        ]
+                    )
+                )
+            )
         else:
             written = []
             for _ in range(draw(st.integers(1, 5))):

@@ -17,7 +17,11 @@ from tests.unit.windows.plans import duration
 
 
 def grid(size, sliding=None, offset=None, zone="UTC", precision="ms"):
-    return Grid(Interval(duration(size), duration(sliding or size), duration(offset) if offset else None), precision, zone)
+    return Grid(
+        Interval(duration(size), duration(sliding or size), duration(offset) if offset else None),
+        precision,
+        zone,
+    )
 
 
 def ms(text, zone="UTC"):
@@ -31,16 +35,28 @@ def windows(g, *times):
 
 
 def test_fixed_windows_start_at_multiples_from_the_epoch():
-    assert windows(grid("10s"), 0, 9_999, 10_000, -1) == [(0, 0, 10_000), (1, 0, 10_000), (2, 10_000, 20_000), (3, -10_000, 0)]
+    assert windows(grid("10s"), 0, 9_999, 10_000, -1) == [
+        (0, 0, 10_000),
+        (1, 0, 10_000),
+        (2, 10_000, 20_000),
+        (3, -10_000, 0),
+    ]
 
 
 def test_offset_shifts_the_grid():
-    assert windows(grid("10s", offset="5s"), 4_999, 5_000) == [(0, -5_000, 5_000), (1, 5_000, 15_000)]
+    assert windows(grid("10s", offset="5s"), 4_999, 5_000) == [
+        (0, -5_000, 5_000),
+        (1, 5_000, 15_000),
+    ]
 
 
 def test_hopping_windows_hold_a_time_several_times_the_oldest_first():
     assert windows(grid("10s", "5s"), 7_000) == [(0, 0, 10_000), (0, 5_000, 15_000)]
-    assert windows(grid("10s", "4s"), 9_000) == [(0, 0, 10_000), (0, 4_000, 14_000), (0, 8_000, 18_000)]
+    assert windows(grid("10s", "4s"), 9_000) == [
+        (0, 0, 10_000),
+        (0, 4_000, 14_000),
+        (0, 8_000, 18_000),
+    ]
 
 
 def test_quarters_are_aligned_to_january():
@@ -51,8 +67,13 @@ def test_quarters_are_aligned_to_january():
 
 def test_days_are_cut_at_local_midnight_and_follow_the_clocks():
     zone = "Europe/Berlin"
-    assert windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone)) == [(0, ms("2024-03-31", zone), ms("2024-04-01", zone))]
-    assert windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone))[0][2] - ms("2024-03-31", zone) == 23 * 3_600_000
+    assert windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone)) == [
+        (0, ms("2024-03-31", zone), ms("2024-04-01", zone))
+    ]
+    assert (
+        windows(grid("1d", zone=zone), ms("2024-03-31T12:00", zone))[0][2] - ms("2024-03-31", zone)
+        == 23 * 3_600_000
+    )
     assert windows(grid("1d", offset="1h", zone=zone), ms("2024-06-02T00:30", zone)) == [
         (0, ms("2024-06-01T01:00", zone), ms("2024-06-02T01:00", zone))
     ]
@@ -68,16 +89,39 @@ def test_a_midnight_that_does_not_exist_is_read_with_the_old_offset():
     assert (start, end) == (ms("2017-10-15T01:00", zone), ms("2017-10-16", zone))
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo"])
 @pytest.mark.parametrize(
-    "clause", [("1d",), ("2d",), ("1w",), ("1n",), ("5n",), ("1y",), ("3d", "1d"), ("1n", "1n", "2d"), ("1d", "1d", "5h"), ("7h", "2h")]
+    "zone",
+    [
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "Asia/Kolkata",
+        "Australia/Lord_Howe",
+        "America/Sao_Paulo",
+    ],
+)
+@pytest.mark.parametrize(
+    "clause",
+    [
+        ("1d",),
+        ("2d",),
+        ("1w",),
+        ("1n",),
+        ("5n",),
+        ("1y",),
+        ("3d", "1d"),
+        ("1n", "1n", "2d"),
+        ("1d", "1d", "5h"),
+        ("7h", "2h"),
+    ],
 )
 @settings(max_examples=drawn(12), deadline=None)
 @given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
 def test_every_time_lies_in_exactly_the_windows_given(zone, clause, times):
     g = grid(*clause, zone=zone)
     at = np.array(times, np.int64)
-    first, last = g.first(at), g.last(at)
+    first = g.first(at)
+    last = g.last(at)
     assert (g.start(last) <= at).all() and (g.start(last + 1) > at).all()
     assert (g.end(first) > at).all() and (g.end(first - 1) <= at).all()
     if g.tumbling:
@@ -90,7 +134,9 @@ def test_local_days_agree_with_the_standard_library(seconds, zone):
     local = datetime.fromtimestamp(seconds, UTC).astimezone(ZoneInfo(zone))
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     following = (midnight.replace(tzinfo=None) + timedelta(days=1)).replace(tzinfo=ZoneInfo(zone))
-    assert windows(grid("1d", zone=zone), seconds * 1000) == [(0, int(midnight.timestamp()) * 1000, int(following.timestamp()) * 1000)]
+    assert windows(grid("1d", zone=zone), seconds * 1000) == [
+        (0, int(midnight.timestamp()) * 1000, int(following.timestamp()) * 1000)
+    ]
 
 
 @pytest.mark.parametrize("precision", ["us", "ns"])

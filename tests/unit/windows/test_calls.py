@@ -1,4 +1,6 @@
-"""Calls: the pairs found are those that a walk over the rows finds, and what is shared is what each would have got alone."""
+"""Calls: the pairs found are those that a walk over the rows finds, and what is shared is what each
+would have got alone.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,35 @@ from tests.unit.windows.plans import BY_TABLE, Table, aggregate, duration, frame
 TUMBLING = Grid(Interval(duration("10s"), duration("10s")), "ms", "UTC")
 SLIDING = Grid(Interval(duration("10s"), duration("4s")), "ms", "UTC")
 AGGREGATES = (
-    aggregate(0, "count", None), aggregate(1, "sum"), aggregate(2, "avg"), aggregate(3, "min", "i"), aggregate(4, "max"),
-    aggregate(5, "stddev"), aggregate(6, "last", "s"), aggregate(7, "hyperloglog", "s"),
-)  # fmt: skip
+    aggregate(0, "count", None),
+    aggregate(1, "sum"),
+    aggregate(2, "avg"),
+    aggregate(3, "min", "i"),
+    aggregate(4, "max"),
+    aggregate(5, "stddev"),
+    aggregate(6, "last", "s"),
+    aggregate(7, "hyperloglog", "s"),
+)
 
 #: key, time, value of a row
 rows = st.lists(
-    st.tuples(st.sampled_from([0, 3, 4, 900_000]), st.integers(-50, 50).map(lambda n: n * 1000), st.integers(-9, 9)), min_size=1
+    st.tuples(
+        st.sampled_from([0, 3, 4, 900_000]),
+        st.integers(-50, 50).map(lambda n: n * 1000),
+        st.integers(-9, 9),
+    ),
+    min_size=1,
 )
 writes = st.lists(
-    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 60).map(lambda n: n * 1000), st.floats(-9, 9)), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b"]),
+            st.integers(0, 60).map(lambda n: n * 1000),
+            st.floats(-9, 9),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
     max_size=9,
 )
 
@@ -36,24 +57,39 @@ writes = st.lists(
 def call(given_rows, grid):
     keys, times, values = (np.array(column) for column in zip(*given_rows, strict=True))
     steps = np.arange(len(keys), dtype=np.uint32) // 2
-    prepared = pl.DataFrame({"_step": steps, "_now": times + 5, "ts": times, "_x0": pl.Series(values, dtype=pl.Float64)})
+    prepared = pl.DataFrame(
+        {"_step": steps, "_now": times + 5, "ts": times, "_x0": pl.Series(values, dtype=pl.Float64)}
+    )
     return Call(prepared, "ts", keys, keys, grid), steps
 
 
 @given(rows, st.sampled_from([TUMBLING, SLIDING]), st.integers(0, 7))
 def test_pairs_are_what_a_walk_over_the_rows_finds(given_rows, grid, dropped_of_8):
     made, steps = call(given_rows, grid)
-    lines = [(at, key, int(window), value) for at, (key, time, value) in enumerate(given_rows) for window in windows(grid, time)]
+    lines = [
+        (at, key, int(window), value)
+        for at, (key, time, value) in enumerate(given_rows)
+        for window in windows(grid, time)
+    ]
     dropped = np.array([n % 8 == dropped_of_8 for n in range(len(lines))])
     check(made, given_rows, lines)
-    check(made.without(dropped), given_rows, [line for line, gone in zip(lines, dropped, strict=True) if not gone])
-    by_key = {k: [(t, s) for (key, t, _), s in zip(given_rows, steps.tolist(), strict=True) if key == k] for k, _, _ in given_rows}
+    check(
+        made.without(dropped),
+        given_rows,
+        [line for line, gone in zip(lines, dropped, strict=True) if not gone],
+    )
+    by_key = {
+        k: [(t, s) for (key, t, _), s in zip(given_rows, steps.tolist(), strict=True) if key == k]
+        for k, _, _ in given_rows
+    }
     keys = made.keys.tolist()
     assert keys == sorted(by_key)
     assert made.highest.tolist() == [max(by_key[k])[0] for k in keys]
     assert made.lowest.tolist() == [min(by_key[k])[0] for k in keys]
     assert made.heard.tolist() == [max(by_key[k])[0] + 5 for k in keys]
-    assert made.descends.tolist() == [any(t < u and s > r for t, s in by_key[k] for u, r in by_key[k]) for k in keys]
+    assert made.descends.tolist() == [
+        any(t < u and s > r for t, s in by_key[k] for u, r in by_key[k]) for k in keys
+    ]
     assert [keys[i] for i in made.appeared] == list(by_key)
 
 
@@ -85,12 +121,16 @@ def test_a_sum_is_added_up_in_order_from_where_it_was():
         for value in values:
             expected += value
         for _ in range(2):  # the second time it is known
-            assert made.summed(0, lambda: np.array(values), np.array([start])).tolist() == [expected]
+            assert made.summed(0, lambda: np.array(values), np.array([start])).tolist() == [
+                expected
+            ]
     assert made.summed(1, lambda: np.array([1, 2, 3, 4]), np.array([5])).tolist() == [15]
 
 
 def test_who_asks_second_gets_what_the_first_one_got():
-    shared, rows_, others = Shared(), pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})
+    shared = Shared()
+    rows_ = pl.DataFrame({"a": [1]})
+    others = pl.DataFrame({"a": [1]})
     with shared.among(rows_):
         assert shared.get(rows_, "q", lambda: 1) == shared.get(rows_, "q", lambda: 2) == 1
         assert shared.get(rows_, "other", lambda: 2) == 2
@@ -98,18 +138,30 @@ def test_who_asks_second_gets_what_the_first_one_got():
     assert shared.get(rows_, "q", lambda: 4) == 4, "nothing is kept"
 
 
-@given(writes, st.lists(st.integers(0, 8), max_size=3), st.sampled_from(["at_once", "window_close"]), st.integers(0, 9))
+@given(
+    writes,
+    st.lists(st.integers(0, 8), max_size=3),
+    st.sampled_from(["at_once", "window_close"]),
+    st.integers(0, 9),
+)
 def test_streams_that_share_publish_what_each_would_alone(all_writes, cuts, trigger, second_begins):
-    """Two streams that ask the same, one of which began later, and a third that asks something else, fed the same frames."""
+    """Two streams that ask the same, one of which began later, and a third that asks something
+    else, fed the same frames.
+    """
     plan = window_plan(keys=BY_TABLE, trigger=trigger, aggregates=AGGREGATES)
     other = replace(plan, where="v > 0")
     pieces = cut(all_writes, cuts)
-    together, alone = [], []
+    together = []
+    alone = []
     for into, scope in ((together, SHARED.among), (alone, nullcontext)):
         kernels = [IntervalKernel(plan), IntervalKernel(plan), IntervalKernel(other)]
         for n, piece in enumerate(pieces):
             with scope(piece):
-                into += [kernel.apply(piece) for at, kernel in enumerate(kernels) if at != 1 or n >= second_begins]
+                into += [
+                    kernel.apply(piece)
+                    for at, kernel in enumerate(kernels)
+                    if at != 1 or n >= second_begins
+                ]
     for a, b in zip(together, alone, strict=True):
         assert (a.rows is None) == (b.rows is None) and (a.late is None) == (b.late is None)
         assert a.rows is None or a.rows.equals(b.rows)
@@ -119,7 +171,10 @@ def test_streams_that_share_publish_what_each_would_alone(all_writes, cuts, trig
 def cut(all_writes, cuts):
     """The writes in pieces, each a call."""
     borders = sorted({0, len(all_writes), *(c for c in cuts if c < len(all_writes))})
-    return [frame(all_writes[low:high], low) for low, high in zip(borders[:-1], borders[1:], strict=True)]
+    return [
+        frame(all_writes[low:high], low)
+        for low, high in zip(borders[:-1], borders[1:], strict=True)
+    ]
 
 
 def test_a_hundred_streams_evaluate_their_expressions_once(monkeypatch):
@@ -127,7 +182,9 @@ def test_a_hundred_streams_evaluate_their_expressions_once(monkeypatch):
     kernels = [IntervalKernel(replace(plan, stream_id=n)) for n in range(100)]
     asked = []
     monkeypatch.setattr(
-        IntervalKernel, "_prepare", lambda self, given_, kept=IntervalKernel._prepare: asked.append(self) or kept(self, given_)
+        IntervalKernel,
+        "_prepare",
+        lambda self, given_, kept=IntervalKernel._prepare: asked.append(self) or kept(self, given_),
     )
     tables = [Table() for _ in kernels]
     for start in range(3):

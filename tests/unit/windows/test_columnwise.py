@@ -11,7 +11,10 @@ from polars.testing import assert_frame_equal
 
 from penstock.windows import columnwise
 
-LINES = st.lists(st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sampled_from(["", "a", "b"])), max_size=12)
+LINES = st.lists(
+    st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sampled_from(["", "a", "b"])),
+    max_size=12,
+)
 
 
 def frame(lines: list[tuple[int | None, str | None]]) -> pl.DataFrame:
@@ -19,7 +22,9 @@ def frame(lines: list[tuple[int | None, str | None]]) -> pl.DataFrame:
 
 
 @given(LINES, st.data())
-def test_kept_and_picked_are_what_polars_picks(lines: list[tuple[int | None, str | None]], data: st.DataObject) -> None:
+def test_kept_and_picked_are_what_polars_picks(
+    lines: list[tuple[int | None, str | None]], data: st.DataObject
+) -> None:
     rows = frame(lines)
     mask = data.draw(st.lists(st.none() | st.booleans(), min_size=len(lines), max_size=len(lines)))
     wanted = pl.Series(mask, dtype=pl.Boolean)
@@ -30,7 +35,9 @@ def test_kept_and_picked_are_what_polars_picks(lines: list[tuple[int | None, str
 
 
 @given(LINES)
-def test_repeats_are_what_polars_calls_duplicated(lines: list[tuple[int | None, str | None]]) -> None:
+def test_repeats_are_what_polars_calls_duplicated(
+    lines: list[tuple[int | None, str | None]],
+) -> None:
     rows = frame(lines)
     assert columnwise.repeats(rows, ["n", "t"]) == bool(rows.is_duplicated().any())
 

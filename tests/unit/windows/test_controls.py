@@ -1,4 +1,6 @@
-"""Controls of the general kernels: flush, idle time-out, recalculation, open windows, late rows, children and exchange flags."""
+"""Controls of the general kernels: flush, idle time-out, recalculation, open windows, late rows,
+children and exchange flags.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ T0 = 1_700_006_400_000
 
 def planned(text: str, **changes: Any) -> StreamPlan:
     schema = Schema()
-    for ddl in ("CREATE STABLE met (ts TIMESTAMP, a INT, b INT) TAGS (ta INT)", "CREATE TABLE d1 USING met TAGS (1)"):
+    for ddl in (
+        "CREATE STABLE met (ts TIMESTAMP, a INT, b INT) TAGS (ta INT)",
+        "CREATE TABLE d1 USING met TAGS (1)",
+    ):
         schema.execute(ddl)
     statement = parse_one(text)
     assert isinstance(statement, CreateStream)
@@ -31,22 +36,39 @@ def planned(text: str, **changes: Any) -> StreamPlan:
 def frame(*rows: tuple[Any, ...], now: int = 0, **more: Any) -> pl.DataFrame:
     """Rows (table, ts, a), each a write of its own."""
     data = {
-        "_step": range(len(rows)), "_offset": range(len(rows)), "_now": [T0 + now] * len(rows), "_op": [0] * len(rows),
-        "tbname": [r[0] for r in rows], "ts": [T0 + r[1] for r in rows], "a": [r[2] for r in rows],
-        "b": [0] * len(rows), "ta": [1] * len(rows),
-    }  # fmt: skip
+        "_step": range(len(rows)),
+        "_offset": range(len(rows)),
+        "_now": [T0 + now] * len(rows),
+        "_op": [0] * len(rows),
+        "tbname": [r[0] for r in rows],
+        "ts": [T0 + r[1] for r in rows],
+        "a": [r[2] for r in rows],
+        "b": [0] * len(rows),
+        "ta": [1] * len(rows),
+    }
     schema = {
-        "_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64, "_op": pl.Int8, "tbname": pl.String, "ts": pl.Int64,
-        "a": pl.Int32, "b": pl.Int32, "ta": pl.Int32,
-    }  # fmt: skip
-    return pl.DataFrame(data, schema=schema).with_columns(**{k: pl.Series(v) for k, v in more.items()})
+        "_step": pl.UInt32,
+        "_offset": pl.Int64,
+        "_now": pl.Int64,
+        "_op": pl.Int8,
+        "tbname": pl.String,
+        "ts": pl.Int64,
+        "a": pl.Int32,
+        "b": pl.Int32,
+        "ta": pl.Int32,
+    }
+    return pl.DataFrame(data, schema=schema).with_columns(
+        **{k: pl.Series(v) for k, v in more.items()}
+    )
 
 
 def shown(emission: Emission) -> list[tuple[int, int, Any]]:
     """(op, start, count) of the rows."""
     if emission.rows is None:
         return []
-    return [(op, start - T0, n) for op, start, n in emission.rows.select("_op", "ws", "n").iter_rows()]
+    return [
+        (op, start - T0, n) for op, start, n in emission.rows.select("_op", "ws", "n").iter_rows()
+    ]
 
 
 SESSION = "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)"
@@ -76,7 +98,10 @@ def test_idle_timeout_closes_the_last_window_once() -> None:
 def test_open_windows_are_those_not_closed() -> None:
     k = kernel()
     k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d2", 7, 1)))
-    assert [(s - T0, n) for s, n in k.open_windows().select("ws", "n").iter_rows()] == [(50, 1), (7, 1)]
+    assert [(s - T0, n) for s, n in k.open_windows().select("ws", "n").iter_rows()] == [
+        (50, 1),
+        (7, 1),
+    ]
 
 
 def test_recalculate_takes_what_is_stored() -> None:
@@ -91,12 +116,19 @@ def test_recalculate_takes_what_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    "window", ["SESSION(ts, 10a)", "STATE_WINDOW(a)", "EVENT_WINDOW START WITH a = 0 END WITH a = 2", "COUNT_WINDOW(2)"]
+    "window",
+    [
+        "SESSION(ts, 10a)",
+        "STATE_WINDOW(a)",
+        "EVENT_WINDOW START WITH a = 0 END WITH a = 2",
+        "COUNT_WINDOW(2)",
+    ],
 )
 def test_memory_is_bounded_by_the_room_for_rows(window: str) -> None:
     text = f"CREATE STREAM s WATERMARK 1s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname {window}"
     history = MemoryHistory("ts")
-    small, large = make_kernel(planned(text), history, room=100), make_kernel(planned(text), history)
+    small = make_kernel(planned(text), history, room=100)
+    large = make_kernel(planned(text), history)
     kept: list[int] = []
     for first in range(0, 3_000, 50):
         rows = frame(*(("d1", 20 * n, n % 3) for n in range(first, first + 50)))
@@ -118,14 +150,18 @@ def test_late_flag_of_the_exchange_wins_over_the_own_order() -> None:
 def test_a_child_takes_only_its_own_rows() -> None:
     text = "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM d1 STATE_WINDOW(a)"
     k = kernel(text)
-    assert shown(k.apply(frame(("d2", 0, 1), ("d1", 1, 1), ("d2", 2, 9), ("D1", 3, 2), ("d1", 2, 2)))) == [(0, 1, 1)]
+    assert shown(
+        k.apply(frame(("d2", 0, 1), ("d1", 1, 1), ("d2", 2, 9), ("D1", 3, 2), ("d1", 2, 2)))
+    ) == [(0, 1, 1)]
 
 
 def test_results_of_a_stream_replace_and_never_expire() -> None:
     plan = planned(SESSION)
     derived = planned(SESSION, source=type(plan.source)(**{**plan.source.__dict__, "result_of": 7}))
     k = make_kernel(derived, MemoryHistory("ts"))
-    assert shown(k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d1", 0, 2), ("d1", 3, 2)))) == [(0, 0, 2)]
+    assert shown(k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d1", 0, 2), ("d1", 3, 2)))) == [
+        (0, 0, 2)
+    ]
 
 
 def test_delta_holds_what_changed_only() -> None:
@@ -134,7 +170,11 @@ def test_delta_holds_what_changed_only() -> None:
     k.delta(full=True)
     k.apply(frame(("d7", 30, 1)))
     delta = k.delta()
-    assert {name: delta.frames[name].height for name in ("rows", "windows", "t.groups")} == {"rows": 1, "windows": 2, "t.groups": 1}
+    assert {name: delta.frames[name].height for name in ("rows", "windows", "t.groups")} == {
+        "rows": 1,
+        "windows": 2,
+        "t.groups": 1,
+    }
 
 
 def test_forced_windows_are_made_up_after_a_pause_and_filled_from_then_on() -> None:
@@ -162,7 +202,9 @@ _PREV = (
 
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("ticks", [[5, 10, 15, 20, 30], [5, 30], [30], [15, 30]])
-def test_what_is_filled_by_the_clock_comes_from_the_nearest_value_that_is_not_null(saved: bool, ticks: list[int]) -> None:
+def test_what_is_filled_by_the_clock_comes_from_the_nearest_value_that_is_not_null(
+    saved: bool, ticks: list[int]
+) -> None:
     plan = planned(_PREV)
     k = make_kernel(plan, None)
     k.control(Control("tick", time=T0))
@@ -177,15 +219,19 @@ def test_what_is_filled_by_the_clock_comes_from_the_nearest_value_that_is_not_nu
             k.restore([delta])
         if emission.rows is not None:
             found |= {
-                (child, ws - T0): values for child, ws, *values in emission.rows.select("tbname", "ws", "n", "top", "low").iter_rows()
+                (child, ws - T0): values
+                for child, ws, *values in emission.rows.select(
+                    "tbname", "ws", "n", "top", "low"
+                ).iter_rows()
             }
     by_start: dict[int, set[tuple[Any, ...]]] = {}
     for (_, start), values in found.items():
         by_start.setdefault(start, set()).add(tuple(values))
     assert by_start == {
-        0: {(1, 7, 3), (1, 1, 4)}, 5_000: {(1, None, 5), (1, 2, None)},
+        0: {(1, 7, 3), (1, 1, 4)},
+        5_000: {(1, None, 5), (1, 2, None)},
         **{start: {(1, 7, 5), (1, 2, 4)} for start in range(10_000, 30_000, 5_000)},
-    }  # fmt: skip
+    }
 
 
 def test_a_composite_key_value_that_changes_takes_the_old_row_away() -> None:
@@ -203,7 +249,9 @@ def test_an_invalidated_window_ends_where_it_was_published() -> None:
     k = kernel(SESSION + " NOTIFY ('ws://127.0.0.1:1/n') ON ('WINDOW_CLOSE')", ignore_expired=False)
     k.apply(frame(("d1", 0, 1), ("d1", 5, 1), ("d1", 23, 1)))
     events = k.apply(frame(("d1", 14, 1))).events
-    assert [(e["eventType"], e["windowStart"], e["windowEnd"]) for e in events] == [("WINDOW_INVALIDATION", T0, T0 + 5)]  # type: ignore[index]
+    assert [(e["eventType"], e["windowStart"], e["windowEnd"]) for e in events] == [
+        ("WINDOW_INVALIDATION", T0, T0 + 5)
+    ]  # type: ignore[index]
 
 
 class Past(MemoryHistory):
@@ -229,14 +277,18 @@ class Past(MemoryHistory):
 @pytest.mark.parametrize(("begin", "end"), [("pause", "resume"), ("fill", "filled")])
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_delete_that_waited_finds_the_rows_it_took(begin: str, end: str, saved: bool) -> None:
-    made = planned("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname INTERVAL(10a)")
+    made = planned(
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname INTERVAL(10a)"
+    )
     history = Past()
     k = make_kernel(made, history)
-    first, second = frame(("d1", 0, 1), ("d1", 1, 1), ("d1", 11, 1)), frame(("d1", 12, 1), ("d1", 2, 1), ("d1", 21, 1))
+    first = frame(("d1", 0, 1), ("d1", 1, 1), ("d1", 11, 1))
+    second = frame(("d1", 12, 1), ("d1", 2, 1), ("d1", 21, 1))
     k.apply(first)
     history.add(first)
     assert shown(k.control(Control(begin))) == []
-    low, high = T0 + 1, T0 + 11
+    low = T0 + 1
+    high = T0 + 11
     assert shown(k.control(Control("delete", low=low, high=high))) == []
     history.delete(None, low, high)
     assert shown(k.apply(second)) == []
@@ -250,7 +302,9 @@ def test_a_delete_that_waited_finds_the_rows_it_took(begin: str, end: str, saved
 
 
 def test_a_pause_while_history_is_filled_goes_on_behind_it() -> None:
-    k = kernel("CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)")
+    k = kernel(
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)"
+    )
     k.control(Control("fill"))
     k.apply(frame(("d1", 0, 1)))
     k.control(Control("pause"))
@@ -264,8 +318,16 @@ def test_events_carry_the_keys_of_their_partition() -> None:
     notify = "NOTIFY ('ws://localhost:1/n') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"
     for window in ("SESSION(ts, 10a)", "INTERVAL(10a)", "STATE_WINDOW(a)"):
         text = f"CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY {{}} {window} {notify}"
-        emission = kernel(text.format("tbname, ta AS site")).apply(frame(("d1", 0, 1), ("d2", 100, 1)))
+        emission = kernel(text.format("tbname, ta AS site")).apply(
+            frame(("d1", 0, 1), ("d2", 100, 1))
+        )
         tags = [(e["eventType"], e["tags"]) for e in emission.events]
-        assert ("WINDOW_OPEN", {"tbname": "d1", "site": 1}) in tags and ("WINDOW_CLOSE", {"tbname": "d2", "site": 1}) in tags, window
-    unkeyed = "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM d1 SESSION(ts, 10a) " + notify
+        assert ("WINDOW_OPEN", {"tbname": "d1", "site": 1}) in tags and (
+            "WINDOW_CLOSE",
+            {"tbname": "d2", "site": 1},
+        ) in tags, window
+    unkeyed = (
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM d1 SESSION(ts, 10a) "
+        + notify
+    )
     assert {str(e["tags"]) for e in kernel(unkeyed).apply(frame(("d1", 0, 1))).events} == {"{}"}

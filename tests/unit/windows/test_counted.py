@@ -1,4 +1,6 @@
-"""One rule for DELETE in all kernels: what was counted stays so unless it is named, what was dropped stays dropped."""
+"""One rule for DELETE in all kernels: what was counted stays so unless it is named, what was
+dropped stays dropped.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,31 @@ def test_both_kernels_of_intervals_publish_the_same(number: int) -> None:
     chance = random.Random(f"both {number}")
     plan = draw.plan(chance)
     plan = replace(
-        plan, window=chance.choice([("interval", 100, 100), ("interval", 100, 50), ("interval", 90, 30)]),
-        trigger=chance.choice(["AT_ONCE", "WINDOW_CLOSE"]), ignore_expired=True, ignore_update=True, fill=False, history=False,
+        plan,
+        window=chance.choice([("interval", 100, 100), ("interval", 100, 50), ("interval", 90, 30)]),
+        trigger=chance.choice(["AT_ONCE", "WINDOW_CLOSE"]),
+        ignore_expired=True,
+        ignore_update=True,
+        fill=False,
+        history=False,
         sketch=False,
-    )  # fmt: skip
-    happened = [e for _ in range(3) for e in draw.events(chance, plan) if e[0] not in ("CREATE_STREAM", "PAUSE", "RESUME")]
-    raw = {"id": str(number), "tables": list(draw.TABLES), "stream": draw.statement(plan, False), "events": happened}
+    )
+    happened = [
+        e
+        for _ in range(3)
+        for e in draw.events(chance, plan)
+        if e[0] not in ("CREATE_STREAM", "PAUSE", "RESUME")
+    ]
+    raw = {
+        "id": str(number),
+        "tables": list(draw.TABLES),
+        "stream": draw.statement(plan, False),
+        "events": happened,
+    }
     case = Case.read(raw)
     split = chance.choice([None, number])
-    fast, general = KernelBackend(split).run(case), KernelBackend(split, make=_general).run(case)
+    fast = KernelBackend(split).run(case)
+    general = KernelBackend(split, make=_general).run(case)
     assert fast.crash is None and general.crash is None, (fast.crash, general.crash)
     assert fast.rows == general.rows
 
@@ -53,10 +71,18 @@ def _write(kernel: Kernel, history: MemoryHistory, table: Table, rows: pl.DataFr
 
 
 @pytest.mark.parametrize("kind", [IntervalKernel, GeneralKernel])
-def test_a_delete_leaves_rows_it_does_not_name_as_they_counted(kind: type[IntervalKernel] | type[GeneralKernel]) -> None:
-    history, table = MemoryHistory(), Table()
+def test_a_delete_leaves_rows_it_does_not_name_as_they_counted(
+    kind: type[IntervalKernel] | type[GeneralKernel],
+) -> None:
+    history = MemoryHistory()
+    table = Table()
     kernel = kind(window_plan(keys=BY_TABLE), history)
-    _write(kernel, history, table, frame([[("d1", 1000, 1.0)], [("d1", 1000, 2.0)], [("d1", 2000, 4.0), ("d1", 2000, 8.0)]]))
+    _write(
+        kernel,
+        history,
+        table,
+        frame([[("d1", 1000, 1.0)], [("d1", 1000, 2.0)], [("d1", 2000, 4.0), ("d1", 2000, 8.0)]]),
+    )
     _write(kernel, history, table, frame([[("d1", 1000, 16.0)], [("d1", 3000, 32.0)]], 3))
     assert [r[1:3] for r in table.rows.values()] == [(6, 63.0)]
     _deleted(kernel, history, table, 3000, 3000)
@@ -71,7 +97,8 @@ def test_a_delete_leaves_rows_it_does_not_name_as_they_counted(kind: type[Interv
 
 
 def test_rows_from_before_the_stream_do_not_count_after_a_delete() -> None:
-    history, table = MemoryHistory(), Table()
+    history = MemoryHistory()
+    table = Table()
     history.add(frame([[("d1", 1000, 1.0), ("d1", 2500, 1.0)]]))
     kernel = IntervalKernel(window_plan(keys=BY_TABLE), history)
     _write(kernel, history, table, frame([[("d1", 2000, 2.0)], [("d1", 3000, 4.0)]], 1))
@@ -81,14 +108,24 @@ def test_rows_from_before_the_stream_do_not_count_after_a_delete() -> None:
 
 @pytest.mark.parametrize("restored", [False, True])
 def test_what_recalculate_or_history_took_counts_once(restored: bool) -> None:
-    history, table = MemoryHistory(), Table()
+    history = MemoryHistory()
+    table = Table()
     history.add(frame([[("d1", 1000, 1.0)], [("d1", 1000, 2.0)]]))
     plan = window_plan(keys=BY_TABLE)
     kernel = IntervalKernel(plan, history)
     table.take(kernel.load_history())
-    _write(kernel, history, table, frame([[("d1", 1000, 4.0)], [("d1", 2000, 8.0)], [("d1", 3000, 16.0)], [("d1", 2000, 32.0)]], 2))
+    _write(
+        kernel,
+        history,
+        table,
+        frame(
+            [[("d1", 1000, 4.0)], [("d1", 2000, 8.0)], [("d1", 3000, 16.0)], [("d1", 2000, 32.0)]],
+            2,
+        ),
+    )
     if restored:
-        saved, kernel = kernel.delta(True), IntervalKernel(plan, history)
+        saved = kernel.delta(True)
+        kernel = IntervalKernel(plan, history)
         kernel.restore([saved])
     _deleted(kernel, history, table, 3000, 3000)
     assert [r[1:3] for r in table.rows.values()] == [(4, 46.0)]
@@ -96,17 +133,24 @@ def test_what_recalculate_or_history_took_counts_once(restored: bool) -> None:
     assert [r[1:3] for r in table.rows.values()] == [(3, 38.0)]
     _write(kernel, history, table, frame([[("d1", 2000, 64.0)], [("d1", 5000, 128.0)]], 6))
     if restored:
-        saved, kernel = kernel.delta(True), IntervalKernel(plan, history)
+        saved = kernel.delta(True)
+        kernel = IntervalKernel(plan, history)
         kernel.restore([saved])
     _deleted(kernel, history, table, 5000, 5000)
     assert [r[1:3] for r in table.rows.values()] == [(4, 102.0)]
 
 
 def test_a_state_without_the_streams_beginning_knows_rows_by_their_last_versions() -> None:
-    history, table = MemoryHistory(), Table()
+    history = MemoryHistory()
+    table = Table()
     plan = window_plan(keys=BY_TABLE)
     kernel = IntervalKernel(plan, history)
-    _write(kernel, history, table, frame([[("d1", 1000, 1.0)], [("d1", 1000, 2.0)], [("d1", 2000, 4.0)]]))
+    _write(
+        kernel,
+        history,
+        table,
+        frame([[("d1", 1000, 1.0)], [("d1", 1000, 2.0)], [("d1", 2000, 4.0)]]),
+    )
     saved = kernel.delta(True)
     old = {name: rows for name, rows in saved.frames.items() if name not in ("begun", "renewed")}
     kernel = IntervalKernel(plan, history)

@@ -1,4 +1,6 @@
-"""Kernels against the oracle, and against themselves cut, saved, restored and made to forget at random."""
+"""Kernels against the oracle, and against themselves cut, saved, restored and made to forget at
+random.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _sorted(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _without_repeats(happened: list[list[Any]]) -> list[list[Any]]:
-    """Two rows of one time may begin two windows, and the target has one row for both: whose, nobody promises."""
+    """Two rows of one time may begin two windows, and the target has one row for both: whose,
+    nobody promises.
+    """
     seen: set[tuple[str, int]] = set()
     made: list[list[Any]] = []
     for kind, *rest in happened:
@@ -47,7 +51,9 @@ def _ran(outcome: Outcome) -> Outcome:
 
 @quick
 @given(settings(), events(), st.none() | st.integers(0, 99))
-def test_publishes_what_the_oracle_says(setting: Setting, happened: list[list[Any]], split: int | None) -> None:
+def test_publishes_what_the_oracle_says(
+    setting: Setting, happened: list[list[Any]], split: int | None
+) -> None:
     if setting.window[0] in ("state", "event", "count") and setting.ignore_update:
         happened = _without_repeats(happened)
     oracle = Oracle(setting)
@@ -70,12 +76,15 @@ def test_cuts_restarts_and_forgetting_change_nothing(
     setting: Setting, happened: list[list[Any]], trigger: str, notify: str, seed: int
 ) -> None:
     one = case(statement(setting, trigger=trigger, notify=notify), happened)
-    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    straight = _ran(KernelBackend().run(one))
+    cut = _ran(KernelBackend(seed).run(one))
     assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
     assert cut.notify == straight.notify
 
 
-def _behind_history(setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str) -> Case:
+def _behind_history(
+    setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str
+) -> Case:
     """A stream that is created between these events and fills its history."""
     happened = [*before, ["CREATE_STREAM"], *after]
     if setting.ignore_update:
@@ -89,7 +98,8 @@ def test_history_in_stretches_is_history(
     setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
 ) -> None:
     one = _behind_history(setting, before, after, trigger)
-    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(stretches=seed).run(one))
+    straight = _ran(KernelBackend().run(one))
+    cut = _ran(KernelBackend(stretches=seed).run(one))
     assert _sorted(cut.rows) == _sorted(straight.rows)
 
 
@@ -99,20 +109,29 @@ def test_cuts_change_nothing_behind_history(
     setting: Setting, before: list[list[Any]], after: list[list[Any]], trigger: str, seed: int
 ) -> None:
     one = _behind_history(setting, before, after, trigger)
-    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    straight = _ran(KernelBackend().run(one))
+    cut = _ran(KernelBackend(seed).run(one))
     assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)
 
 
-INTERVAL_ONLY = st.sampled_from([
-    ("CONTINUOUS_WINDOW_CLOSE RECALCULATE 10m", ""), ("AT_ONCE", "FILL(PREV)"), ("WINDOW_CLOSE", "FILL(LINEAR)"), ("AT_ONCE", "FILL(NULL)"),
-    ("MAX_DELAY 5s", "FILL(NEXT)"),
-])  # fmt: skip
+INTERVAL_ONLY = st.sampled_from(
+    [
+        ("CONTINUOUS_WINDOW_CLOSE RECALCULATE 10m", ""),
+        ("AT_ONCE", "FILL(PREV)"),
+        ("WINDOW_CLOSE", "FILL(LINEAR)"),
+        ("AT_ONCE", "FILL(NULL)"),
+        ("MAX_DELAY 5s", "FILL(NEXT)"),
+    ]
+)
 
 
 @quick
 @given(settings(), events(controls=True), INTERVAL_ONLY, st.integers(0, 999))
-def test_cuts_change_nothing_of_interval(setting: Setting, happened: list[list[Any]], mode: tuple[str, str], seed: int) -> None:
+def test_cuts_change_nothing_of_interval(
+    setting: Setting, happened: list[list[Any]], mode: tuple[str, str], seed: int
+) -> None:
     interval = replace(setting, window=("interval", 100, 100), by="tbname")
     one = case(statement(interval, trigger=mode[0], notify=mode[1]), happened)
-    straight, cut = _ran(KernelBackend().run(one)), _ran(KernelBackend(seed).run(one))
+    straight = _ran(KernelBackend().run(one))
+    cut = _ran(KernelBackend(seed).run(one))
     assert (_sorted(cut.rows), cut.snapshots) == (_sorted(straight.rows), straight.snapshots)

@@ -20,7 +20,15 @@ from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
 
 
 @settings(max_examples=drawn(50), deadline=None)
-@given(st.lists(st.lists(st.tuples(st.none() | st.sampled_from("abcdefgh"), st.none() | st.integers(0, 3)), max_size=20), max_size=8))
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.none() | st.sampled_from("abcdefgh"), st.none() | st.integers(0, 3)),
+            max_size=20,
+        ),
+        max_size=8,
+    )
+)
 def test_equal_keys_get_equal_numbers_in_order_of_appearance(calls):
     index = KeyIndex({"a": pl.String(), "b": pl.Int64()})
     known: dict[object, int] = {}
@@ -41,7 +49,9 @@ def test_many_keys_in_many_calls():
 
 def test_keys_with_one_hash_are_told_apart_by_the_other(monkeypatch):
     honest = module._hash
-    monkeypatch.setattr(module, "_hash", lambda keys: (np.zeros(keys.height, np.uint64), honest(keys)[1]))
+    monkeypatch.setattr(
+        module, "_hash", lambda keys: (np.zeros(keys.height, np.uint64), honest(keys)[1])
+    )
     index = KeyIndex({"a": pl.Int64()})
     assert index.numbers(pl.DataFrame({"a": [5, 7, 5, 9]})).tolist() == [0, 1, 0, 2]
     assert index.numbers(pl.DataFrame({"a": [9, 11]})).tolist() == [2, 3]
@@ -60,7 +70,12 @@ def test_child_tables_have_automatic_names_and_a_group_id():
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d1", 2, 1.0)]])) == [0, 1, 0]
     about = made.about()
     identity = names.group_id("out", ("d1",))
-    assert about.drop("_hash").row(0) == (names.automatic_child("out", identity), identity, identity, "d1")
+    assert about.drop("_hash").row(0) == (
+        names.automatic_child("out", identity),
+        identity,
+        identity,
+        "d1",
+    )
     assert [h % 7 for h in about["_hash"]] == [partition(n, 7) for n in about["tbname"]]
     assert made.solo and made.whole
 
@@ -69,11 +84,22 @@ def test_child_tables_have_automatic_names_and_a_group_id():
 def test_results_go_where_what_they_are_made_of_is(keys):
     plan = window_plan(keys=keys)
     made = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
-    numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d3", 2, 1.0)]]).with_columns(loc=pl.Series(["x", "y", "z"])))
+    numbers(
+        made,
+        frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d3", 2, 1.0)]]).with_columns(
+            loc=pl.Series(["x", "y", "z"])
+        ),
+    )
     about = made.about()
-    there = [partition(d, 4) for d in ("d1", "d2", "d3")] if keys == BY_TABLE else [group % 4 for group in about["_group"]]
+    there = (
+        [partition(d, 4) for d in ("d1", "d2", "d3")]
+        if keys == BY_TABLE
+        else [group % 4 for group in about["_group"]]
+    )
     assert [partition(n, 4) for n in about["tbname"]] == [h % 4 for h in about["_hash"]] == there
-    assert [n[:-2] for n in about["tbname"]] == [names.automatic_child("out", group)[:-2] for group in about["_group"]]
+    assert [n[:-2] for n in about["tbname"]] == [
+        names.automatic_child("out", group)[:-2] for group in about["_group"]
+    ]
 
 
 def test_without_partition_by_there_is_one_group_with_id_zero():
@@ -91,14 +117,17 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
 
 def test_a_tag_groups_several_tables_and_null_is_a_group():
     made = groups(keys=BY_TAG)
-    rows = frame([[("d1", 1, 1.0), ("d22", 1, 1.0), ("d3", 1, 1.0)]]).with_columns(loc=pl.Series(["x", None, "x"]))
+    rows = frame([[("d1", 1, 1.0), ("d22", 1, 1.0), ("d3", 1, 1.0)]]).with_columns(
+        loc=pl.Series(["x", None, "x"])
+    )
     assert numbers(made, rows) == [0, 1, 0]
     assert made.about()["loc"].to_list() == ["x", None]
     assert not made.solo
 
 
 def test_state_comes_back_in_pieces():
-    made, copy = groups(), groups()
+    made = groups()
+    copy = groups()
     numbers(made, frame([[("d1", 1, 1.0)]]))
     copy.restore(made.delta())
     numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]]))

@@ -1,4 +1,6 @@
-"""The interval kernel against an oracle that goes through the writes one by one, however they are cut into calls."""
+"""The interval kernel against an oracle that goes through the writes one by one, however they are
+cut into calls.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +19,64 @@ from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import Control
 from tests.nightly import drawn
-from tests.unit.windows.plans import BY_TABLE, BY_TAG, TEXT, MemoryHistory, Table, aggregate, duration, frame, window_plan
+from tests.unit.windows.plans import (
+    BY_TABLE,
+    BY_TAG,
+    TEXT,
+    MemoryHistory,
+    Table,
+    aggregate,
+    duration,
+    frame,
+    window_plan,
+)
 
-FUNCTIONS = (("count", None), ("count", "v"), ("sum", "v"), ("avg", "v"), ("min", "i"), ("max", "v"), ("spread", "v"))
+FUNCTIONS = (
+    ("count", None),
+    ("count", "v"),
+    ("sum", "v"),
+    ("avg", "v"),
+    ("min", "i"),
+    ("max", "v"),
+    ("spread", "v"),
+)
 PICKS = (
-    aggregate(0, "count", None), aggregate(1, "first"), aggregate(2, "last", "s"), aggregate(3, "max"),
-    aggregate(4, "companion", "ts", of="_a3"), aggregate(5, "stddev"), aggregate(6, "last_row"),
-)  # fmt: skip
+    aggregate(0, "count", None),
+    aggregate(1, "first"),
+    aggregate(2, "last", "s"),
+    aggregate(3, "max"),
+    aggregate(4, "companion", "ts", of="_a3"),
+    aggregate(5, "stddev"),
+    aggregate(6, "last_row"),
+)
 
 RESTS = (
-    aggregate(0, "count", None), aggregate(1, "apercentile", params=(50,)), aggregate(2, "hyperloglog", "s"), aggregate(3, "max", "s"),
-    aggregate(4, "companion", "v", of="_a3"), aggregate(5, "avg", "i"),
-)  # fmt: skip
+    aggregate(0, "count", None),
+    aggregate(1, "apercentile", params=(50,)),
+    aggregate(2, "hyperloglog", "s"),
+    aggregate(3, "max", "s"),
+    aggregate(4, "companion", "v", of="_a3"),
+    aggregate(5, "avg", "i"),
+)
 
 tables = st.sampled_from(["d1", "d2", "d33"])
-row = st.tuples(tables, st.integers(0, 120).map(lambda n: n * 500), st.none() | st.integers(-8, 8).map(lambda n: n / 2))
+row = st.tuples(
+    tables,
+    st.integers(0, 120).map(lambda n: n * 500),
+    st.none() | st.integers(-8, 8).map(lambda n: n / 2),
+)
 writes = st.lists(st.lists(row, min_size=1, max_size=5), min_size=1, max_size=25)
 cuts = st.lists(st.integers(0, 25), max_size=6)
-plans = st.fixed_dictionaries({
-    "sliding": st.sampled_from([None, "5s", "4s"]), "offset": st.sampled_from([None, "3s"]),
-    "watermark": st.sampled_from(["0a", "2s", "15s"]),
-    "trigger": st.sampled_from(["at_once", "window_close"]), "keys": st.sampled_from([BY_TABLE, BY_TAG, ()]),
-    "where": st.sampled_from([None, "v > -3"]),
-})  # fmt: skip
+plans = st.fixed_dictionaries(
+    {
+        "sliding": st.sampled_from([None, "5s", "4s"]),
+        "offset": st.sampled_from([None, "3s"]),
+        "watermark": st.sampled_from(["0a", "2s", "15s"]),
+        "trigger": st.sampled_from(["at_once", "window_close"]),
+        "keys": st.sampled_from([BY_TABLE, BY_TAG, ()]),
+        "where": st.sampled_from([None, "v > -3"]),
+    }
+)
 
 
 def seconds(text):
@@ -48,16 +85,25 @@ def seconds(text):
 
 def oracle(all_writes, given_):
     """Late rows and final values by (group, window start)."""
-    step, size = seconds(given_["sliding"]) or 10_000, 10_000
-    offset, watermark = seconds(given_["offset"]), seconds(given_["watermark"])
-    group_of = {BY_TABLE: lambda t: t, BY_TAG: lambda t: f"l{len(t) % 2}", (): lambda t: ""}[given_["keys"]]
-    highest, of_table = defaultdict(lambda: -(10**15)), defaultdict(lambda: -(10**15))
-    live, late, published = defaultdict(list), 0, {}
+    step = seconds(given_["sliding"]) or 10_000
+    size = 10_000
+    offset = seconds(given_["offset"])
+    watermark = seconds(given_["watermark"])
+    group_of = {BY_TABLE: lambda t: t, BY_TAG: lambda t: f"l{len(t) % 2}", (): lambda t: ""}[
+        given_["keys"]
+    ]
+    highest = defaultdict(lambda: -(10**15))
+    of_table = defaultdict(lambda: -(10**15))
+    live = defaultdict(list)
+    late = 0
+    published = {}
     for write in all_writes:
         kept = [r for r in write if given_["where"] is None or (r[2] is not None and r[2] > -3)]
-        before, before_table = dict(highest), dict(of_table)
+        before = dict(highest)
+        before_table = dict(of_table)
         for table, ts, v in kept:
-            group, counted = group_of(table), False
+            group = group_of(table)
+            counted = False
             start = (ts - offset) // step * step + offset
             while start > ts - size:
                 over = start + size - 1 < before.get(group, -(10**15)) - watermark
@@ -68,7 +114,8 @@ def oracle(all_writes, given_):
             late += not counted
         for table, ts, _ in kept:
             group = group_of(table)
-            highest[group], of_table[table] = max(highest[group], ts), max(of_table[table], ts)
+            highest[group] = max(highest[group], ts)
+            of_table[table] = max(of_table[table], ts)
         for (group, start), rows in live.items():
             if given_["trigger"] == "at_once" or start + size - 1 < highest[group] - watermark:
                 published[group, start] = list(rows)
@@ -76,7 +123,9 @@ def oracle(all_writes, given_):
 
 
 def run(plan, pieces, history=None, restart=frozenset()):
-    kernel, table, deltas = IntervalKernel(plan, history), Table(), []
+    kernel = IntervalKernel(plan, history)
+    table = Table()
+    deltas = []
     for n, piece in enumerate(pieces):
         table.take(kernel.apply(piece))
         if history is not None:
@@ -97,7 +146,9 @@ def pieces_of(data, cuts_):
 
 def same(a, b):
     return all(
-        math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-9) if isinstance(x, float) and y is not None else x == y
+        math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-9)
+        if isinstance(x, float) and y is not None
+        else x == y
         for x, y in zip(a, b, strict=True)
     )
 
@@ -109,19 +160,29 @@ def test_any_cut_gives_what_the_oracle_gives(all_writes, cuts_, given_, restart)
     data = frame(all_writes)
     late, published = oracle(all_writes, given_)
     _, table = run(plan, pieces_of(data, cuts_), restart=restart)
-    values = sorted((start, *row) for (start, *row) in (r[: 1 + len(FUNCTIONS)] for r in table.rows.values()))
+    values = sorted(
+        (start, *row) for (start, *row) in (r[: 1 + len(FUNCTIONS)] for r in table.rows.values())
+    )
     expected = []
     for (_, start), rows in published.items():
         numbers = [v for _, v in rows if v is not None]
         ints = [int(v) for v in numbers]
         if numbers:
-            more = (sum(numbers), sum(numbers) / len(numbers), min(ints), max(numbers), max(numbers) - min(numbers))
+            more = (
+                sum(numbers),
+                sum(numbers) / len(numbers),
+                min(ints),
+                max(numbers),
+                max(numbers) - min(numbers),
+            )
         else:
             more = (None,) * 5
         expected.append((start, len(rows), len(numbers), *more))
     key = lambda r: tuple((x is not None, x or 0) for x in r)  # noqa: E731
     assert len(values) == len(expected)
-    assert all(same(a, b) for a, b in zip(sorted(values, key=key), sorted(expected, key=key), strict=True))
+    assert all(
+        same(a, b) for a, b in zip(sorted(values, key=key), sorted(expected, key=key), strict=True)
+    )
     assert table.late == late
 
 
@@ -129,28 +190,46 @@ def test_any_cut_gives_what_the_oracle_gives(all_writes, cuts_, given_, restart)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
 def test_float_sums_do_not_depend_on_cuts_to_the_last_bit(all_writes, cuts_, given_, restart):
     thirds = [[(t, ts, None if v is None else v / 3) for t, ts, v in w] for w in all_writes]
-    plan, data = window_plan(FUNCTIONS, **given_ | {"where": None}), frame(thirds)
+    plan = window_plan(FUNCTIONS, **given_ | {"where": None})
+    data = frame(thirds)
     assert run(plan, pieces_of(data, cuts_), restart=restart)[1].rows == run(plan, [data])[1].rows
 
 
 @settings(max_examples=drawn(40), deadline=None)
 @given(writes, cuts, plans, st.sets(st.integers(0, 6)))
 @pytest.mark.parametrize("aggregates", [PICKS, RESTS], ids=["picks", "rests"])
-def test_selections_and_sketches_agree_with_the_general_kernel(aggregates, all_writes, cuts_, given_, restart):
-    plan, data = window_plan(aggregates=aggregates, **given_), frame(all_writes)
+def test_selections_and_sketches_agree_with_the_general_kernel(
+    aggregates, all_writes, cuts_, given_, restart
+):
+    plan = window_plan(aggregates=aggregates, **given_)
+    data = frame(all_writes)
     kernel, table = run(plan, pieces_of(data, cuts_), restart=restart)
-    general, other = GeneralKernel(plan, None), Table()
+    general = GeneralKernel(plan, None)
+    other = Table()
     other.take(general.apply(data))
     assert table.rows.keys() == other.rows.keys()
     assert all(same(table.rows[k], other.rows[k]) for k in table.rows)
     assert table.late == other.late
-    mine, theirs = (w.sort("tbname", "_wstart") for w in (kernel.open_windows(), general.open_windows()))
+    mine, theirs = (
+        w.sort("tbname", "_wstart") for w in (kernel.open_windows(), general.open_windows())
+    )
     assert all(same(a, b) for a, b in zip(mine.rows(), theirs.rows(), strict=True))
 
 
-unique_rows = st.lists(st.tuples(tables, st.integers(0, 120), st.integers(-8, 8)), min_size=1, max_size=40, unique_by=lambda r: r[:2])
+unique_rows = st.lists(
+    st.tuples(tables, st.integers(0, 120), st.integers(-8, 8)),
+    min_size=1,
+    max_size=40,
+    unique_by=lambda r: r[:2],
+)
 deletes = st.lists(
-    st.tuples(st.integers(0, 40), st.integers(0, 120), st.integers(0, 60), st.sampled_from([None, ("d1",), ("d2", "d33")])), max_size=3
+    st.tuples(
+        st.integers(0, 40),
+        st.integers(0, 120),
+        st.integers(0, 60),
+        st.sampled_from([None, ("d1",), ("d2", "d33")]),
+    ),
+    max_size=3,
 )
 
 
@@ -158,18 +237,31 @@ deletes = st.lists(
 @given(unique_rows, deletes, plans)
 @pytest.mark.parametrize("aggregates", [(), PICKS, RESTS], ids=["numbers", "picks", "rests"])
 def test_deletes_leave_what_the_remaining_rows_give(aggregates, rows, deleted, given_):
-    rows = sorted(rows, key=lambda r: r[1])  # in order and once each: nothing expires, so history and accumulators know the same rows
-    plan, history = window_plan(FUNCTIONS, aggregates=aggregates, **given_), MemoryHistory()
-    kernel, table, gone = IntervalKernel(plan, history), Table(), set()
+    rows = sorted(
+        rows, key=lambda r: r[1]
+    )  # in order and once each: nothing expires, so history and accumulators know the same rows
+    plan = window_plan(FUNCTIONS, aggregates=aggregates, **given_)
+    history = MemoryHistory()
+    kernel = IntervalKernel(plan, history)
+    table = Table()
+    gone = set()
     for n, (name, ts, v) in enumerate(rows):
         piece = frame([[(name, ts * 500, float(v))]], n)
         table.take(kernel.apply(piece))
         history.add(piece)
         for at, low, length, names in deleted:
             if at == n:
-                table.take(kernel.control(Control("delete", tables=names, low=low * 500, high=(low + length) * 500)))
+                table.take(
+                    kernel.control(
+                        Control("delete", tables=names, low=low * 500, high=(low + length) * 500)
+                    )
+                )
                 history.delete(low * 500, (low + length) * 500, names)
-                gone |= {(t, s) for t, s, _ in rows[: n + 1] if low <= s <= low + length and (names is None or t in names)}
+                gone |= {
+                    (t, s)
+                    for t, s, _ in rows[: n + 1]
+                    if low <= s <= low + length and (names is None or t in names)
+                }
     left = frame([[(t, s * 500, float(v))] for t, s, v in rows if (t, s) not in gone])
     highest = IntervalKernel(plan)
     expected = Table()
@@ -186,13 +278,19 @@ def test_deletes_leave_what_the_remaining_rows_give(aggregates, rows, deleted, g
 
 
 def test_a_row_deleted_by_key_leaves_its_window_even_from_within_the_call():
-    plan, history = window_plan(), MemoryHistory()
-    kernel, table = IntervalKernel(plan, history), Table()
+    plan = window_plan()
+    history = MemoryHistory()
+    kernel = IntervalKernel(plan, history)
+    table = Table()
     first = frame([[("d1", 1000, 1.0), ("d1", 2000, 2.0)]])
     table.take(kernel.apply(first))
     history.add(first)
     call = pl.concat(
-        [frame([[("d1", 3000, 4.0)]], 1), frame([[("d1", 2000, None), ("d1", 3000, None)]], 2, op=1), frame([[("d1", 4000, 8.0)]], 3)]
+        [
+            frame([[("d1", 3000, 4.0)]], 1),
+            frame([[("d1", 2000, None), ("d1", 3000, None)]], 2, op=1),
+            frame([[("d1", 4000, 8.0)]], 3),
+        ]
     )
     table.take(kernel.apply(call))
     assert [r[1:3] for r in table.rows.values()] == [(2, 9.0)]
@@ -203,20 +301,24 @@ def test_a_row_deleted_by_key_leaves_its_window_even_from_within_the_call():
 
 
 def test_flush_closes_open_windows_and_their_late_rows_are_dropped():
-    kernel, table = IntervalKernel(window_plan(trigger="window_close", watermark="1s")), Table()
+    kernel = IntervalKernel(window_plan(trigger="window_close", watermark="1s"))
+    table = Table()
     table.take(kernel.apply(frame([[("d1", 1000, 1.0), ("d1", 5000, 2.0)]])))
     assert table.rows == {}
     table.take(kernel.control(Control("flush")))
     assert [r[1:3] for r in table.rows.values()] == [(2, 3.0)]
     table.take(kernel.apply(frame([[("d1", 4000, 1.0)]], 1)))
     assert table.late == 1
-    table.take(kernel.apply(frame([[("d1", 6000, 4.0)]], 2)))  # in order for its table: a correction at once
+    table.take(
+        kernel.apply(frame([[("d1", 6000, 4.0)]], 2))
+    )  # in order for its table: a correction at once
     assert [r[1:3] for r in table.rows.values()] == [(3, 7.0)]
     assert kernel.control(Control("flush")).rows is None
 
 
 def test_a_silent_group_is_closed_by_its_idle_time_out():
-    kernel, table = IntervalKernel(window_plan(trigger="window_close", idle_timeout=duration("30s"))), Table()
+    kernel = IntervalKernel(window_plan(trigger="window_close", idle_timeout=duration("30s")))
+    table = Table()
     table.take(kernel.apply(frame([[("d1", 1000, 1.0)]])))
     table.take(kernel.control(Control("tick", time=30_999)))
     assert table.rows == {}
@@ -226,10 +328,13 @@ def test_a_silent_group_is_closed_by_its_idle_time_out():
 
 def test_recalculate_reads_the_rows_again():
     history = MemoryHistory()
-    kernel, table = IntervalKernel(window_plan(), history), Table()
+    kernel = IntervalKernel(window_plan(), history)
+    table = Table()
     rows = frame([[("d1", 1000, 1.0)], [("d1", 1000, 5.0)]])
     table.take(kernel.apply(rows))
-    assert [r[1:3] for r in table.rows.values()] == [(2, 6.0)]  # IGNORE UPDATE 1: a rewrite is one more row
+    assert [r[1:3] for r in table.rows.values()] == [
+        (2, 6.0)
+    ]  # IGNORE UPDATE 1: a rewrite is one more row
     history.add(rows)
     table.take(kernel.control(Control("recalculate", low=0, high=60_000)))
     assert [r[1:3] for r in table.rows.values()] == [(1, 5.0)]
@@ -239,22 +344,42 @@ def test_recalculate_reads_the_rows_again():
 def test_history_is_published_at_once_and_live_rows_go_on(trigger):
     history = MemoryHistory()
     history.add(frame([[("d1", 25_000, 1.0), ("d1", 3_000, 2.0), ("d2", 4_000, 4.0)]]))
-    kernel, table = IntervalKernel(window_plan(trigger=trigger), history), Table()
+    kernel = IntervalKernel(window_plan(trigger=trigger), history)
+    table = Table()
     table.take(kernel.load_history())
-    assert sorted(r[:3] for r in table.rows.values()) == [(0, 1, 2.0), (0, 1, 4.0), (20_000, 1, 1.0)]
-    table.take(kernel.apply(frame([[("d1", 26_000, 1.0), ("d1", 4_000, 2.0)], [("d1", 31_000, 9.0)]])))
+    assert sorted(r[:3] for r in table.rows.values()) == [
+        (0, 1, 2.0),
+        (0, 1, 4.0),
+        (20_000, 1, 1.0),
+    ]
+    table.take(
+        kernel.apply(frame([[("d1", 26_000, 1.0), ("d1", 4_000, 2.0)], [("d1", 31_000, 9.0)]]))
+    )
     assert sorted(r[:3] for r in table.rows.values() if r[0] == 20_000) == [(20_000, 2, 2.0)]
     assert table.late == 1
 
 
 @pytest.mark.parametrize("trigger", ["at_once", "window_close"])
 def test_filling_history_of_groups_over_tables_holds_a_stretch_and_not_history(trigger):
-    rows, most = 2_000, 0
+    rows = 2_000
+    most = 0
     history = MemoryHistory()
-    history.add(frame([[(f"d{table}", n * 10_000 + table, 1.0) for n in range(rows) for table in (1, 2, 11, 22)]]))
-    kernel, table = IntervalKernel(window_plan(keys=BY_TAG, trigger=trigger), history), Table()
+    history.add(
+        frame(
+            [
+                [
+                    (f"d{table}", n * 10_000 + table, 1.0)
+                    for n in range(rows)
+                    for table in (1, 2, 11, 22)
+                ]
+            ]
+        )
+    )
+    kernel = IntervalKernel(window_plan(keys=BY_TAG, trigger=trigger), history)
+    table = Table()
     for piece in range(20):
-        low, high = piece * 1_000_000, (piece + 1) * 1_000_000 - 1
+        low = piece * 1_000_000
+        high = (piece + 1) * 1_000_000 - 1
         table.take(kernel.load_history(low, high))
         most = max(most, kernel.delta(True).frames.get("windows", pl.DataFrame()).height)
     assert len(table.rows) == 2 * rows
@@ -264,10 +389,18 @@ def test_filling_history_of_groups_over_tables_holds_a_stretch_and_not_history(t
 
 @settings(max_examples=drawn(60), deadline=None)
 @given(writes, writes, cuts, plans, st.integers(0, 60_000), st.integers(0, 6))
-def test_cuts_and_stretches_change_nothing_of_windows_that_history_closed(before, after, cuts_, given_, end, restart):
-    plan, data, found = window_plan(FUNCTIONS, **given_), frame(after, len(before)), []
-    for pieces, stretches in ((pieces_of(data, range(25)), [(0, 60_000)]), (pieces_of(data, cuts_), [(0, end), (end + 1, 60_000)])):
-        history, table = MemoryHistory(), Table()
+def test_cuts_and_stretches_change_nothing_of_windows_that_history_closed(
+    before, after, cuts_, given_, end, restart
+):
+    plan = window_plan(FUNCTIONS, **given_)
+    data = frame(after, len(before))
+    found = []
+    for pieces, stretches in (
+        (pieces_of(data, range(25)), [(0, 60_000)]),
+        (pieces_of(data, cuts_), [(0, end), (end + 1, 60_000)]),
+    ):
+        history = MemoryHistory()
+        table = Table()
         history.add(frame(before))
         kernel = IntervalKernel(plan, history)
         for low, high in stretches:
@@ -286,7 +419,8 @@ def test_cuts_and_stretches_change_nothing_of_windows_that_history_closed(before
 
 @pytest.mark.parametrize("trigger", ["at_once", "window_close"])
 def test_a_slow_tables_row_counts_in_a_window_that_history_closed(trigger):
-    history, table = MemoryHistory(), Table()
+    history = MemoryHistory()
+    table = Table()
     history.add(frame([[("d1", 1000, 1.0), ("d2", 2000, 2.0), ("d1", 50_000, 1.0)]]))
     kernel = IntervalKernel(window_plan(keys=BY_TAG, trigger=trigger), history)
     table.take(kernel.load_history())
@@ -298,7 +432,14 @@ def test_a_slow_tables_row_counts_in_a_window_that_history_closed(trigger):
 
 
 def test_a_row_that_fails_is_handed_back_and_the_rest_counts():
-    plan = window_plan((("count", None), ("sum", "v"), ("sum", "char_length(to_iso8601(CAST(v * 1e15 AS BIGINT)))")), keys=())
+    plan = window_plan(
+        (
+            ("count", None),
+            ("sum", "v"),
+            ("sum", "char_length(to_iso8601(CAST(v * 1e15 AS BIGINT)))"),
+        ),
+        keys=(),
+    )
     kernel = IntervalKernel(plan)
     assert supports(plan)
     assert kernel.apply(frame([])).rows is None
@@ -323,15 +464,25 @@ def test_state_is_proportional_to_change():
 
 by_text = (Key("kind", "s", TEXT),)
 one_table = st.lists(
-    st.lists(st.tuples(st.just("d1"), st.integers(0, 120).map(lambda n: n * 500), st.integers(0, 2)), min_size=1, max_size=4), min_size=1
+    st.lists(
+        st.tuples(st.just("d1"), st.integers(0, 120).map(lambda n: n * 500), st.integers(0, 2)),
+        min_size=1,
+        max_size=4,
+    ),
+    min_size=1,
 )
 
 
 @settings(max_examples=drawn(40), deadline=None)
 @given(one_table, cuts, st.sampled_from(["0a", "15s"]), st.integers(0, 10))
-def test_groups_within_one_table_agree_with_the_general_kernel(all_writes, cuts_, watermark, flushed):
-    plan = window_plan(FUNCTIONS, keys=by_text, source="plain", trigger="window_close", watermark=watermark)
-    kernels, targets = (IntervalKernel(plan), GeneralKernel(plan, None)), (Table(), Table())
+def test_groups_within_one_table_agree_with_the_general_kernel(
+    all_writes, cuts_, watermark, flushed
+):
+    plan = window_plan(
+        FUNCTIONS, keys=by_text, source="plain", trigger="window_close", watermark=watermark
+    )
+    kernels = (IntervalKernel(plan), GeneralKernel(plan, None))
+    targets = (Table(), Table())
     for n, piece in enumerate(pieces_of(frame(all_writes), cuts_)):
         for kernel, table in zip(kernels, targets, strict=True):
             table.take(kernel.apply(piece))
@@ -343,7 +494,9 @@ def test_groups_within_one_table_agree_with_the_general_kernel(all_writes, cuts_
 
 def test_a_window_behind_delete_mark_is_read_again_when_a_slow_table_reaches_it():
     history = MemoryHistory()
-    kernel = IntervalKernel(window_plan(keys=(), trigger="window_close", delete_mark=duration("60s")), history)
+    kernel = IntervalKernel(
+        window_plan(keys=(), trigger="window_close", delete_mark=duration("60s")), history
+    )
     table = Table()
     for n, write in enumerate([[("d1", 1000, 1.0), ("d1", 2000, 2.0)], [("d1", 200_000, 1.0)]]):
         table.take(kernel.apply(frame([write], n)))

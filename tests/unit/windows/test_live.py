@@ -8,15 +8,29 @@ from hypothesis import strategies as st
 from penstock.windows.live import LiveRows
 
 _EMPTY = pl.DataFrame(schema={"_seq": pl.Int64, "ts": pl.Int64})
-_calls = st.lists(st.tuples(st.sampled_from(["add", "remove"]), st.lists(st.integers(0, 60), max_size=40)), max_size=25)
+_calls = st.lists(
+    st.tuples(st.sampled_from(["add", "remove"]), st.lists(st.integers(0, 60), max_size=40)),
+    max_size=25,
+)
 
 
-@given(_calls, st.lists(st.integers(0, 60), max_size=5), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=5))
-def test_pieces_hold_what_one_frame_would(calls: list[tuple[str, list[int]]], times: list[int], stretches: list[tuple[int, int]]) -> None:
-    live, whole, following = LiveRows(_EMPTY, "ts"), _EMPTY, 0
+@given(
+    _calls,
+    st.lists(st.integers(0, 60), max_size=5),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=5),
+)
+def test_pieces_hold_what_one_frame_would(
+    calls: list[tuple[str, list[int]]], times: list[int], stretches: list[tuple[int, int]]
+) -> None:
+    live = LiveRows(_EMPTY, "ts")
+    whole = _EMPTY
+    following = 0
     for kind, values in calls:
         if kind == "add":
-            rows = pl.DataFrame({"_seq": range(following, following + len(values)), "ts": values}, schema=_EMPTY.schema)
+            rows = pl.DataFrame(
+                {"_seq": range(following, following + len(values)), "ts": values},
+                schema=_EMPTY.schema,
+            )
             following += len(values)
             live.add(rows)
             whole = pl.concat([whole, rows])
@@ -28,10 +42,18 @@ def test_pieces_hold_what_one_frame_would(calls: list[tuple[str, list[int]]], ti
     assert live.count == whole.height
     assert live.all.sort("_seq").equals(whole.sort("_seq"))
     wanted = whole.filter(pl.col("ts").is_in(times)).sort("_seq")
-    found = pl.concat([_EMPTY, *live.at(np.array(times, np.int64))]).filter(pl.col("ts").is_in(times)).sort("_seq")
+    found = (
+        pl.concat([_EMPTY, *live.at(np.array(times, np.int64))])
+        .filter(pl.col("ts").is_in(times))
+        .sort("_seq")
+    )
     assert found.equals(wanted)
-    low, high = (np.array([s[0] for s in stretches], np.int64), np.array([s[0] + s[1] for s in stretches], np.int64))
-    inside = pl.any_horizontal(False, *(pl.col("ts").is_between(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)))
+    low = np.array([s[0] for s in stretches], np.int64)
+    high = np.array([s[0] + s[1] for s in stretches], np.int64)
+    inside = pl.any_horizontal(
+        False,
+        *(pl.col("ts").is_between(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)),
+    )
     got = pl.concat([_EMPTY, *live.between(low, high)]).filter(inside).sort("_seq")
     assert got.equals(whole.filter(inside).sort("_seq"))
 

@@ -1,4 +1,6 @@
-"""A row written again that then fails WHERE or belongs to another partition: a DELETE takes all that counted of it, and nothing else."""
+"""A row written again that then fails WHERE or belongs to another partition: a DELETE takes all
+that counted of it, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,30 @@ from tests.fuzz import draw
 from tests.fuzz.__main__ import Trial
 from tests.fuzz.calculator import Plan
 
-_PLAN = Plan(("interval", 100, 100), "AT_ONCE", 0, True, True, "tbname", True, history=False, fill=False)
+_PLAN = Plan(
+    ("interval", 100, 100), "AT_ONCE", 0, True, True, "tbname", True, history=False, fill=False
+)
 _WINDOWS: dict[tuple[Any, ...], list[str]] = {
-    ("interval", 100, 100): ["", "tbname", "c", "tbname, c"], ("interval", 100, 50): ["", "c"], ("session", 30): ["", "tbname", "c"],
-    ("state",): ["tbname"], ("event",): ["tbname"], ("count", 3, 3): ["tbname"], ("rows",): ["tbname", "tbname, c"],
-}  # fmt: skip
+    ("interval", 100, 100): ["", "tbname", "c", "tbname, c"],
+    ("interval", 100, 50): ["", "c"],
+    ("session", 30): ["", "tbname", "c"],
+    ("state",): ["tbname"],
+    ("event",): ["tbname"],
+    ("count", 3, 3): ["tbname"],
+    ("rows",): ["tbname", "tbname, c"],
+}
 _AGAIN: list[dict[str, int]] = [{"d": 0}, {"c": 1}, {"c": 1, "d": 0}]
 _CASES = [
-    (replace(_PLAN, window=window, by=by, trigger=trigger, watermark=40 if window[0] == "count" else 0), again)
+    (
+        replace(
+            _PLAN,
+            window=window,
+            by=by,
+            trigger=trigger,
+            watermark=40 if window[0] == "count" else 0,
+        ),
+        again,
+    )
     for window, keys in _WINDOWS.items()
     for by in keys
     for trigger in (["AT_ONCE"] if window[0] == "rows" else ["AT_ONCE", "WINDOW_CLOSE"])
@@ -34,7 +52,11 @@ def _row(at: int, **values: int) -> list[Any]:
 
 
 def _named(value: Plan | dict[str, int]) -> str:
-    return f"{value.window[0]} by {value.by or 'nothing'} {value.trigger}" if isinstance(value, Plan) else " ".join(value)
+    return (
+        f"{value.window[0]} by {value.by or 'nothing'} {value.trigger}"
+        if isinstance(value, Plan)
+        else " ".join(value)
+    )
 
 
 @pytest.mark.parametrize(("plan", "again"), _CASES, ids=_named)
@@ -42,9 +64,21 @@ def test_a_delete_takes_all_that_counted_of_a_row(plan: Plan, again: dict[str, i
     chance = random.Random(f"{plan} {again}")
     for low in (100, 105):
         for after in ([], [2_000, 3_000, 4_000, 5_000]):
-            writes = [[_row(100)], [_row(105, a=2)], [_row(100, a=4, **again)], *([_row(at)] for at in after)]
-            happened = [*(["BATCH", rows] for rows in writes), ["DELETE", "d1", draw.BASE + low, draw.BASE + low + 3], ["ADVANCE", 60_000]]
+            writes = [
+                [_row(100)],
+                [_row(105, a=2)],
+                [_row(100, a=4, **again)],
+                *([_row(at)] for at in after),
+            ]
+            happened = [
+                *(["BATCH", rows] for rows in writes),
+                ["DELETE", "d1", draw.BASE + low, draw.BASE + low + 3],
+                ["ADVANCE", 60_000],
+            ]
             notify = plan.window[0] != "rows" and chance.random() < 0.5
-            room, split = chance.choice([None, 1]), chance.choice([None, 0, 1, 2])
-            fault = Trial("moved", plan, draw.statement(plan, notify), happened, split, room).fault()
+            room = chance.choice([None, 1])
+            split = chance.choice([None, 0, 1, 2])
+            fault = Trial(
+                "moved", plan, draw.statement(plan, notify), happened, split, room
+            ).fault()
             assert fault is None, (low, after, notify, room, split, fault)

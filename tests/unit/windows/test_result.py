@@ -26,14 +26,19 @@ def results(plan):
 
 
 def windows(**columns):
-    return pl.DataFrame({"_g": [1, 0], "_wstart": [10_000, 0], "_wend": [20_000, 10_000], **columns})
+    return pl.DataFrame(
+        {"_g": [1, 0], "_wstart": [10_000, 0], "_wend": [20_000, 10_000], **columns}
+    )
 
 
 def test_rows_have_the_layout_of_an_emission():
     made = results(window_plan(aggregates=(aggregate(0, "count", None), aggregate(1, "sum"))))
     rows = made.upserts(windows(_a0=[3, 4], _a1=[1.5, None])).rows
     assert rows.columns == ["tbname", "_op", "_wstart", "c_a0", "c_a1", "group_id", "tname"]
-    assert rows.select("_op", "_wstart", "c_a0", "c_a1").rows() == [(0, 10_000, 3, 1.5), (0, 0, 4, None)]
+    assert rows.select("_op", "_wstart", "c_a0", "c_a1").rows() == [
+        (0, 10_000, 3, 1.5),
+        (0, 0, 4, None),
+    ]
 
 
 def test_deletes_need_no_aggregates():
@@ -47,7 +52,9 @@ def test_values_that_do_not_fit_become_null_with_a_reason():
     plan = dataclasses.replace(plan, target=dataclasses.replace(plan.target, columns=columns))
     made = results(plan).upserts(windows(_a0=[300.0, -7.9]))
     assert made.rows["c"].to_list() == [None, -7]
-    assert made.failed is not None and made.failed["_reason"].to_list() == ["300.0 does not fit column c"]
+    assert made.failed is not None and made.failed["_reason"].to_list() == [
+        "300.0 does not fit column c"
+    ]
 
 
 def test_times_are_rescaled_to_the_target():
@@ -73,15 +80,24 @@ def test_times_are_rescaled_to_the_target():
     ],
 )
 def test_casts(given, wanted, value, expected):
-    kinds = {k: ColumnType(k, 4) if k in ("VARCHAR", "NCHAR") else ColumnType(k) for k in (given, wanted)}
+    kinds = {
+        k: ColumnType(k, 4) if k in ("VARCHAR", "NCHAR") else ColumnType(k) for k in (given, wanted)
+    }
     source = ColumnType("VARCHAR", 40) if given == "VARCHAR" else kinds[given]
     frame_ = pl.DataFrame({"x": pl.Series(value, dtype=source.polars())})
-    assert frame_.select(cast_expression(pl.col("x"), source, kinds[wanted], "ms", "ms")).to_series().to_list() == expected
+    assert (
+        frame_.select(cast_expression(pl.col("x"), source, kinds[wanted], "ms", "ms"))
+        .to_series()
+        .to_list()
+        == expected
+    )
 
 
 def test_times_lose_digits_toward_the_past():
     frame_ = pl.DataFrame({"x": [1_999, -1]})
-    assert frame_.select(cast_expression(pl.col("x"), TIMESTAMP, TIMESTAMP, "us", "ms")).to_series().to_list() == [1, -1]
+    assert frame_.select(
+        cast_expression(pl.col("x"), TIMESTAMP, TIMESTAMP, "us", "ms")
+    ).to_series().to_list() == [1, -1]
 
 
 def test_one_bad_row_costs_only_itself():

@@ -11,7 +11,8 @@ from penstock.windows.interval import IntervalKernel
 from penstock.windows.kernel import Delta
 from tests.unit.windows.plans import BIGINT, DOUBLE, MemoryHistory, Table, frame, window_plan
 
-#: what earlier versions did not save: the low part of a mean, and the rough sum beside one of 64 bits
+#: what earlier versions did not save: the low part of a mean, and the rough sum beside one of 64
+#: bits
 _LATER = (".low", "_p4")
 
 
@@ -50,6 +51,10 @@ def test_sums_that_were_saved_without_the_rough_ones_go_on(kernel_of, lacking):
     kernel = kernel_of(plan, history)
     kernel.restore([Delta({**saved, "windows": saved["windows"].drop(lacking)}, full=True)])
     table = Table()
-    for n, (value, found) in enumerate([(9, 15), (1 << 62, (1 << 62) + 15), (1 << 62, None), (-16, (1 << 63) - 1)], 2):
-        table.take(kernel.apply(frame([[("d1", n * 1000, 3.0)]], n).with_columns(v=pl.lit(float(value)))))
+    for n, (value, found) in enumerate(
+        [(9, 15), (1 << 62, (1 << 62) + 15), (1 << 62, None), (-16, (1 << 63) - 1)], 2
+    ):
+        table.take(
+            kernel.apply(frame([[("d1", n * 1000, 3.0)]], n).with_columns(v=pl.lit(float(value))))
+        )
         assert [row[1:3] for row in table.rows.values()] == [(found, 3.0)]

@@ -1,4 +1,6 @@
-"""State that an earlier version of the general kernels saved is gone on with as if nothing had been."""
+"""State that an earlier version of the general kernels saved is gone on with as if nothing had
+been.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,14 @@ from tests.unit.windows.test_controls import T0, frame, planned, shown
 
 
 def _aged(delta: Delta) -> Delta:
-    """As earlier versions saved it: no row said where it ends to count, and nobody noted what storage has otherwise."""
-    frames = {name: rows.drop("_ceiling", strict=False) for name, rows in delta.frames.items() if name != "unstored"}
+    """As earlier versions saved it: no row said where it ends to count, and nobody noted what
+    storage has otherwise.
+    """
+    frames = {
+        name: rows.drop("_ceiling", strict=False)
+        for name, rows in delta.frames.items()
+        if name != "unstored"
+    }
     return replace(delta, frames=frames)
 
 
@@ -47,13 +55,19 @@ def test_old_state_of_the_general_kernel_is_gone_on_with(number: int) -> None:
     plan = draw.plan(chance)
     while plan.window[0] in ("rows", "count") or plan.window[1:2] != plan.window[2:3]:
         plan = draw.plan(chance)
-    # what earlier versions did not note they did not know either: rewrites that fail WHERE, and partial ones
+    # what earlier versions did not note they did not know either: rewrites that fail WHERE, and
+    # partial ones
     plan = replace(plan, where=False)
     happened = draw.events(chance, plan)
     for event in happened:
         for _, row in event[1] if event[0] == "BATCH" else ():
             row |= {name: 0 for name in ("a", "b", "c", "d") if name not in row}
-    raw = {"id": f"old {number}", "tables": list(draw.TABLES), "stream": draw.statement(plan, False), "events": happened}
+    raw = {
+        "id": f"old {number}",
+        "tables": list(draw.TABLES),
+        "stream": draw.statement(plan, False),
+        "events": happened,
+    }
     straight = KernelBackend(make=_make(GeneralKernel)).run(Case.read(raw))  # type: ignore[arg-type]
     assert straight.crash is None and straight.error is None, (straight.crash, straight.error)
     for room in (None, 1):
@@ -86,7 +100,9 @@ def test_a_row_whose_update_was_dropped_counts_as_it_did(update: int) -> None:
 
 
 def test_room_is_kept_when_state_is_opened_over_another() -> None:
-    plan = planned("CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)")
+    plan = planned(
+        "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n FROM met PARTITION BY tbname SESSION(ts, 10a)"
+    )
     kernel = GeneralKernel(plan, MemoryHistory("ts"), room=3)
     kernel.apply(frame(("d1", 0, 5)))
     kernel.restore([kernel.delta(True)])

@@ -1,4 +1,6 @@
-"""Slots against a plain dictionary: whatever is made, closed, forgotten and asked for, in whatever order."""
+"""Slots against a plain dictionary: whatever is made, closed, forgotten and asked for, in whatever
+order.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,22 @@ from penstock.windows.slots import Slots
 from tests.nightly import drawn
 from tests.unit.windows.plans import aggregate, window_plan
 
-GROUPS, WINDOWS = 6, 12
-pairs = st.sets(st.tuples(st.integers(0, GROUPS - 1), st.integers(0, WINDOWS - 1)), min_size=1, max_size=20).map(sorted)
+GROUPS = 6
+WINDOWS = 12
+pairs = st.sets(
+    st.tuples(st.integers(0, GROUPS - 1), st.integers(0, WINDOWS - 1)), min_size=1, max_size=20
+).map(sorted)
 #: make or find windows; close all of a group up to one; ask for any; save and load
 actions = st.lists(
     st.one_of(
-        st.tuples(st.just("locate"), pairs), st.tuples(st.just("close"), pairs), st.tuples(st.just("find"), pairs),
+        st.tuples(st.just("locate"), pairs),
+        st.tuples(st.just("close"), pairs),
+        st.tuples(st.just("find"), pairs),
         st.tuples(st.just("reload"), st.just([(0, 0)])),
-    ), min_size=1, max_size=25,
-)  # fmt: skip
+    ),
+    min_size=1,
+    max_size=25,
+)
 
 
 def made():
@@ -39,7 +48,9 @@ def close(slots, wanted):
     until = dict(wanted)
     groups = np.array(sorted(until))
     chained = slots.open_of(groups)
-    done = slots.index[chained] <= np.array([until[g] for g in slots.group[chained].tolist()], np.int64)
+    done = slots.index[chained] <= np.array(
+        [until[g] for g in slots.group[chained].tolist()], np.int64
+    )
     slots.retire(groups, chained, done, keep=False)
     return until
 
@@ -47,20 +58,26 @@ def close(slots, wanted):
 @settings(max_examples=drawn(400), deadline=None)
 @given(actions)
 def test_every_window_is_found_until_it_is_done(todo):
-    slots, held = made(), set()
+    slots = made()
+    held = set()
     for action, some in todo:
         groups, indexes = arrays(some)
         if action == "locate":
             found = slots.locate(groups, indexes, indexes * 10)
             held |= set(some)
             assert len(set(found.tolist())) == len(some)
-            assert list(zip(slots.group[found].tolist(), slots.index[found].tolist(), strict=True)) == some
+            assert (
+                list(zip(slots.group[found].tolist(), slots.index[found].tolist(), strict=True))
+                == some
+            )
             assert slots.locate(groups, indexes, indexes * 10).tolist() == found.tolist()
         elif action == "close":
             until = close(slots, some)
             held = {(g, i) for g, i in held if i > until.get(g, -1)}
         elif action == "find":
-            assert [s >= 0 for s in slots.find(groups, indexes).tolist()] == [p in held for p in some]
+            assert [s >= 0 for s in slots.find(groups, indexes).tolist()] == [
+                p in held for p in some
+            ]
         else:
             frames = slots.delta(full=True)
             slots = made()
@@ -69,14 +86,19 @@ def test_every_window_is_found_until_it_is_done(todo):
         live = slots.live()
         assert set(zip(slots.group[live].tolist(), slots.index[live].tolist(), strict=True)) == held
         opened = slots.open_of(np.arange(GROUPS))
-        assert list(zip(slots.group[opened].tolist(), slots.index[opened].tolist(), strict=True)) == sorted(held)
+        assert list(
+            zip(slots.group[opened].tolist(), slots.index[opened].tolist(), strict=True)
+        ) == sorted(held)
         assert [t for t in slots.oldest[:GROUPS].tolist() if t < 1000] == [
-            min(i for h, i in held if h == g) * 10 for g in range(GROUPS) if any(h == g for h, _ in held)
+            min(i for h, i in held if h == g) * 10
+            for g in range(GROUPS)
+            if any(h == g for h, _ in held)
         ]
 
 
 def test_windows_that_come_and_go_in_order_leave_nothing_behind():
-    slots, groups = made(), np.arange(GROUPS)
+    slots = made()
+    groups = np.arange(GROUPS)
     for i in range(5_000):
         slots.locate(groups, np.full(GROUPS, i), np.full(GROUPS, i))
         close(slots, [(g, i - 1) for g in range(GROUPS)])

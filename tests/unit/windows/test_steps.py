@@ -22,7 +22,9 @@ def test_previous_max_looks_at_earlier_writes_only(lines, known):
     steps = np.cumsum(np.array([s for _, _, s in lines], np.int64))
     expected = []
     for n, (key, _, _) in enumerate(lines):
-        earlier = [v for (k, v, _), step in zip(lines, steps, strict=True) if k == key and step < steps[n]]
+        earlier = [
+            v for (k, v, _), step in zip(lines, steps, strict=True) if k == key and step < steps[n]
+        ]
         expected.append(max([known[key], *earlier]))
     assert previous_max(keys, values, steps, np.array(known, np.int64)[keys]).tolist() == expected
 
@@ -30,13 +32,17 @@ def test_previous_max_looks_at_earlier_writes_only(lines, known):
 def test_a_row_is_late_below_what_its_table_had_before_the_write():
     clock = TableClock()
     data = frame([[("x1", 5, None), ("x1", 3, None)], [("x1", 4, None), ("x2", 1, None)]])
-    tables, times, steps = TABLES.numbers(data), data["ts"].to_numpy(), data["_step"].to_numpy()
+    tables = TABLES.numbers(data)
+    times = data["ts"].to_numpy()
+    steps = data["_step"].to_numpy()
     assert clock.late(tables, times, steps).tolist() == [False, False, True, False]
     clock.advance(tables, times)
     copy = TableClock()
     copy.restore(clock.delta())
     again = frame([[("x1", 4, None), ("x2", 1, None), ("x1", 5, None)]])
-    assert copy.late(TABLES.numbers(again), again["ts"].to_numpy(), np.zeros(3, np.int64)).tolist() == [True, False, False]
+    assert copy.late(
+        TABLES.numbers(again), again["ts"].to_numpy(), np.zeros(3, np.int64)
+    ).tolist() == [True, False, False]
     assert clock.delta().height == 0
 
 

@@ -7,7 +7,17 @@ from itertools import count
 
 from penstock.catalog.changes import Change
 from penstock.catalog.view import Catalog
-from penstock.sql.plan import Aggregate, Column, Duration, Interval, Output, Source, StreamPlan, Target, Trigger
+from penstock.sql.plan import (
+    Aggregate,
+    Column,
+    Duration,
+    Interval,
+    Output,
+    Source,
+    StreamPlan,
+    Target,
+    Trigger,
+)
 from penstock.types import ColumnType
 
 TIME = Column("ts", ColumnType("TIMESTAMP"))
@@ -31,15 +41,39 @@ def apply(catalog: Catalog, change: Change) -> Change:
     return change
 
 
-def plan(catalog: Catalog, stream_id: int, name: str, source: str, target: str, child: str | None = None) -> StreamPlan:
+def plan(
+    catalog: Catalog, stream_id: int, name: str, source: str, target: str, child: str | None = None
+) -> StreamPlan:
     database = "power"
-    read, written = catalog.table(database, source), catalog.table(database, target)
+    read = catalog.table(database, source)
+    written = catalog.table(database, target)
     assert read is not None and written is not None
     return StreamPlan(
-        stream_id, database, name, f"CREATE STREAM {name}",
-        Source(read.id, database, read.name, "child" if child else "stable", read.columns, read.tags, "ms", child),
-        "scan", "voltage > 5", (), Interval(Duration(10, "s"), Duration(10, "s")), Trigger("window_close"),
+        stream_id,
+        database,
+        name,
+        f"CREATE STREAM {name}",
+        Source(
+            read.id,
+            database,
+            read.name,
+            "child" if child else "stable",
+            read.columns,
+            read.tags,
+            "ms",
+            child,
+        ),
+        "scan",
+        "voltage > 5",
+        (),
+        Interval(Duration(10, "s"), Duration(10, "s")),
+        Trigger("window_close"),
         (Aggregate("_a0", "max", "voltage", ColumnType("INT")),),
-        (Output("ts", "_wstart", ColumnType("TIMESTAMP")), Output("high", "_a0", ColumnType("INT"))),
-        Target(written.id, database, written.name, written.columns, written.tags, ("ts", "high"), ()),
-    )  # fmt: skip
+        (
+            Output("ts", "_wstart", ColumnType("TIMESTAMP")),
+            Output("high", "_a0", ColumnType("INT")),
+        ),
+        Target(
+            written.id, database, written.name, written.columns, written.tags, ("ts", "high"), ()
+        ),
+    )

@@ -19,19 +19,28 @@ from .builders import NOTE, PLACE, TIME, VOLTAGE, apply, ids, plan
 
 @pytest.fixture
 def catalog() -> Catalog:
-    new_id, made = ids(), Catalog()
+    new_id = ids()
+    made = Catalog()
     apply(made, changes.create_database(made, new_id, "Power"))
     apply(made, changes.create_table(made, new_id, "power", "Meters", (TIME, VOLTAGE), (PLACE,)))
     apply(made, changes.create_child(made, new_id, "power", "D1", "meters", {"place": "here"}))
     apply(made, changes.create_table(made, new_id, "power", "highs", (TIME, VOLTAGE)))
     apply(made, changes.add_column(made, new_id, "power", "meters", NOTE))
-    apply(made, changes.create_stream(made, plan(made, new_id(), "peaks", "meters", "highs"), created=7))
+    apply(
+        made,
+        changes.create_stream(made, plan(made, new_id(), "peaks", "meters", "highs"), created=7),
+    )
     return made
 
 
 def all_entries(catalog: Catalog) -> list[Entry]:
     tables = catalog.tables()
-    return [*catalog.databases(), *tables, *(c for t in tables for c in catalog.children(t.id)), *catalog.streams()]
+    return [
+        *catalog.databases(),
+        *tables,
+        *(c for t in tables for c in catalog.children(t.id)),
+        *catalog.streams(),
+    ]
 
 
 def test_every_entry_comes_back_from_its_record(catalog: Catalog) -> None:
@@ -55,7 +64,8 @@ def test_unknown_kinds_are_left_alone_and_malformed_ones_named() -> None:
 
 
 def test_lookups_go_by_name_in_any_case_and_by_ids(catalog: Catalog) -> None:
-    meters, child = catalog.table("POWER", "METERS"), catalog.child("power", "d1")
+    meters = catalog.table("POWER", "METERS")
+    child = catalog.child("power", "d1")
     assert meters is not None and child is not None
     assert catalog.by_id(meters.id) is catalog.table_by_id(meters.id) is meters
     assert catalog.children(meters.id) == [child]
@@ -107,9 +117,26 @@ def test_the_planners_view(catalog: Catalog) -> None:
     assert meters is not None
     view = CatalogSchema(catalog, lambda database, name: meters.id if name == "seen" else None)
     assert (view.precision("POWER"), view.precision("nope")) == ("ms", None)
-    stable, child, seen = view.table("power", "meters"), view.table("power", "d1"), view.table("power", "seen")
-    assert stable is not None and (stable.kind, stable.child, stable.columns) == ("stable", None, meters.columns)
-    assert child is not None and (child.kind, child.child, child.name, child.id) == ("child", "D1", "Meters", meters.id)
+    stable = view.table("power", "meters")
+    child = view.table("power", "d1")
+    seen = view.table("power", "seen")
+    assert stable is not None and (stable.kind, stable.child, stable.columns) == (
+        "stable",
+        None,
+        meters.columns,
+    )
+    assert child is not None and (child.kind, child.child, child.name, child.id) == (
+        "child",
+        "D1",
+        "Meters",
+        meters.id,
+    )
     assert seen is not None and (seen.kind, seen.child) == ("child", "seen")
-    assert view.table("power", "nope") is None and CatalogSchema(catalog).table("power", "seen") is None
-    assert list(view.streams_into("power", "highs")) == ["peaks"] and list(view.streams_into("power", "nope")) == []
+    assert (
+        view.table("power", "nope") is None
+        and CatalogSchema(catalog).table("power", "seen") is None
+    )
+    assert (
+        list(view.streams_into("power", "highs")) == ["peaks"]
+        and list(view.streams_into("power", "nope")) == []
+    )

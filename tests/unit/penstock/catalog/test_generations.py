@@ -18,11 +18,22 @@ from .builders import FLOOR, NOTE, PLACE, TIME, VOLTAGE, apply, ids, plan
 
 @pytest.fixture
 def catalog() -> Catalog:
-    made, new_id = Catalog(), ids()
+    made = Catalog()
+    new_id = ids()
     apply(made, changes.create_database(made, new_id, "Power", partitions=3))
-    apply(made, changes.create_table(made, new_id, "power", "meters", (TIME, VOLTAGE, NOTE), (PLACE, FLOOR)))
+    apply(
+        made,
+        changes.create_table(
+            made, new_id, "power", "meters", (TIME, VOLTAGE, NOTE), (PLACE, FLOOR)
+        ),
+    )
     apply(made, changes.create_table(made, new_id, "power", "highs", (TIME, VOLTAGE), (PLACE,)))
-    apply(made, changes.create_table(made, new_id, "power", "own", (TIME, VOLTAGE), own_topic=True, partitions=2))
+    apply(
+        made,
+        changes.create_table(
+            made, new_id, "power", "own", (TIME, VOLTAGE), own_topic=True, partitions=2
+        ),
+    )
     return made
 
 
@@ -47,10 +58,15 @@ def refused(catalog: Catalog, partitions: int = 6) -> CatalogError:
 
 def test_from_one_generation_to_the_next_and_the_one_after(catalog: Catalog) -> None:
     apply(catalog, generations.begin(catalog, "power", 6))
-    assert (catalog.halted("in.power"), catalog.topics()) == (False, {"in.power": 3, "in.power.own": 2})
+    assert (catalog.halted("in.power"), catalog.topics()) == (
+        False,
+        {"in.power": 3, "in.power.own": 2},
+    )
     apply(catalog, generations.halt(home(catalog)))
     assert (catalog.halted("in.power"), catalog.halted("in.power.own")) == (True, False)
-    assert catalog.topic_owner("in.power-g2") == home(catalog).id, "while it is made it is its own already"
+    assert catalog.topic_owner("in.power-g2") == home(catalog).id, (
+        "while it is made it is its own already"
+    )
     apply(catalog, generations.end(home(catalog), [9, 19, 29]))
     apply(catalog, generations.turn(catalog, home(catalog)))
     assert catalog.topics() == {"in.power-g2": 6, "in.power.own": 2}
@@ -63,7 +79,11 @@ def test_from_one_generation_to_the_next_and_the_one_after(catalog: Catalog) -> 
     assert not catalog.halted("in.power-g2")
     assert catalog.halted("in.power"), "whoever looked up the table before must not write there"
     moved(catalog, 12, [100] * 6)
-    assert catalog.lineage("in.power-g3") == [("in.power-g3", 12), ("in.power-g2", 6), ("in.power", 3)]
+    assert catalog.lineage("in.power-g3") == [
+        ("in.power-g3", 12),
+        ("in.power-g2", 6),
+        ("in.power", 3),
+    ]
     made = changes.create_table(catalog, ids(900), "power", "late", (TIME, VOLTAGE)).puts[0]
     assert isinstance(made, Table) and (made.topic, made.partitions) == ("in.power-g3", 12)
 
@@ -71,7 +91,10 @@ def test_from_one_generation_to_the_next_and_the_one_after(catalog: Catalog) -> 
 def test_a_multiple_only(catalog: Catalog) -> None:
     assert generations.begin(catalog, "power", 3) == changes.Change()
     for impossible in (1, 4, 1026):
-        assert (refused(catalog, impossible).code, refused(catalog, impossible).hint[:7]) == ("E_BAD_OPTION", "6, 9, 1")
+        assert (refused(catalog, impossible).code, refused(catalog, impossible).hint[:7]) == (
+            "E_BAD_OPTION",
+            "6, 9, 1",
+        )
 
 
 def test_streams_and_views_in_the_way_are_named(catalog: Catalog) -> None:
@@ -79,13 +102,23 @@ def test_streams_and_views_in_the_way_are_named(catalog: Catalog) -> None:
     apply(catalog, changes.create_stream(catalog, within, created=5))
     generations.begin(catalog, "power", 6)
     apply(catalog, changes.set_stream_status(catalog, "power", "peaks", "paused"))
-    assert (refused(catalog).code, refused(catalog).hint) == ("E_CANNOT_MOVE", "RESUME STREAM power.peaks")
+    assert (refused(catalog).code, refused(catalog).hint) == (
+        "E_CANNOT_MOVE",
+        "RESUME STREAM power.peaks",
+    )
     apply(catalog, changes.set_stream_status(catalog, "power", "peaks", "running"))
-    apply(catalog, changes.create_stream(catalog, plan(catalog, 901, "across", "meters", "own"), created=5))
+    apply(
+        catalog,
+        changes.create_stream(catalog, plan(catalog, 901, "across", "meters", "own"), created=5),
+    )
     assert "stream power.across reads one topic and writes another" in refused(catalog).message
     apply(catalog, changes.drop_stream(catalog, "power", "across"))
     timed = dataclasses.replace(
-        within, stream_id=902, name="timed", path="exchange", trigger=dataclasses.replace(within.trigger, kind="max_delay")
+        within,
+        stream_id=902,
+        name="timed",
+        path="exchange",
+        trigger=dataclasses.replace(within.trigger, kind="max_delay"),
     )
     apply(catalog, changes.create_stream(catalog, timed, created=5))
     assert "stream power.timed closes windows by the clock" in refused(catalog).message
@@ -118,7 +151,9 @@ def test_a_reader_has_each_topic_to_its_end_first(catalog: Catalog) -> None:
     assert earliest(catalog, "in.power.own") == "in.power.own"
 
 
-def test_a_token_of_a_topic_that_is_gone_is_a_place_in_those_that_came_after(catalog: Catalog) -> None:
+def test_a_token_of_a_topic_that_is_gone_is_a_place_in_those_that_came_after(
+    catalog: Catalog,
+) -> None:
     moved(catalog, 6, [9, 19, 29])
     moved(catalog, 12, [100] * 6)
     apply(catalog, generations.remove(home(catalog), ["in.power"]))
@@ -130,6 +165,10 @@ def test_a_token_of_a_topic_that_is_gone_is_a_place_in_those_that_came_after(cat
     apply(catalog, generations.remove(home(catalog), ["in.power-g2"]))
     assert earliest(catalog, "in.power-g3") == "in.power-g3"
     assert resumed(catalog, "in.power-g3", Cursor({0: 10, 1: 20, 2: 30}))[0] == "in.power-g3"
-    assert catalog.lineage("in.power-g3") == [("in.power-g3", 12), ("in.power-g2", 6), ("in.power", 3)]
+    assert catalog.lineage("in.power-g3") == [
+        ("in.power-g3", 12),
+        ("in.power-g2", 6),
+        ("in.power", 3),
+    ]
     moved(catalog, 24, [200] * 12)
     assert catalog.former_topics() == {"in.power-g3": 12}

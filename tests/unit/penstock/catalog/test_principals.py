@@ -17,7 +17,8 @@ ROOT = "root"
 
 @pytest.fixture
 def catalog() -> Catalog:
-    made, new = Catalog(), ids()
+    made = Catalog()
+    new = ids()
     apply(made, changes.create_database(made, new, "power"))
     apply(made, changes.create_table(made, new, "power", "meters", (TIME, VOLTAGE), (PLACE,)))
     apply(made, principals.create_user(made, new, "ann", "hash", root=ROOT, created=5))
@@ -32,19 +33,27 @@ def ann(catalog: Catalog) -> User:
 
 
 def test_grants_add_up_and_are_taken_away(catalog: Catalog) -> None:
-    table, database = catalog.table("power", "meters"), catalog.database("power")
+    table = catalog.table("power", "meters")
+    database = catalog.database("power")
     assert table is not None and database is not None
     apply(catalog, principals.grant(catalog, ["read", "WRITE"], table, "ann", root=ROOT))
     apply(catalog, principals.grant(catalog, ["READ"], table, "ann", root=ROOT))
     apply(catalog, principals.grant(catalog, ["CREATE"], database, "ann", root=ROOT))
-    assert ann(catalog).grants == (Grant("CREATE", database.id), Grant("READ", table.id), Grant("WRITE", table.id))
+    assert ann(catalog).grants == (
+        Grant("CREATE", database.id),
+        Grant("READ", table.id),
+        Grant("WRITE", table.id),
+    )
     apply(catalog, principals.revoke(catalog, ["WRITE"], table, "ann", root=ROOT))
     apply(catalog, principals.revoke(catalog, ["ALL"], database, "ann", root=ROOT))
     assert ann(catalog).grants == (Grant("READ", table.id),)
 
 
 def test_all_is_what_the_object_can_have(catalog: Catalog) -> None:
-    apply(catalog, principals.grant(catalog, ["ALL"], catalog.table("power", "meters"), "readers", root=ROOT))
+    apply(
+        catalog,
+        principals.grant(catalog, ["ALL"], catalog.table("power", "meters"), "readers", root=ROOT),
+    )
     apply(catalog, principals.grant(catalog, ["ALL"], None, "ann", root=ROOT))
     role = catalog.role("readers")
     assert role is not None and [g.right for g in role.grants] == ["READ", "WRITE", "ALTER", "DROP"]
@@ -52,7 +61,10 @@ def test_all_is_what_the_object_can_have(catalog: Catalog) -> None:
 
 
 def test_grants_on_what_was_dropped_go(catalog: Catalog) -> None:
-    apply(catalog, principals.grant(catalog, ["READ"], catalog.table("power", "meters"), "ann", root=ROOT))
+    apply(
+        catalog,
+        principals.grant(catalog, ["READ"], catalog.table("power", "meters"), "ann", root=ROOT),
+    )
     apply(catalog, changes.drop_table(catalog, "power", "meters"))
     apply(catalog, principals.grant(catalog, ["READ"], catalog.database("power"), "ann", root=ROOT))
     assert len(ann(catalog).grants) == 1
@@ -71,7 +83,12 @@ def test_what_ends_tokens_is_counted(catalog: Catalog) -> None:
     apply(catalog, principals.alter_user(catalog, "ann", root=ROOT, password="new"))
     apply(catalog, principals.alter_user(catalog, "ann", root=ROOT, enabled=False))
     apply(catalog, principals.revoke_tokens(catalog, "ann", root=ROOT))
-    assert (ann(catalog).password, ann(catalog).enabled, ann(catalog).generation, ann(catalog).created) == ("new", False, 3, 5)
+    assert (
+        ann(catalog).password,
+        ann(catalog).enabled,
+        ann(catalog).generation,
+        ann(catalog).created,
+    ) == ("new", False, 3, 5)
 
 
 def test_entries_come_back_from_the_log(catalog: Catalog) -> None:
@@ -79,14 +96,22 @@ def test_entries_come_back_from_the_log(catalog: Catalog) -> None:
     apply(catalog, principals.give_role(catalog, "readers", "ann", root=ROOT))
     for entry in (ann(catalog), catalog.role("readers")):
         assert entry is not None
-        assert entries.from_record(decode(entries.CatalogRecord, entries.to_value(entry, 1))) == entry
+        assert (
+            entries.from_record(decode(entries.CatalogRecord, entries.to_value(entry, 1))) == entry
+        )
     assert "hash" not in repr(ann(catalog))
 
 
 RULES: list[tuple[str, Callable[[Catalog], Change]]] = [
     ("E_USER_EXISTS", lambda c: principals.create_user(c, ids(), "Ann", "h", root=ROOT, created=0)),
-    ("E_USER_EXISTS", lambda c: principals.create_user(c, ids(), "ROOT", "h", root=ROOT, created=0)),
-    ("E_ROLE_EXISTS", lambda c: principals.create_user(c, ids(), "readers", "h", root=ROOT, created=0)),
+    (
+        "E_USER_EXISTS",
+        lambda c: principals.create_user(c, ids(), "ROOT", "h", root=ROOT, created=0),
+    ),
+    (
+        "E_ROLE_EXISTS",
+        lambda c: principals.create_user(c, ids(), "readers", "h", root=ROOT, created=0),
+    ),
     ("E_USER_EXISTS", lambda c: principals.create_role(c, ids(), "ann", root=ROOT)),
     ("E_BAD_NAME", lambda c: principals.create_user(c, ids(), "a:b", "h", root=ROOT, created=0)),
     ("E_BAD_NAME", lambda c: principals.create_role(c, ids(), "", root=ROOT)),
@@ -97,8 +122,14 @@ RULES: list[tuple[str, Callable[[Catalog], Change]]] = [
     ("E_BAD_GRANT", lambda c: principals.drop_user(c, "root", root=ROOT)),
     ("E_BAD_GRANT", lambda c: principals.alter_user(c, "Root", root=ROOT, password="h")),
     ("E_BAD_GRANT", lambda c: principals.grant(c, ["READ"], None, "root", root=ROOT)),
-    ("E_BAD_GRANT", lambda c: principals.grant(c, ["ADMIN"], c.database("power"), "ann", root=ROOT)),
-    ("E_BAD_GRANT", lambda c: principals.grant(c, ["CREATE"], c.table("power", "meters"), "ann", root=ROOT)),
+    (
+        "E_BAD_GRANT",
+        lambda c: principals.grant(c, ["ADMIN"], c.database("power"), "ann", root=ROOT),
+    ),
+    (
+        "E_BAD_GRANT",
+        lambda c: principals.grant(c, ["CREATE"], c.table("power", "meters"), "ann", root=ROOT),
+    ),
     ("E_BAD_GRANT", lambda c: principals.grant(c, ["FLY"], None, "ann", root=ROOT)),
 ]
 
@@ -111,6 +142,15 @@ def test_refusals(catalog: Catalog, code: str, rule: Callable[[Catalog], Change]
 
 
 def test_if_exists_and_if_not_exists(catalog: Catalog) -> None:
-    assert principals.create_user(catalog, ids(), "ann", "h", root=ROOT, created=0, if_not_exists=True) == Change()
-    assert principals.create_role(catalog, ids(), "readers", root=ROOT, if_not_exists=True) == Change()
-    assert principals.drop_user(catalog, "bob", root=ROOT, if_exists=True) == principals.drop_role(catalog, "x", if_exists=True) == Change()
+    assert (
+        principals.create_user(catalog, ids(), "ann", "h", root=ROOT, created=0, if_not_exists=True)
+        == Change()
+    )
+    assert (
+        principals.create_role(catalog, ids(), "readers", root=ROOT, if_not_exists=True) == Change()
+    )
+    assert (
+        principals.drop_user(catalog, "bob", root=ROOT, if_exists=True)
+        == principals.drop_role(catalog, "x", if_exists=True)
+        == Change()
+    )

@@ -1,4 +1,6 @@
-"""The catalog's reader refuses records that somebody forged: the entry known before stays, and the reader goes on."""
+"""The catalog's reader refuses records that somebody forged: the entry known before stays, and the
+reader goes on.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Log:
     def append(self, *records: Record) -> None:
         offsets = np.arange(self._end, self._end + len(records))
         self._end += len(records)
-        keys, values = [k for k, _ in records], [v for _, v in records]
+        keys = [k for k, _ in records]
+        values = [v for _, v in records]
         batch = Batch(names.CATALOG, 0, offsets, np.zeros(len(records), np.int64), keys, values)
         self.reader._take([batch], self._end)
 
@@ -57,7 +60,14 @@ def log() -> Log:
 def renamed(entry: Entry, **fields: object) -> bytes:
     """A record whose envelope says something else than its body."""
     true = entries.read(entries.to_value(entry, 3))
-    said = {"kind": true.kind, "id": true.id, "name": true.name, "epoch": true.epoch, "body": true.body, **fields}
+    said = {
+        "kind": true.kind,
+        "id": true.id,
+        "name": true.name,
+        "epoch": true.epoch,
+        "body": true.body,
+        **fields,
+    }
     return encode(CatalogRecord(**said))  # type: ignore[arg-type]
 
 

@@ -24,7 +24,13 @@ ROWS = pa.table({"n": [1]})
 
 def answer(status: http.HTTPStatus, body: dict[str, Any]) -> Response:
     data = json.dumps(body).encode()
-    headers = Headers({"Content-Type": "application/json", "Content-Length": str(len(data)), "Connection": "close"})
+    headers = Headers(
+        {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            "Connection": "close",
+        }
+    )
     return Response(status.value, status.phrase, headers, data)
 
 
@@ -40,14 +46,27 @@ class Node:
     def described(self) -> dict[str, Any]:
         """What the gateway says."""
         group = {"id": 2, "alias": "", "members": ["n1"], "learners": []}
-        return {"nodes": {"n1": self.url}, "groups": [group], "tables": {"ha.t": 2} if self.there else {}}
+        return {
+            "nodes": {"n1": self.url},
+            "groups": [group],
+            "tables": {"ha.t": 2} if self.there else {},
+        }
 
     def _request(self, _: ServerConnection, request: Request) -> Response | None:
         if request.path.startswith("/v1/node"):
-            group = {"id": 2, "leader": "n1", "epoch": 1, "client_urls": {"n1": self.url}, "urls": {"n1": self.url}}
+            group = {
+                "id": 2,
+                "leader": "n1",
+                "epoch": 1,
+                "client_urls": {"n1": self.url},
+                "urls": {"n1": self.url},
+            }
             return answer(http.HTTPStatus.OK, {"groups": [group]})
         if not self.there:
-            return answer(http.HTTPStatus.NOT_FOUND, {"error": {"code": "E_NO_TABLE", "message": "table ha.t does not exist"}})
+            return answer(
+                http.HTTPStatus.NOT_FOUND,
+                {"error": {"code": "E_NO_TABLE", "message": "table ha.t does not exist"}},
+            )
         return None
 
     def _serve(self, socket: ServerConnection) -> None:

@@ -19,7 +19,11 @@ from tests.certificates import issued
 
 
 def door(connection: ServerConnection, request: Request) -> Response | None:
-    return None if request.headers["Authorization"] == "Basic me" else connection.respond(401, '{"error": "who?"}')
+    return (
+        None
+        if request.headers["Authorization"] == "Basic me"
+        else connection.respond(401, '{"error": "who?"}')
+    )
 
 
 def talk(connection: ServerConnection) -> None:
@@ -34,7 +38,8 @@ def talk(connection: ServerConnection) -> None:
 
 @pytest.fixture(params=["plain", "tls"])
 def open_line(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Line]]:
-    context, trusted = None, None
+    context = None
+    trusted = None
     if request.param == "tls":
         files = issued(tmp_path)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -47,7 +52,9 @@ def open_line(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
         server.shutdown()
 
 
-def test_messages_go_both_ways_and_pings_are_answered_by_who_reads(open_line: Callable[[str], Line]) -> None:
+def test_messages_go_both_ways_and_pings_are_answered_by_who_reads(
+    open_line: Callable[[str], Line],
+) -> None:
     line = open_line("me")
     assert line.recv(5) == '{"hello": true}'
     for message in (b"one", b"ping", b"two"):

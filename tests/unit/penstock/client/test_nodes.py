@@ -23,9 +23,20 @@ def node(leader: str, epoch: int) -> AbstractContextManager[str]:
 def nodes() -> Iterator[Nodes]:
     """NODE1 is dead, NODE2 leads since, NODE3 has not heard of it."""
     with ExitStack() as stack:
-        urls = ["http://127.0.0.1:1", stack.enter_context(node("NODE2", 8)), stack.enter_context(node("NODE1", 7))]
+        urls = [
+            "http://127.0.0.1:1",
+            stack.enter_context(node("NODE2", 8)),
+            stack.enter_context(node("NODE1", 7)),
+        ]
         group = {"id": 11, "alias": "", "members": MEMBERS, "learners": ()}
-        found = Nodes(lambda: {"nodes": dict(zip(MEMBERS, urls, strict=True)), "groups": [group], "tables": {}}, "")
+        found = Nodes(
+            lambda: {
+                "nodes": dict(zip(MEMBERS, urls, strict=True)),
+                "groups": [group],
+                "tables": {},
+            },
+            "",
+        )
         found.refresh()
         yield found
         found.close()

@@ -43,7 +43,9 @@ def url(answers: list[int]) -> Iterator[str]:
 
 def test_goes_on_trying_while_a_proxy_has_nobody_behind_it(url: str, answers: list[int]) -> None:
     answers += [503, 502, 429]
-    with Subscription(url, "root", "x", {"table": "d.t", "what": "rows"}, patience=20) as subscription:
+    with Subscription(
+        url, "root", "x", {"table": "d.t", "what": "rows"}, patience=20
+    ) as subscription:
         assert subscription.next(10).items == [{"n": 1}] and subscription.token == "t1"
     assert not answers
 

@@ -38,7 +38,12 @@ def test_errors(body: dict[str, object], status: int, kind: type[PenstockError])
 
 def test_rows_of_every_form() -> None:
     table = pa.table({"a": [1, 2]})
-    for rows in (table, table.to_batches()[0], pl.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]})):
+    for rows in (
+        table,
+        table.to_batches()[0],
+        pl.DataFrame({"a": [1, 2]}),
+        pd.DataFrame({"a": [1, 2]}),
+    ):
         assert wire.to_table(rows).to_pydict() == {"a": [1, 2]}
     assert wire.is_objects([{}]) and not wire.is_objects(table)
     with pytest.raises(SchemaError):

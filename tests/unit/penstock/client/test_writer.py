@@ -17,7 +17,9 @@ from penstock.errors import PenstockError, RemoteError, SchemaError
 
 
 class Gateway:
-    """Takes frames of objects; refuses rows whose `n` is no number. Breaks off at `n` = 666, and behind its answer at 777."""
+    """Takes frames of objects; refuses rows whose `n` is no number. Breaks off at `n` = 666, and
+    behind its answer at 777.
+    """
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Any]] = []
@@ -44,7 +46,13 @@ class Gateway:
             if any(row["n"] == 666 for row in frame["rows"]):
                 return
             error = {"code": "E_ROW", "message": f"{bad[0]['n']} is not INT"} if bad else None
-            socket.send(json.dumps({"nack": frame["seq"], "error": error} if bad else {"ack": frame["seq"], "rows": len(frame["rows"])}))
+            socket.send(
+                json.dumps(
+                    {"nack": frame["seq"], "error": error}
+                    if bad
+                    else {"ack": frame["seq"], "rows": len(frame["rows"])}
+                )
+            )
             if any(row["n"] == 777 for row in frame["rows"]):
                 return
 
@@ -68,8 +76,14 @@ def test_all_refused_frames_are_told_by_number_and_reason(gateway: Gateway) -> N
         gateway.answering.set()
         with pytest.raises(SchemaError) as refused:
             rows.flush()
-        assert refused.value.message == "2 frames were refused: frame 2: two is not INT; frame 4: four is not INT"
-        assert [(number, error.code) for number, error in rows.refused] == [(2, "E_ROW"), (4, "E_ROW")]
+        assert (
+            refused.value.message
+            == "2 frames were refused: frame 2: two is not INT; frame 4: four is not INT"
+        )
+        assert [(number, error.code) for number, error in rows.refused] == [
+            (2, "E_ROW"),
+            (4, "E_ROW"),
+        ]
         assert rows.flush() == 3
         rows.write([{"n": "six"}])
         with pytest.raises(SchemaError, match="frame 6: six is not INT"):
@@ -81,15 +95,21 @@ def test_a_write_that_raises_says_that_it_has_sent_nothing(gateway: Gateway) -> 
         rows.write([{"n": "one"}])
         with rows._lock:
             assert rows._lock.wait_for(lambda: rows.refused, 10.0)
-        with pytest.raises(SchemaError, match="frame 1: one is not INT; the rows of this call were not sent"):
+        with pytest.raises(
+            SchemaError, match="frame 1: one is not INT; the rows of this call were not sent"
+        ):
             rows.write([{"n": 2}])
         assert [f["seq"] for f in gateway.frames] == [1]
         assert rows.write([{"n": 2}]) == range(2, 3)
         assert rows.flush() == 1
 
 
-@pytest.mark.parametrize("bad", [[{"n": 1}, {"n": float("inf")}], [{"n": 1}] * 3 + [{"n": [float("nan")]}], 7])
-def test_rows_that_cannot_be_sent_send_nothing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, bad: Any) -> None:
+@pytest.mark.parametrize(
+    "bad", [[{"n": 1}, {"n": float("inf")}], [{"n": 1}] * 3 + [{"n": [float("nan")]}], 7]
+)
+def test_rows_that_cannot_be_sent_send_nothing(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, bad: Any
+) -> None:
     monkeypatch.setattr(module, "FRAME_ROWS", 2)
     with writer(gateway) as rows:
         with pytest.raises(SchemaError):

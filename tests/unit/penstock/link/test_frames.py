@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from penstock.link.frames import FrameError, pack, unpack
 
 
-@given(st.dictionaries(st.text(), st.integers() | st.text()), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=2000))
+@given(
+    st.dictionaries(st.text(), st.integers() | st.text()),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=2000),
+)
 def test_what_is_packed_is_unpacked(header: dict[str, object], values: list[int]) -> None:
     rows = pa.table({"v": pa.array(values, pa.int64())})
     assert unpack(pack(header, rows)) == (header, rows)

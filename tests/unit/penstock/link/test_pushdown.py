@@ -11,12 +11,21 @@ from penstock.sql.plan import Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 
-_COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("site", ColumnType("INT")))
+_COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("INT")),
+    Column("site", ColumnType("INT")),
+)
 _FAR = {
-    "near.one": External(1, "near", "one", "penstock", (("h1:1", "h2:1"),), "far", "meters", _COLUMNS),
-    "near.two": External(2, "near", "two", "penstock", (("h1:1",), ("h3:1",)), "far", "log", _COLUMNS),
+    "near.one": External(
+        1, "near", "one", "penstock", (("h1:1", "h2:1"),), "far", "meters", _COLUMNS
+    ),
+    "near.two": External(
+        2, "near", "two", "penstock", (("h1:1",), ("h3:1",)), "far", "log", _COLUMNS
+    ),
 }
-_ONE, _TWO = "near.one at h1:1|h2:1", "near.two at h1:1, h3:1"
+_ONE = "near.one at h1:1|h2:1"
+_TWO = "near.two at h1:1, h3:1"
 
 
 @pytest.mark.parametrize(
@@ -27,30 +36,51 @@ _ONE, _TWO = "near.one at h1:1|h2:1", "near.two at h1:1, h3:1"
             "SELECT count(*) AS n FROM one WHERE v > 1 INTERVAL(10s)",
             [
                 ("runs in", "the deployment at h1:1|h2:1"),
-                ("pushed down", "SELECT count(*) AS n FROM far.meters AS one WHERE v > 1 INTERVAL(10s)"),
+                (
+                    "pushed down",
+                    "SELECT count(*) AS n FROM far.meters AS one WHERE v > 1 INTERVAL(10s)",
+                ),
             ],
         ),
         (
             "SELECT max(v), _tp_sn FROM two t WHERE t.site = 3",
             [
-                ("runs in", "store"), ("reads", _TWO),
-                ("pushed down", "SELECT tbname, `ts`, `v`, `site`, `_tp_sn` FROM `far`.`log` WHERE (site = 3)"),
+                ("runs in", "store"),
+                ("reads", _TWO),
+                (
+                    "pushed down",
+                    "SELECT tbname, `ts`, `v`, `site`, `_tp_sn` FROM `far`.`log` WHERE (site = 3)",
+                ),
             ],
         ),
         (
             "SELECT count(*) FROM two WHERE v > 1 INTERVAL(10s)",
-            [("runs in", "store"), ("reads", _TWO), ("pushed down", "SELECT tbname, `ts`, `v`, `site` FROM `far`.`log`")],
+            [
+                ("runs in", "store"),
+                ("reads", _TWO),
+                ("pushed down", "SELECT tbname, `ts`, `v`, `site` FROM `far`.`log`"),
+            ],
         ),
         (
             "SELECT h.x FROM one o JOIN here h ON h.id = o.site WHERE o.v > 1 AND h.x = 2",
             [
-                ("runs in", "store"), ("reads", "segments and the log's tail"), ("reads", _ONE),
-                ("pushed down", "SELECT tbname, `ts`, `v`, `site` FROM `far`.`meters` WHERE (v > 1)"),
+                ("runs in", "store"),
+                ("reads", "segments and the log's tail"),
+                ("reads", _ONE),
+                (
+                    "pushed down",
+                    "SELECT tbname, `ts`, `v`, `site` FROM `far`.`meters` WHERE (v > 1)",
+                ),
             ],
         ),
     ],
-)  # fmt: skip
+)
 def test_explain_says_what_is_asked_of_whom(text: str, lines: list[tuple[str, str]]) -> None:
     statement = parse_one(text)
     assert isinstance(statement, Query)
-    assert pushdown.shown(statement.query, "near", lambda database, name: _FAR.get(f"{database}.{name}")) == lines
+    assert (
+        pushdown.shown(
+            statement.query, "near", lambda database, name: _FAR.get(f"{database}.{name}")
+        )
+        == lines
+    )

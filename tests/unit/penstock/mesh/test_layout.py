@@ -16,7 +16,8 @@ def test_ports_follow_their_base_but_for_own_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "own", "message"), [(9000, {"attic": 1}, "attic"), (65530, {}, "not a port"), (9000, {"kafka": 0}, "kafka=0")]
+    ("base", "own", "message"),
+    [(9000, {"attic": 1}, "attic"), (65530, {}, "not a port"), (9000, {"kafka": 0}, "kafka=0")],
 )
 def test_ports_that_cannot_be(base: int, own: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -63,7 +64,11 @@ def test_nobody_else_gets_into_the_data_directory(tmp_path: Path, before: int | 
             directory.mkdir()
             directory.chmod(before)
     layout.make()
-    assert stat.S_IMODE(layout.root.stat().st_mode) == stat.S_IMODE(layout.secrets.stat().st_mode) == 0o700
+    assert (
+        stat.S_IMODE(layout.root.stat().st_mode)
+        == stat.S_IMODE(layout.secrets.stat().st_mode)
+        == 0o700
+    )
 
 
 def test_keys_are_random_made_once_and_their_owners_alone(tmp_path: Path) -> None:

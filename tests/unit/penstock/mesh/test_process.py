@@ -16,7 +16,9 @@ def child(tmp_path: Path, code: str) -> Child:
 
 
 def test_output_and_status(tmp_path: Path) -> None:
-    started = child(tmp_path, "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    started = child(
+        tmp_path, "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    )
     assert started.wait(20) and started.exit_status() == 3
     assert sorted((tmp_path / "x.log").read_text().split()) == ["err", "out"]
 

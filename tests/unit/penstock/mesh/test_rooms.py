@@ -18,7 +18,12 @@ def test_unknown_rooms_are_named_together() -> None:
 
 @pytest.mark.parametrize(
     ("room", "names"),
-    [("kafka", ["kafka", "controller"]), ("redis", ["redis"]), ("spark", ["spark-health"]), ("gateway", ["gateway", "gateway-health"])],
+    [
+        ("kafka", ["kafka", "controller"]),
+        ("redis", ["redis"]),
+        ("spark", ["spark-health"]),
+        ("gateway", ["gateway", "gateway-health"]),
+    ],
 )
 def test_ports_a_room_binds(room: str, names: list[str]) -> None:
     assert listeners(room) == names
@@ -46,12 +51,23 @@ def test_every_room_has_a_package() -> None:
 
 
 def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> None:
-    layout, ports = Layout(tmp_path), fixed_ports(9000)
+    layout = Layout(tmp_path)
+    ports = fixed_ports(9000)
     layout.make()
     found = addresses(layout, ports)
-    assert (found["PENSTOCK_KAFKA_SECURITY"], found["PENSTOCK_KAFKA_USERS"]) == ("SASL_PLAINTEXT", "true")
+    assert (found["PENSTOCK_KAFKA_SECURITY"], found["PENSTOCK_KAFKA_USERS"]) == (
+        "SASL_PLAINTEXT",
+        "true",
+    )
     assert kafka.options(found)["sasl.password"] == layout.secret("kafka").read_text().strip()
     opened = addresses(layout, ports, open_kafka=True)
-    assert (opened["PENSTOCK_KAFKA_SECURITY"], opened["PENSTOCK_KAFKA_USERS"]) == ("PLAINTEXT", "false")
+    assert (opened["PENSTOCK_KAFKA_SECURITY"], opened["PENSTOCK_KAFKA_USERS"]) == (
+        "PLAINTEXT",
+        "false",
+    )
     assert kafka.options(opened) == {}
-    assert not {name for name in addresses(layout, ports, ("gateway",)) if name.startswith("PENSTOCK_KAFKA_S")}
+    assert not {
+        name
+        for name in addresses(layout, ports, ("gateway",))
+        if name.startswith("PENSTOCK_KAFKA_S")
+    }

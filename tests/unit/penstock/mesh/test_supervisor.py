@@ -51,10 +51,16 @@ def kept_signals() -> Iterator[None]:
 
 
 def supervised(
-    root: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[RunningMesh], None], *, deaf: bool = True, silent_seconds: float = 1.0
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[RunningMesh], None],
+    *,
+    deaf: bool = True,
+    silent_seconds: float = 1.0,
 ) -> None:
     """Run one room under a supervisor; *act* on it from another thread, then end all."""
-    ports, layout = free_ports(), Layout(root)
+    ports = free_ports()
+    layout = Layout(root)
     port = ports["store-health"]
 
     def plan(layout: Layout, ports: Any, options: Options) -> list[Room]:
@@ -103,7 +109,9 @@ def test_a_room_that_does_not_answer_is_ended_by_force_and_started_again(
 
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.usefixtures("kept_signals")
-def test_restart_ends_what_does_not_hear_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool) -> None:
+def test_restart_ends_what_does_not_hear_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
     def act(mesh: RunningMesh) -> None:
         pid = mesh.pid("store")
         if stopped:
@@ -121,7 +129,13 @@ def test_down_ends_a_supervisor_and_rooms_that_do_not_hear_it(tmp_path: Path) ->
     deaf = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
     environment = {**os.environ, "PENSTOCK_MESH": str(tmp_path)}
     processes = [
-        subprocess.Popen([sys.executable, "-c", deaf], env=environment, stdout=subprocess.PIPE, start_new_session=True) for _ in "ab"
+        subprocess.Popen(
+            [sys.executable, "-c", deaf],
+            env=environment,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        for _ in "ab"
     ]
     for process in processes:
         assert process.stdout is not None and process.stdout.readline()
@@ -134,7 +148,9 @@ def test_down_ends_a_supervisor_and_rooms_that_do_not_hear_it(tmp_path: Path) ->
     assert stop_mesh(layout, seconds=0.5) == 2
     for reaper in reapers:
         reaper.join(10)
-    assert not members(layout.root) and not any(psutil.pid_exists(process.pid) for process in processes)
+    assert not members(layout.root) and not any(
+        psutil.pid_exists(process.pid) for process in processes
+    )
     for process in processes:
         process.stdout.close()  # type: ignore[union-attr]
 

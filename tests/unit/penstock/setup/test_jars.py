@@ -31,7 +31,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("PENSTOCK_MAVEN_URL", f"http://127.0.0.1:{server.server_address[1]}/")
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "_lock_text", lambda: f"broker org.x:thing:1.0 {hashlib.sha256(b'jar of one').hexdigest()}\n")
+    monkeypatch.setattr(
+        jars,
+        "_lock_text",
+        lambda: f"broker org.x:thing:1.0 {hashlib.sha256(b'jar of one').hexdigest()}\n",
+    )
     yield file
     server.shutdown()
     server.server_close()
@@ -55,7 +59,8 @@ def test_another_jar_than_the_pinned_one_is_refused(repository: Path) -> None:
 
 
 def test_lock_pins_every_jar() -> None:
-    broker, spark = jars.locked("broker"), jars.locked("spark")
+    broker = jars.locked("broker")
+    spark = jars.locked("spark")
     assert len(broker) == 92 and len(spark) == 6
     assert all(len(jar.sha256) == 64 for jar in broker + spark)
     assert len({jar.file_name for jar in broker}) == len(broker)
@@ -64,9 +69,18 @@ def test_lock_pins_every_jar() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("<mirrors><mirror><mirrorOf>*</mirrorOf><url>http://a/m</url></mirror></mirrors>", "http://a/m"),
-        ("<mirrors><mirror><mirrorOf>other</mirrorOf><url>http://a/m</url></mirror></mirrors>", None),
-        ("<profiles><profile><repositories><repository><url>http://b/</url></repository></repositories></profile></profiles>", "http://b/"),
+        (
+            "<mirrors><mirror><mirrorOf>*</mirrorOf><url>http://a/m</url></mirror></mirrors>",
+            "http://a/m",
+        ),
+        (
+            "<mirrors><mirror><mirrorOf>other</mirrorOf><url>http://a/m</url></mirror></mirrors>",
+            None,
+        ),
+        (
+            "<profiles><profile><repositories><repository><url>http://b/</url></repository></repositories></profile></profiles>",
+            "http://b/",
+        ),
         ("", None),
     ],
 )

@@ -30,7 +30,11 @@ def _no_cache():
 def test_first_new_enough_runtime_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime(tmp_path / "old", "1.8.0_392")
     new = runtime(tmp_path / "new", "21.0.2")
-    monkeypatch.setattr(java, "_candidates", lambda: iter([tmp_path / "old/bin/java", tmp_path / "none/bin/java", new]))
+    monkeypatch.setattr(
+        java,
+        "_candidates",
+        lambda: iter([tmp_path / "old/bin/java", tmp_path / "none/bin/java", new]),
+    )
     assert find_java() == Java(new, 21)
 
 
@@ -45,7 +49,10 @@ def test_spark_gets_a_wrapper_on_a_trimmed_runtime(tmp_path: Path) -> None:
     trimmed = Java(runtime(tmp_path / "jre", "25", 'echo "$@"'), 25)
     home = spark_java_home(trimmed, tmp_path / "wrapper")
     said = subprocess.run(
-        [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b"], capture_output=True, text=True, check=True
+        [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout == "-Xmx1g -cp a b\n"
 

@@ -1,4 +1,6 @@
-"""Rows of a producer count once however they are cut, sent again and interrupted; rows that do not fit are refused whole."""
+"""Rows of a producer count once however they are cut, sent again and interrupted; rows that do not
+fit are refused whole.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,21 @@ from penstock.types import ColumnType
 from services.federation.appender import Appender, conform
 from tests.nightly import drawn
 
-COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("note", ColumnType("VARCHAR", 4)))
-TABLE = Table(7, "d", "t", "stable", "in.d", 3, "ms", (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),))
+COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("INT")),
+    Column("note", ColumnType("VARCHAR", 4)),
+)
+TABLE = Table(
+    7,
+    "d",
+    "t",
+    "stable",
+    "in.d",
+    3,
+    "ms",
+    (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),),
+)
 
 
 class Log:
@@ -34,7 +49,14 @@ class Log:
         self.records: list[tuple[int, bytes]] = []
         self.limit = 1 << 30
 
-    def send(self, topic: str, value: bytes, *, partition: int, on_delivery: Callable[[Delivery | BusError], None]) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        partition: int,
+        on_delivery: Callable[[Delivery | BusError], None],
+    ) -> None:
         if self.limit <= 0:
             on_delivery(BusError("gone"))
             return
@@ -64,25 +86,37 @@ def _rows(first: int, last: int, a_record: int) -> pa.Table:
             "ts": pa.array([1_700_000_000_000 + i for i in numbers], pa.timestamp("ms", "UTC")),
             "v": pa.array(list(numbers), pa.int32()),
         }
-    )  # fmt: skip
+    )
 
 
 def _appender(log: Log) -> Appender:
     bus: Any = log
-    return Appender(lambda: TABLE, "f:x", bus, log.places(), TABLE.partitions, Gate(lambda _: False))
+    return Appender(
+        lambda: TABLE, "f:x", bus, log.places(), TABLE.partitions, Gate(lambda _: False)
+    )
 
 
 @settings(deadline=None, max_examples=drawn(25))
 @given(
-    st.integers(1, 300), st.integers(1, 40),
-    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 120), st.integers(0, 4), st.booleans()), max_size=8),
-)  # fmt: skip
-def test_each_row_once_whatever_is_sent_again_and_lost(total: int, a_record: int, tries: list[tuple[int, int, int, bool]]) -> None:
-    """A try goes on somewhere at or before what is certain, in frames of any size, and dies after any number of records."""
-    log, certain = Log(), 0
+    st.integers(1, 300),
+    st.integers(1, 40),
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(1, 120), st.integers(0, 4), st.booleans()),
+        max_size=8,
+    ),
+)
+def test_each_row_once_whatever_is_sent_again_and_lost(
+    total: int, a_record: int, tries: list[tuple[int, int, int, bool]]
+) -> None:
+    """A try goes on somewhere at or before what is certain, in frames of any size, and dies after
+    any number of records.
+    """
+    log = Log()
+    certain = 0
     for back, size, survive, dies in [*tries, (300, 50, 0, False)]:
         log.limit = survive if dies else 1 << 30
-        appender, at = _appender(log), max(0, certain - back)
+        appender = _appender(log)
+        at = max(0, certain - back)
         while at < total:
             end = min(at + size, total)
             try:
@@ -103,8 +137,11 @@ def test_each_row_once_whatever_is_sent_again_and_lost(total: int, a_record: int
 
 @pytest.mark.parametrize("anew", [True, False])
 def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None:
-    """Rows that are sent again after the table has got more partitions are there already, also those whose partition is another one now."""
-    log, now = Log(), [TABLE]
+    """Rows that are sent again after the table has got more partitions are there already, also
+    those whose partition is another one now.
+    """
+    log = Log()
+    now = [TABLE]
     bus: Any = log
     appender = Appender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
     assert appender.append(_rows(0, 100, 10), lambda *_: None).result(0) == 100
@@ -112,7 +149,9 @@ def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None
     if anew:
         places = appender.close(1.0)
         assert places is not None
-        appender = Appender(lambda: now[-1], "f:x", bus, places, appender.partitions, Gate(lambda _: False))
+        appender = Appender(
+            lambda: now[-1], "f:x", bus, places, appender.partitions, Gate(lambda _: False)
+        )
     assert appender.append(_rows(0, 150, 10), lambda *_: None).result(0) == 50
     now.append(replace(TABLE, topic="in.d.3", partitions=12))
     assert appender.append(_rows(50, 200, 10), lambda *_: None).result(0) == 50
@@ -122,12 +161,19 @@ def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"note": pa.array(["too long"])}, "longer"), ({"other": pa.array([1])}, "no column other"), ({"v": pa.array(["x"])}, '"v" is INT'),
-        ({"tbname": pa.array([None], pa.string())}, "tbname"), ({"ts": pa.array([None], pa.timestamp("ms"))}, "no time"),
+        ({"note": pa.array(["too long"])}, "longer"),
+        ({"other": pa.array([1])}, "no column other"),
+        ({"v": pa.array(["x"])}, '"v" is INT'),
+        ({"tbname": pa.array([None], pa.string())}, "tbname"),
+        ({"ts": pa.array([None], pa.timestamp("ms"))}, "no time"),
     ],
-)  # fmt: skip
+)
 def test_rows_that_do_not_fit_are_refused(changes: dict[str, pa.Array], words: str) -> None:
-    good = {"tbname": pa.array(["m"]), "ts": pa.array([1], pa.timestamp("ms", "UTC")), "v": pa.array([1], pa.int32())}
+    good = {
+        "tbname": pa.array(["m"]),
+        "ts": pa.array([1], pa.timestamp("ms", "UTC")),
+        "v": pa.array([1], pa.int32()),
+    }
     assert conform(pa.table(good), TABLE).height == 1
     with pytest.raises(SchemaError, match=words):
         conform(pa.table({**good, **changes}), TABLE)
@@ -136,14 +182,24 @@ def test_rows_that_do_not_fit_are_refused(changes: dict[str, pa.Array], words: s
 @pytest.mark.parametrize(
     ("column", "values"),
     [
-        ("ts", [1_700_000_000_000_000_000]), ("t", [-(2**62)]), ("f", [float("inf")]), ("d", [float("-inf")]), ("f", [1e300]),
+        ("ts", [1_700_000_000_000_000_000]),
+        ("t", [-(2**62)]),
+        ("f", [float("inf")]),
+        ("d", [float("-inf")]),
+        ("f", [1e300]),
     ],
-)  # fmt: skip
+)
 def test_what_could_not_be_read_back_is_refused(column: str, values: list[Any]) -> None:
     kinds = {"t": "TIMESTAMP", "f": "FLOAT", "d": "DOUBLE"}
     columns = (COLUMNS[0], *(Column(name, ColumnType(kind)) for name, kind in kinds.items()))
     table = replace(TABLE, versions=(TableVersion(100, columns, TABLE.tags),))
-    good: dict[str, list[Any]] = {"tbname": ["a"], "ts": [5], "t": [6], "f": [0.5], "d": [float("nan")]}
+    good: dict[str, list[Any]] = {
+        "tbname": ["a"],
+        "ts": [5],
+        "t": [6],
+        "f": [0.5],
+        "d": [float("nan")],
+    }
     assert conform(pa.table(good), table).height == 1
     with pytest.raises(SchemaError) as refused:
         conform(pa.table({**good, column: values}), table)

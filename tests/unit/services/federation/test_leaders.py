@@ -23,7 +23,8 @@ from tests.nightly import drawn
 from tests.unit.services.tables.kit import NOW, stream_table
 
 TABLE = stream_table()
-#: what happens to a write: nothing, it does not arrive, its answer does not, or another arrives late from before
+#: what happens to a write: nothing, it does not arrive, its answer does not, or another arrives
+#: late from before
 FAULTS = ("", "", "before", "after", "late")
 
 
@@ -31,7 +32,9 @@ class Leader:
     """What the real one decides, without its log. `Leaders` to an appender."""
 
     def __init__(self, pool: ThreadPoolExecutor, faults: Iterator[str]) -> None:
-        self.pool, self.patience, self._faults = pool, 30.0, faults
+        self.pool = pool
+        self.patience = 30.0
+        self._faults = faults
         self.last: Part | None = None
         self.numbers: list[int] = []
         self.sizes: list[int] = []
@@ -65,8 +68,17 @@ class Leader:
     def _take(self, body: bytes) -> None:
         data = from_stream(body)
         meta = {k.decode(): v.decode() for k, v in data.schema.metadata.items()}
-        number, nobody = int(meta["penstock.seq"]), Any
-        write = Write(meta["penstock.producer"], number, number, data, len(body), nobody, int(meta["penstock.after"]))  # type: ignore[arg-type]
+        number = int(meta["penstock.seq"])
+        nobody = Any
+        write = Write(
+            meta["penstock.producer"],
+            number,
+            number,
+            data,
+            len(body),
+            nobody,
+            int(meta["penstock.after"]),
+        )  # type: ignore[arg-type]
         if judge(self.last, write) == "new":
             if write.data["sym"][0].as_py() == "bad":
                 raise SchemaError("does not fit", code="E_ROW")
@@ -89,7 +101,11 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def frame(first: int, until: int, *, sym: str = "A", placed: bool = True) -> pa.Table:
     """Rows whose number says their place: ten of each record."""
     numbers = list(range(first, until))
-    made = {"ts": pa.array([NOW // 10**6] * len(numbers), pa.timestamp("ms", "UTC")), "sym": pa.array([sym] * len(numbers)), "n": numbers}
+    made = {
+        "ts": pa.array([NOW // 10**6] * len(numbers), pa.timestamp("ms", "UTC")),
+        "sym": pa.array([sym] * len(numbers)),
+        "n": numbers,
+    }
     places = {"_offset": [n // 10 for n in numbers], "_row": [n % 10 for n in numbers]}
     return pa.table({**made, **(places if placed else {})})
 
@@ -100,7 +116,9 @@ def acked(topic: str, partition: int, offset: int) -> None:
 
 @settings(deadline=None, max_examples=drawn(40))
 @given(
-    st.lists(st.tuples(st.lists(st.integers(1, 60), max_size=4), st.booleans()), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.lists(st.integers(1, 60), max_size=4), st.booleans()), min_size=1, max_size=5
+    ),
     st.lists(st.sampled_from(FAULTS), max_size=12),
 )
 def test_each_row_is_there_once_over_connections_that_begin_somewhere_before(
@@ -110,7 +128,8 @@ def test_each_row_is_there_once_over_connections_that_begin_somewhere_before(
     certain = 0
     for lengths, cut in connections:
         appender = LeaderAppender(lambda: TABLE, "p", leader)  # type: ignore[arg-type]
-        low, sent = certain, []
+        low = certain
+        sent = []
         for length in lengths:
             sent.append((low + length, appender.append(frame(low, low + length), acked)))
             low += length

@@ -37,7 +37,9 @@ def test_a_task_that_says_so_ends_with_an_error() -> None:
 
 
 def test_a_task_goes_on_after_any_fault() -> None:
-    task = Task(ValueError("x"), PanicException("a bug in Rust code"), PenstockError("x", code="E_X"))
+    task = Task(
+        ValueError("x"), PanicException("a bug in Rust code"), PenstockError("x", code="E_X")
+    )
     task.start()
     task.join(30)
     assert not task.is_alive()

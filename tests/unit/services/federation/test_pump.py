@@ -1,4 +1,6 @@
-"""A view over rows that its target does not take (ON_ERROR): all others come, each once and in order, over links and rooms that die."""
+"""A view over rows that its target does not take (ON_ERROR): all others come, each once and in
+order, over links and rooms that die.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,14 @@ _TAGS = (Column("g", ColumnType("INT")),)
 
 
 def _table(length: int, partitions: int) -> Table:
-    columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("note", ColumnType("VARCHAR", length)))
-    return Table(7, "d", "t", "stable", "in.d", partitions, "ms", (TableVersion(100, columns, _TAGS),))
+    columns = (
+        Column("ts", ColumnType("TIMESTAMP")),
+        Column("v", ColumnType("INT")),
+        Column("note", ColumnType("VARCHAR", length)),
+    )
+    return Table(
+        7, "d", "t", "stable", "in.d", partitions, "ms", (TableVersion(100, columns, _TAGS),)
+    )
 
 
 class Letters:
@@ -49,7 +57,14 @@ class Letters:
     def __init__(self) -> None:
         self.taken: list[DeadLetter] = []
 
-    def send(self, topic: str, value: bytes, *, partition: int, on_delivery: Callable[[Delivery | BusError], None]) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        partition: int,
+        on_delivery: Callable[[Delivery | BusError], None],
+    ) -> None:
         assert topic == names.DEAD_LETTER
         self.taken.append(decode(DeadLetter, value))
         on_delivery(Delivery(topic, partition, len(self.taken), 0))
@@ -59,14 +74,28 @@ class Shard:
     """A target: the log of its table, written by real appenders, and links that break."""
 
     def __init__(self, table: Table, chance: random.Random, breaks: float) -> None:
-        self.table, self.chance, self.breaks = table, chance, breaks
+        self.table = table
+        self.chance = chance
+        self.breaks = breaks
         self.records: list[tuple[int, bytes]] = []
         #: by producer and partition the last place that is there
         self.places: dict[str, dict[int, tuple[int, int]]] = {}
 
-    def send(self, topic: str, value: bytes, *, partition: int, on_delivery: Callable[[Delivery | BusError], None]) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        partition: int,
+        on_delivery: Callable[[Delivery | BusError], None],
+    ) -> None:
         self.records.append((partition, value))
-        for producer, *place in TableCodec(self.table).decode([value]).records.select("producer", "offset", "ordinal").iter_rows():
+        for producer, *place in (
+            TableCodec(self.table)
+            .decode([value])
+            .records.select("producer", "offset", "ordinal")
+            .iter_rows()
+        ):
             self.places.setdefault(producer, {})[partition] = (place[0], place[1])
         on_delivery(Delivery(topic, partition, len(self.records), 0))
 
@@ -74,7 +103,12 @@ class Shard:
         """One that knows what is there, as after any restart."""
         bus: Any = self
         return Appender(
-            lambda: self.table, producer, bus, dict(self.places.get(producer, {})), self.table.partitions, Gate(lambda _: False)
+            lambda: self.table,
+            producer,
+            bus,
+            dict(self.places.get(producer, {})),
+            self.table.partitions,
+            Gate(lambda _: False),
         )
 
     def append(self, table: str, database: str = "", *, producer: str) -> TargetChannel:
@@ -86,14 +120,22 @@ class Shard:
     def rows(self) -> list[tuple[str, int]]:
         if not self.records:
             return []
-        return TableCodec(self.table).decode([value for _, value in self.records]).rows.select("tbname", "v").rows()
+        return (
+            TableCodec(self.table)
+            .decode([value for _, value in self.records])
+            .rows.select("tbname", "v")
+            .rows()
+        )
 
 
 class TargetChannel:
-    """What the other side does with a channel of `append`: a refusal ends it, and acks that were not said yet are never said."""
+    """What the other side does with a channel of `append`: a refusal ends it, and acks that were
+    not said yet are never said.
+    """
 
     def __init__(self, shard: Shard, producer: str) -> None:
-        self.shard, self.appender = shard, shard.appender(producer)
+        self.shard = shard
+        self.appender = shard.appender(producer)
         self.said: list[Message | PenstockError] = []
         self.failed: PenstockError | None = None
 
@@ -106,7 +148,14 @@ class TargetChannel:
         try:
             if rows is None:
                 what = header["delete"]
-                done = self.appender.delete(what["tables"], what["partition"], what["low"], what["high"], what["offset"], lambda *_: None)
+                done = self.appender.delete(
+                    what["tables"],
+                    what["partition"],
+                    what["low"],
+                    what["high"],
+                    what["offset"],
+                    lambda *_: None,
+                )
             else:
                 done = self.appender.append(rows, lambda *_: None)
             self.said.append(Message({"type": "ack", "seq": 0, "rows": done.result(0)}))
@@ -136,10 +185,13 @@ class TargetChannel:
 
 
 class Source:
-    """A link to the source: frames that continue behind a token, then quiet, and the pump is stopped."""
+    """A link to the source: frames that continue behind a token, then quiet, and the pump is
+    stopped.
+    """
 
     def __init__(self, table: Table, frames: Sequence[pa.Table]) -> None:
-        self.table, self.frames = table, frames
+        self.table = table
+        self.frames = frames
         self.pump: Pump | None = None
         self.at = 0
 
@@ -154,7 +206,9 @@ class Source:
         return self
 
     def expect(self, kind: str, timeout: float) -> Message:
-        return Message({"type": kind, "table": Description.of(self.table).to_json(), "token": str(self.at)})
+        return Message(
+            {"type": kind, "table": Description.of(self.table).to_json(), "token": str(self.at)}
+        )
 
     def get(self, timeout: float) -> Message | None:
         if self.at == len(self.frames):
@@ -163,29 +217,58 @@ class Source:
                 self.pump.stop()
             return None
         self.at += 1
-        return Message({"type": "rows", "partition": 0, "token": str(self.at), "behind": 0}, self.frames[self.at - 1])
+        return Message(
+            {"type": "rows", "partition": 0, "token": str(self.at), "behind": 0},
+            self.frames[self.at - 1],
+        )
 
 
 class World:
     """A view from a source of one partition to a target, with what is left of it over restarts."""
 
     def __init__(
-        self, directory: Path, frames: Sequence[pa.Table], *, on_error: str, shards: int = 1, seed: int = 0, breaks: float = 0
+        self,
+        directory: Path,
+        frames: Sequence[pa.Table],
+        *,
+        on_error: str,
+        shards: int = 1,
+        seed: int = 0,
+        breaks: float = 0,
     ) -> None:
-        self.directory, self.letters, self.chance = directory, Letters(), random.Random(seed)
+        self.directory = directory
+        self.letters = Letters()
+        self.chance = random.Random(seed)
         self.source = Source(_table(40, 1), frames)
         self.shards = [Shard(_table(4, 3), self.chance, breaks) for _ in range(shards)]
         places = tuple((Address("t", i),) for i in range(shards))
         self.job = Job(
-            "d.view", 9, 5, 0, (Address("s", 0),), "SELECT * FROM d.s", "d", "UTC", Place(places, "d", "t"), "earliest", "me", True,
-            on_error, "in.s",  # type: ignore[arg-type]
-        )  # fmt: skip
+            "d.view",
+            9,
+            5,
+            0,
+            (Address("s", 0),),
+            "SELECT * FROM d.s",
+            "d",
+            "UTC",
+            Place(places, "d", "t"),
+            "earliest",
+            "me",
+            True,
+            on_error,
+            "in.s",  # type: ignore[arg-type]
+        )
         self.pump = self.started()
 
     def started(self) -> Pump:
         """The pump of a room that has just been started."""
         dead: Any = self.letters
-        made = Pump(self.job, FederationSettings(window=4, checkpoint_seconds=0.001, ack_seconds=2.0), self.directory, dead)
+        made = Pump(
+            self.job,
+            FederationSettings(window=4, checkpoint_seconds=0.001, ack_seconds=2.0),
+            self.directory,
+            dead,
+        )
         self.source.pump = self.pump = made
         return made
 
@@ -193,7 +276,9 @@ class World:
         return self.source if replicas[0].host == "s" else self.shards[replicas[0].port]
 
     def play(self) -> None:
-        """Until all is there; links that break are made anew, and now and then the room is another one."""
+        """Until all is there; links that break are made anew, and now and then the room is another
+        one.
+        """
         for _ in range(2_000):
             try:
                 self.pump.work()
@@ -223,9 +308,13 @@ def _frames(total: int, bad: set[int], a_frame: int, a_record: int = 7) -> list[
                     "_offset": pa.array([i // a_record for i in numbers], pa.int64()),
                     "_row": pa.array([i % a_record for i in numbers], pa.int64()),
                     "tbname": pa.array([f"m{i % 5}" for i in numbers], pa.string()),
-                    "ts": pa.array([1_700_000_000_000 + i for i in numbers], pa.timestamp("ms", "UTC")),
+                    "ts": pa.array(
+                        [1_700_000_000_000 + i for i in numbers], pa.timestamp("ms", "UTC")
+                    ),
                     "v": pa.array(list(numbers), pa.int32()),
-                    "note": pa.array(["too long" if i in bad else "ok" for i in numbers], pa.string()),
+                    "note": pa.array(
+                        ["too long" if i in bad else "ok" for i in numbers], pa.string()
+                    ),
                 }
             )
         )
@@ -238,33 +327,52 @@ def _places(rows: set[int], a_record: int = 7) -> list[tuple[int, str]]:
 
 @settings(deadline=None, max_examples=drawn(24))
 @given(
-    st.integers(1, 80).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=20))),
-    st.integers(1, 40), st.integers(1, 2), st.integers(0, 1 << 30), st.sampled_from([0, 0, 0.03]),
-)  # fmt: skip
+    st.integers(1, 80).flatmap(
+        lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=20))
+    ),
+    st.integers(1, 40),
+    st.integers(1, 2),
+    st.integers(0, 1 << 30),
+    st.sampled_from([0, 0, 0.03]),
+)
 def test_all_rows_but_the_bad_ones_once_and_in_order(
     drawn_rows: tuple[int, set[int]], a_frame: int, shards: int, seed: int, breaks: float
 ) -> None:
-    """Any rows are bad: each of them is one dead letter, and all others are there, whatever breaks in between."""
+    """Any rows are bad: each of them is one dead letter, and all others are there, whatever breaks
+    in between.
+    """
     total, bad = drawn_rows
-    with world(_frames(total, bad, a_frame), on_error="drop", shards=shards, seed=seed, breaks=breaks) as it:
+    with world(
+        _frames(total, bad, a_frame), on_error="drop", shards=shards, seed=seed, breaks=breaks
+    ) as it:
         it.play()
         found = [row for shard in it.shards for row in shard.rows()]
         assert sorted(v for _, v in found) == [i for i in range(total) if i not in bad]
         for name in {name for name, _ in found}:
             values = [v for shard in it.shards for n, v in shard.rows() if n == name]
             assert values == sorted(values)
-        assert sorted((x.offset, x.reason.partition(":")[0]) for x in it.letters.taken) == _places(bad)
+        assert sorted((x.offset, x.reason.partition(":")[0]) for x in it.letters.taken) == _places(
+            bad
+        )
         assert {json.loads(x.value or b"")["v"] for x in it.letters.taken} == bad
-        assert {(x.topic, x.partition, x.reader, x.code, x.stream) for x in it.letters.taken} <= {("in.s", 0, "view", "E_ROW", 9)}
+        assert {(x.topic, x.partition, x.reader, x.code, x.stream) for x in it.letters.taken} <= {
+            ("in.s", 0, "view", "E_ROW", 9)
+        }
         assert it.pump.report.dropped == len(bad)
 
 
 @settings(deadline=None, max_examples=drawn(12))
 @given(
-    st.integers(1, 80).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=5))),
-    st.integers(1, 40), st.integers(0, 1 << 30), st.sampled_from([0, 0.03]),
-)  # fmt: skip
-def test_stop_is_at_the_first_row_that_does_not_fit(drawn_rows: tuple[int, set[int]], a_frame: int, seed: int, breaks: float) -> None:
+    st.integers(1, 80).flatmap(
+        lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=5))
+    ),
+    st.integers(1, 40),
+    st.integers(0, 1 << 30),
+    st.sampled_from([0, 0.03]),
+)
+def test_stop_is_at_the_first_row_that_does_not_fit(
+    drawn_rows: tuple[int, set[int]], a_frame: int, seed: int, breaks: float
+) -> None:
     """Rows before it are there, none behind it; and all of them once the target was mended."""
     total, bad = drawn_rows
     with world(_frames(total, bad, a_frame), on_error="stop", seed=seed, breaks=breaks) as it:
@@ -272,7 +380,10 @@ def test_stop_is_at_the_first_row_that_does_not_fit(drawn_rows: tuple[int, set[i
             it.play()
         first = min(bad)
         offset, row = divmod(first, 7)
-        assert f"partition 0, offset {offset}, row {row} of in.s" in stopped.value.detail and f'"v": {first}' in stopped.value.detail
+        assert (
+            f"partition 0, offset {offset}, row {row} of in.s" in stopped.value.detail
+            and f'"v": {first}' in stopped.value.detail
+        )
         assert it.pump.ends(stopped.value)
         assert sorted(v for _, v in it.shards[0].rows()) == list(range(first))
         assert it.letters.taken == []
@@ -287,24 +398,44 @@ def test_without_on_error_a_refused_frame_is_an_error_that_is_tried_again() -> N
         for _ in range(2):
             with pytest.raises(PenstockError) as refused:
                 it.play()
-            assert refused.value.code == "E_ROW" and not it.pump.ends(refused.value) and not it.pump.passes(refused.value)
+            assert (
+                refused.value.code == "E_ROW"
+                and not it.pump.ends(refused.value)
+                and not it.pump.passes(refused.value)
+            )
         assert it.letters.taken == [] and {v for _, v in it.shards[0].rows()} <= set(range(5))
 
 
 def test_a_frame_is_refused_for_all_of_its_rows() -> None:
     """A column that the target has not: no row fits, and the view comes to an end all the same."""
-    frames = [frame.append_column("other", pa.array([1] * frame.num_rows)) for frame in _frames(12, set(), 6)]
+    frames = [
+        frame.append_column("other", pa.array([1] * frame.num_rows))
+        for frame in _frames(12, set(), 6)
+    ]
     with world(frames, on_error="drop") as it:
         it.play()
-        assert it.shards[0].rows() == [] and len(it.letters.taken) == 12 and it.pump.report.dropped == 12
+        assert (
+            it.shards[0].rows() == []
+            and len(it.letters.taken) == 12
+            and it.pump.report.dropped == 12
+        )
 
 
 def test_a_row_is_shown_with_what_it_holds() -> None:
     row = pa.table(
         {
-            "_op": pa.array([0], pa.int8()), "_offset": [1], "_row": [2], "tbname": ["m"],
-            "_time": pa.array([5], pa.timestamp("ns", "UTC")), "b": pa.array([b"\x00\xff"]), "f": [float("inf")], "s": ["ü"],
+            "_op": pa.array([0], pa.int8()),
+            "_offset": [1],
+            "_row": [2],
+            "tbname": ["m"],
+            "_time": pa.array([5], pa.timestamp("ns", "UTC")),
+            "b": pa.array([b"\x00\xff"]),
+            "f": [float("inf")],
+            "s": ["ü"],
             "n": pa.array([None], pa.int32()),
         }
-    )  # fmt: skip
-    assert shown_row(row) == '{"tbname": "m", "_time": 5, "b": "00ff", "f": "inf", "s": "ü", "n": null}'
+    )
+    assert (
+        shown_row(row)
+        == '{"tbname": "m", "_time": 5, "b": "00ff", "f": "inf", "s": "ü", "n": null}'
+    )

@@ -28,7 +28,15 @@ def _find(database: str, name: str) -> tuple[Table, None]:
 
 
 @pytest.mark.parametrize(
-    "scope", [Scope("up", None), Scope("d.up", None), Scope("UP", None), Scope(None, 12), Scope("d", None), Scope(None, 5)]
+    "scope",
+    [
+        Scope("up", None),
+        Scope("d.up", None),
+        Scope("UP", None),
+        Scope(None, 12),
+        Scope("d", None),
+        Scope(None, 5),
+    ],
 )
 def test_one_table_by_any_of_its_names(scope: Scope) -> None:
     assert scope.table(_catalog(), "t", _find)[0].id == 11
@@ -37,10 +45,14 @@ def test_one_table_by_any_of_its_names(scope: Scope) -> None:
 @pytest.mark.parametrize(
     ("scope", "table", "code"),
     [
-        (Scope("nobody", None), "t", "E_NO_QUERY"), (Scope(None, 99), "t", "E_NO_QUERY"), (Scope(None, 11), "t", "E_NO_QUERY"),
-        (Scope("up", None), "s", "E_NO_TABLE"), (Scope("d", None), "other.t", "E_NO_TABLE"), (Scope("d", None), "x", "E_NO_TABLE"),
+        (Scope("nobody", None), "t", "E_NO_QUERY"),
+        (Scope(None, 99), "t", "E_NO_QUERY"),
+        (Scope(None, 11), "t", "E_NO_QUERY"),
+        (Scope("up", None), "s", "E_NO_TABLE"),
+        (Scope("d", None), "other.t", "E_NO_TABLE"),
+        (Scope("d", None), "x", "E_NO_TABLE"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there(scope: Scope, table: str, code: str) -> None:
     with pytest.raises(PenstockError) as wrong:
         scope.table(_catalog(), table, _find)

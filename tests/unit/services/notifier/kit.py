@@ -27,7 +27,9 @@ class _View:
         if name != "meters":
             return None
         columns = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
-        return TableDef(7, database, name, "stable", columns, (Column("g", ColumnType("INT")),), "ms")
+        return TableDef(
+            7, database, name, "stable", columns, (Column("g", ColumnType("INT")),), "ms"
+        )
 
     def function(self, name: str) -> None:
         return None
@@ -36,24 +38,46 @@ class _View:
         return []
 
 
-def entry(clause: str = "NOTIFY ('ws://h:1/a') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')", *, stream: int = 12, created: int = 5) -> StreamEntry:
+def entry(
+    clause: str = "NOTIFY ('ws://h:1/a') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
+    *,
+    stream: int = 12,
+    created: int = 5,
+) -> StreamEntry:
     text = f"CREATE STREAM db.s INTO db.r AS SELECT _wstart, count(*) c FROM db.meters PARTITION BY tbname INTERVAL(1s) {clause}"
     statement = parse_one(text)
     assert isinstance(statement, CreateStream)
-    return StreamEntry(stream, plan_stream(statement, _View(), database="db", stream_id=stream, target_id=13).plan, created=created)
+    return StreamEntry(
+        stream,
+        plan_stream(statement, _View(), database="db", stream_id=stream, target_id=13).plan,
+        created=created,
+    )
 
 
 def event(kind: str = "WINDOW_CLOSE", table: str = "d1", **more: Any) -> dict[str, Any]:
     return {"tableName": table, "eventType": kind, "windowStart": 1, **more}
 
 
-def record(events: list[dict[str, Any]], *, offset: int = 4, ordinal: int = 0, history: bool = False, stream: int = 12) -> EventsRecord:
-    return EventsRecord(stream, "db.s", "s:12:in.db:0", offset, offset, json.dumps(events), ordinal, history=history)
+def record(
+    events: list[dict[str, Any]],
+    *,
+    offset: int = 4,
+    ordinal: int = 0,
+    history: bool = False,
+    stream: int = 12,
+) -> EventsRecord:
+    return EventsRecord(
+        stream, "db.s", "s:12:in.db:0", offset, offset, json.dumps(events), ordinal, history=history
+    )
 
 
-def parcel(offset: int, *, position: int | None = None, producer: str = "p", size: int = 10) -> Parcel:
+def parcel(
+    offset: int, *, position: int | None = None, producer: str = "p", size: int = 10
+) -> Parcel:
     place = (offset if position is None else position, 0)
-    return Parcel(0, offset, 12, "db.s", producer, place, 1, "x" * size, (Target("ws://h:1/a", "pause"),))
+    return Parcel(
+        0, offset, 12, "db.s", producer, place, 1, "x" * size, (Target("ws://h:1/a", "pause"),)
+    )
 
 
 def piece(values: list[bytes | None], first: int = 0, partition: int = 0) -> Slice:

@@ -1,4 +1,6 @@
-"""How a courier connects: to the address that was checked, never to the mesh, and no further than that."""
+"""How a courier connects: to the address that was checked, never to the mesh, and no further than
+that.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ SECRET = "hunter2"
 def courier(url: str, is_own: Callable[[str, int], bool] = lambda *_: False) -> Courier:
     settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
     none = cast(Any, None)
-    return Courier(Target(url, "drop"), Surroundings(settings, AllowList([]), is_own, none, none, none, none, none, none))
+    return Courier(
+        Target(url, "drop"),
+        Surroundings(settings, AllowList([]), is_own, none, none, none, none, none, none),
+    )
 
 
 @asynccontextmanager
@@ -61,12 +66,18 @@ async def test_a_message_goes_to_the_address_that_was_checked() -> None:
 
 
 def message(offset: int, stream: int, target: Target) -> Parcel:
-    return Parcel(0, offset, stream, f"d.s{stream}", "p", (offset, 0), 1, f"of stream {stream}", (target,))
+    return Parcel(
+        0, offset, stream, f"d.s{stream}", "p", (offset, 0), 1, f"of stream {stream}", (target,)
+    )
 
 
 @pytest.mark.parametrize("allow", [["10.0.0.0/8"], ["127.0.0.0/8"], []])
-async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_only(allow: list[str]) -> None:
-    """Streams of several makers share a connection: stream 1 is of a user with ADMIN, stream 2 of one without."""
+async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_only(
+    allow: list[str],
+) -> None:
+    """Streams of several makers share a connection: stream 1 is of a user with ADMIN, stream 2 of
+    one without.
+    """
     got: list[str | bytes] = []
     done = asyncio.Event()
 
@@ -80,9 +91,18 @@ async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_o
         none = cast(Any, None)
         metrics = PushMetrics(CollectorRegistry())
         around = Surroundings(
-            settings, AllowList(allow), lambda *_: False, metrics, none, none, lambda _: 10, lambda *_: None,
-            lambda _: done.set() if one.has_settled(0, 4) else None, lambda stream: stream == 1, lambda _: True,
-        )  # fmt: skip
+            settings,
+            AllowList(allow),
+            lambda *_: False,
+            metrics,
+            none,
+            none,
+            lambda _: 10,
+            lambda *_: None,
+            lambda _: done.set() if one.has_settled(0, 4) else None,
+            lambda stream: stream == 1,
+            lambda _: True,
+        )
         one = Courier(target, around)
         one.follow(0, Mark(0), behind=False)
         for offset, stream in enumerate((2, 1, 2, 1)):
@@ -102,9 +122,16 @@ async def test_messages_wait_while_nobody_may_notify_the_host() -> None:
         none = cast(Any, None)
         settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
         around = Surroundings(
-            settings, AllowList(["10.0.0.0/8"]), lambda *_: False, PushMetrics(CollectorRegistry()), none, none, lambda _: 10,
-            lambda *_: None, lambda _: None,
-        )  # fmt: skip
+            settings,
+            AllowList(["10.0.0.0/8"]),
+            lambda *_: False,
+            PushMetrics(CollectorRegistry()),
+            none,
+            none,
+            lambda _: 10,
+            lambda *_: None,
+            lambda _: None,
+        )
         one = Courier(target, around)
         one.follow(0, Mark(0), behind=False)
         one.offer(message(0, 1, target))
@@ -149,11 +176,14 @@ async def test_the_mesh_itself_is_not_notified() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        f"HTTP/1.1 500 {SECRET}\r\nContent-Length: 7\r\n\r\n{SECRET}", f"SSH-2.0-{SECRET}\r\n",
+        f"HTTP/1.1 500 {SECRET}\r\nContent-Length: 7\r\n\r\n{SECRET}",
+        f"SSH-2.0-{SECRET}\r\n",
         f"HTTP/1.1 302 {SECRET}\r\nLocation: http://h/{SECRET}\r\nContent-Length: 0\r\n\r\n",
     ],
-)  # fmt: skip
-async def test_neither_the_answer_nor_the_address_is_in_the_log(answer: str, caplog: pytest.LogCaptureFixture) -> None:
+)
+async def test_neither_the_answer_nor_the_address_is_in_the_log(
+    answer: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     async with answering(answer.encode()) as (port, _):
         one = courier(f"ws://ann:{SECRET}@127.0.0.1:{port}?token={SECRET}")
@@ -180,7 +210,9 @@ async def test_messages_that_cannot_be_read_do_not_end_a_courier(on_failure: str
 
     none = cast(Any, None)
     settings = NotifierSettings(connect_seconds=5, retry_min=0.001, retry_max=0.002)
-    around = Surroundings(settings, AllowList([]), lambda *_: False, none, none, history, lambda _: 10, none, none)
+    around = Surroundings(
+        settings, AllowList([]), lambda *_: False, none, none, history, lambda _: 10, none, none
+    )
     one = Courier(Target("ws://127.0.0.1:9/in", on_failure), around)
     one.follow(0, Mark(0), behind=True)
     one.start()

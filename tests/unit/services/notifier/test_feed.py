@@ -26,7 +26,8 @@ def test_one_slice_larger_than_the_bound_is_kept() -> None:
 
 
 def test_only_young_slices_keep_what_was_made_of_them() -> None:
-    ring, slices = _Ring(0), [piece([b"x" * 10], first=i) for i in range(8)]
+    ring = _Ring(0)
+    slices = [piece([b"x" * 10], first=i) for i in range(8)]
     made = []
     for s in slices:
         for old in ring.add(s, bound=160):

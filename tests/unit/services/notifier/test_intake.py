@@ -1,4 +1,6 @@
-"""Whatever of a partition the live reader gives, leaves out or repeats: each record is taken once, in order."""
+"""Whatever of a partition the live reader gives, leaves out or repeats: each record is taken once,
+in order.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ class Kafka:
 
 class _History:
     def __init__(self, kafka: Kafka, offset: int) -> None:
-        self._kafka, self._offset = kafka, offset
+        self._kafka = kafka
+        self._offset = offset
 
     async def read(self) -> list[Slice]:
         await asyncio.sleep(0)
@@ -58,8 +61,15 @@ class _History:
         if not found:
             return []
         self._offset = found[-1] + 1
-        offsets, empty = np.array(found, dtype=np.int64), np.zeros(len(found), dtype=np.int64)
-        return [slice_of(Batch("t", PARTITION, offsets, empty, [None] * len(found), [b"%d" % o for o in found]))]
+        offsets = np.array(found, dtype=np.int64)
+        empty = np.zeros(len(found), dtype=np.int64)
+        return [
+            slice_of(
+                Batch(
+                    "t", PARTITION, offsets, empty, [None] * len(found), [b"%d" % o for o in found]
+                )
+            )
+        ]
 
     def close(self) -> None:
         self._kafka.open -= 1
@@ -70,14 +80,18 @@ class _History:
     start=st.integers(0, 10),
     given_by_faust=st.data(),
 )
-def test_each_record_once_and_in_order(log: list[int], start: int, given_by_faust: st.DataObject) -> None:
+def test_each_record_once_and_in_order(
+    log: list[int], start: int, given_by_faust: st.DataObject
+) -> None:
     kafka = Kafka(log)
     live = given_by_faust.draw(st.lists(st.sampled_from(log)).map(sorted))
 
     async def run() -> None:
         kafka.intake.begin(PARTITION, start, kafka.end)
         for offset in live:
-            await asyncio.gather(kafka.live(offset), *([kafka.intake.look()] if offset % 3 == 0 else []))
+            await asyncio.gather(
+                kafka.live(offset), *([kafka.intake.look()] if offset % 3 == 0 else [])
+            )
         for _ in range(3):  # one that sees no progress, one that knows the end
             await kafka.intake.look()
 
@@ -96,7 +110,9 @@ def test_while_the_live_reader_gets_on_nothing_is_read_twice() -> None:
             await kafka.live(offset)
             kafka.offsets.append(offset + 1)
             await kafka.intake.look()
-            assert kafka.taken == list(range(offset + 1)), "the next one is the live reader's for another look"
+            assert kafka.taken == list(range(offset + 1)), (
+                "the next one is the live reader's for another look"
+            )
             kafka.offsets.pop()
 
     asyncio.run(run())

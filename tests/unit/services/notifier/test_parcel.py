@@ -13,20 +13,39 @@ from .kit import entry, event, record
 
 
 def test_message_has_the_form_of_the_reference() -> None:
-    made = pack(entry(), record([event("WINDOW_OPEN"), event(result={"c": 1})]), 0, 9, now=1733284887203)
+    made = pack(
+        entry(), record([event("WINDOW_OPEN"), event(result={"c": 1})]), 0, 9, now=1733284887203
+    )
     assert made is not None
     message = json.loads(made.text)
     assert list(message) == ["messageId", "timestamp", "streams"]
     assert isinstance(message["messageId"], str) and message["timestamp"] == 1733284887203
-    assert message["streams"] == [{"streamName": "s", "events": [event("WINDOW_OPEN"), event(result={"c": 1})]}]
-    assert (made.partition, made.offset, made.position, made.events, made.name) == (0, 9, (4, 0), 2, "db.s")
+    assert message["streams"] == [
+        {"streamName": "s", "events": [event("WINDOW_OPEN"), event(result={"c": 1})]}
+    ]
+    assert (made.partition, made.offset, made.position, made.events, made.name) == (
+        0,
+        9,
+        (4, 0),
+        2,
+        "db.s",
+    )
 
 
 def test_only_the_types_asked_for_and_invalidations() -> None:
     only_open = entry("NOTIFY ('ws://h:1/a') ON ('WINDOW_OPEN')")
-    made = pack(only_open, record([event("WINDOW_OPEN"), event("WINDOW_CLOSE"), event("WINDOW_INVALIDATION")]), 0, 9, now=1)
+    made = pack(
+        only_open,
+        record([event("WINDOW_OPEN"), event("WINDOW_CLOSE"), event("WINDOW_INVALIDATION")]),
+        0,
+        9,
+        now=1,
+    )
     assert made is not None
-    assert [e["eventType"] for e in json.loads(made.text)["streams"][0]["events"]] == ["WINDOW_OPEN", "WINDOW_INVALIDATION"]
+    assert [e["eventType"] for e in json.loads(made.text)["streams"][0]["events"]] == [
+        "WINDOW_OPEN",
+        "WINDOW_INVALIDATION",
+    ]
     assert pack(only_open, record([event("WINDOW_CLOSE")]), 0, 9, now=1) is None
 
 
@@ -42,14 +61,24 @@ def test_nobody_to_tell() -> None:
 
 
 def test_not_a_number_becomes_null() -> None:
-    made = pack(entry(), replace(record([]), events='[{"eventType":"WINDOW_CLOSE","result":{"a":NaN,"b":Infinity}}]'), 0, 9, now=1)
+    made = pack(
+        entry(),
+        replace(
+            record([]), events='[{"eventType":"WINDOW_CLOSE","result":{"a":NaN,"b":Infinity}}]'
+        ),
+        0,
+        9,
+        now=1,
+    )
     assert made is not None
     assert json.loads(made.text)["streams"][0]["events"][0]["result"] == {"a": None, "b": None}
 
 
 def test_message_id_belongs_to_the_record() -> None:
-    stream, one = entry(), record([event()])
-    first, again = pack(stream, one, 0, 9, now=1), pack(stream, one, 0, 44, now=2)
+    stream = entry()
+    one = record([event()])
+    first = pack(stream, one, 0, 9, now=1)
+    again = pack(stream, one, 0, 44, now=2)
     assert first is not None and again is not None
     assert json.loads(first.text)["messageId"] == json.loads(again.text)["messageId"]
     others = [

@@ -1,4 +1,6 @@
-"""Whose streams have their targets notified: several makers may name one target, and share the connection to it."""
+"""Whose streams have their targets notified: several makers may name one target, and share the
+connection to it.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,38 @@ ANN = User(6, "ann", "h", grants=(Grant("CREATE", 1),))
 
 def told(push: Push, maker: str) -> bool:
     """Tell whether an event of a stream of *maker* becomes a message."""
-    return push._parcel(0, 4, encode(record([event()])), dataclasses.replace(entry(), maker=maker)) is not None
+    return (
+        push._parcel(0, 4, encode(record([event()])), dataclasses.replace(entry(), maker=maker))
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
     ("allow", "maker", "expected"),
     [
-        ((), "root", True), ((), "boss", True), ((), "", True), ((), "ann", False), ((), "dropped", False),
-        (("h",), "ann", True), (("10.0.0.0/8",), "ann", True),
+        ((), "root", True),
+        ((), "boss", True),
+        ((), "", True),
+        ((), "ann", False),
+        ((), "dropped", False),
+        (("h",), "ann", True),
+        (("10.0.0.0/8",), "ann", True),
     ],
-)  # fmt: skip
-def test_a_stream_notifies_with_its_makers_rights(allow: tuple[str, ...], maker: str, expected: bool) -> None:
+)
+def test_a_stream_notifies_with_its_makers_rights(
+    allow: tuple[str, ...], maker: str, expected: bool
+) -> None:
     catalog = Catalog([BOSS, ANN])
     health = Health("notifier", 0)
     reader = cast(Any, SimpleNamespace(catalog=catalog))
     push = Push(
-        NotifierSettings(notify_allow=allow), reader, health, PushMetrics(health.registry), ManualClock(0), cast(Any, None), cast(Any, None)
+        NotifierSettings(notify_allow=allow),
+        reader,
+        health,
+        PushMetrics(health.registry),
+        ManualClock(0),
+        cast(Any, None),
+        cast(Any, None),
     )
     assert told(push, maker) is expected
     if maker == "boss":

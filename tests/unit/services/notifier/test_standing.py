@@ -45,7 +45,17 @@ class Reader:
 @pytest.fixture(scope="module")
 def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("redis")
-    command = [str(find_redis_server()), "--port", "0", "--unixsocket", str(directory / "s"), "--save", "", "--dir", str(directory)]
+    command = [
+        str(find_redis_server()),
+        "--port",
+        "0",
+        "--unixsocket",
+        str(directory / "s"),
+        "--save",
+        "",
+        "--dir",
+        str(directory),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     for line in server.stdout:
@@ -60,13 +70,23 @@ def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def courier() -> Courier:
-    """One that delivers nothing, with two parcels of an event each: one from the live reader, one read again."""
+    """One that delivers nothing, with two parcels of an event each: one from the live reader, one
+    read again.
+    """
     none = cast(Any, None)
     metrics = PushMetrics(CollectorRegistry())
     (target,) = targets_of(STREAM)
     around = Surroundings(
-        NotifierSettings(), AllowList([]), none, metrics, none, none, lambda _: 7, lambda *_: None, lambda _: None
-    )  # fmt: skip
+        NotifierSettings(),
+        AllowList([]),
+        none,
+        metrics,
+        none,
+        none,
+        lambda _: 7,
+        lambda *_: None,
+        lambda _: None,
+    )
     made = Courier(target, around)
     made.follow(0, Mark(5), behind=True)
     made.tracks[0].refill([parcel(5)], 6, 6)
@@ -75,9 +95,13 @@ def courier() -> Courier:
 
 
 def listed(client: redis.Redis) -> list[tuple[Any, ...]]:
-    statement = parse_one("SELECT message, events_waiting FROM information_schema.ins_streams ORDER BY stream_id")
+    statement = parse_one(
+        "SELECT message, events_waiting FROM information_schema.ins_streams ORDER BY stream_id"
+    )
     assert isinstance(statement, Query)
-    answer = Information(lambda: CATALOG, client, "1.0", Access(lambda: CATALOG, "root"), "root").query(statement.query)
+    answer = Information(
+        lambda: CATALOG, client, "1.0", Access(lambda: CATALOG, "root"), "root"
+    ).query(statement.query)
     assert answer is not None
     return [tuple(row.values()) for row in answer.to_pylist()]
 
@@ -92,9 +116,13 @@ async def test_a_target_that_is_down_shows_until_it_is_back(socket: Path) -> Non
             one.down = "ConnectionRefusedError"
             await standing.tell({one.target: one})
             [(message, waiting), silent] = listed(client)
-            assert message.endswith(" is down: ConnectionRefusedError; 2 events wait") and "hunter2" not in message
+            assert (
+                message.endswith(" is down: ConnectionRefusedError; 2 events wait")
+                and "hunter2" not in message
+            )
             assert (waiting, silent) == (2, ("", None))
-            key, field = names.stream_status(STREAM.id), names.targets_field("host:1")
+            key = names.stream_status(STREAM.id)
+            field = names.targets_field("host:1")
             said = json.loads(cast(bytes, client.hget(key, field)))
             client.hset(key, field, json.dumps({**said, "at": said["at"] - 60}))
             assert listed(client)[0] == ("", 0), "its notifier is gone"

@@ -22,14 +22,35 @@ COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))
 TAGS = (Column("g", ColumnType("INT")),)
 METERS = Table(7, "db", "meters", "stable", "in.db", 1, "ms", (TableVersion(100, COLUMNS, TAGS),))
 WIDER = Table(
-    7, "db", "meters", "stable", "in.db", 1, "ms",
-    (TableVersion(100, COLUMNS, TAGS), TableVersion(101, (*COLUMNS, Column("w", ColumnType("DOUBLE"))), TAGS)),
-)  # fmt: skip
+    7,
+    "db",
+    "meters",
+    "stable",
+    "in.db",
+    1,
+    "ms",
+    (
+        TableVersion(100, COLUMNS, TAGS),
+        TableVersion(101, (*COLUMNS, Column("w", ColumnType("DOUBLE"))), TAGS),
+    ),
+)
 
 
-def value(tables: list[str], *, producer: str | None = None, offset: int = -1, ordinal: int = 0, table: Table = METERS) -> bytes:
+def value(
+    tables: list[str],
+    *,
+    producer: str | None = None,
+    offset: int = -1,
+    ordinal: int = 0,
+    table: Table = METERS,
+) -> bytes:
     rows = pl.DataFrame(
-        {"tbname": tables, "ts": list(range(len(tables))), "v": [1] * len(tables), "g": [2] * len(tables)},
+        {
+            "tbname": tables,
+            "ts": list(range(len(tables))),
+            "v": [1] * len(tables),
+            "g": [2] * len(tables),
+        },
         schema_overrides={"v": pl.Int32, "g": pl.Int32},
     )
     if len(table.columns) == 3:
@@ -52,7 +73,9 @@ def test_token_continues_where_it_was() -> None:
     assert Cursor.from_token(cursor.token()) == cursor
 
 
-@pytest.mark.parametrize("token", ["", "nonsense", "e30=", "eJyrVipTslKqBQAGMQHW", "ö", "a" * 10_000])
+@pytest.mark.parametrize(
+    "token", ["", "nonsense", "e30=", "eJyrVipTslKqBQAGMQHW", "ö", "a" * 10_000]
+)
 def test_bad_tokens_are_refused(token: str) -> None:
     with pytest.raises(TokenError) as caught:
         Cursor.from_token(token)
@@ -62,22 +85,34 @@ def test_bad_tokens_are_refused(token: str) -> None:
 def test_rows_as_clients_get_them() -> None:
     message = RowSubscription(Cursor({0: 0}), meters).take(piece([value(["d1", "d2"])]))
     assert message is not None and message.count == 2
-    assert json.loads(message.payload)[0] == {"tbname": "d1", "op": "upsert", "ts": 0, "v": 1, "g": 2}
+    assert json.loads(message.payload)[0] == {
+        "tbname": "d1",
+        "op": "upsert",
+        "ts": 0,
+        "v": 1,
+        "g": 2,
+    }
 
 
 def test_only_what_is_behind_the_cursor() -> None:
     listener = RowSubscription(Cursor({0: 11}), meters)
-    assert rows_of(listener.take(piece([value(["a"]), value(["b"]), value(["c"])], first=10))) == ["b", "c"]
+    assert rows_of(listener.take(piece([value(["a"]), value(["b"]), value(["c"])], first=10))) == [
+        "b",
+        "c",
+    ]
     assert listener.cursor.offsets == {0: 13}
     assert rows_of(listener.take(piece([value(["a"])], first=12))) == []
 
 
 def test_what_a_restarted_stream_published_twice_comes_once() -> None:
     listener = RowSubscription(Cursor({0: 0}), meters)
-    first, second = value(["a"], producer="s:1", offset=5), value(["b"], producer="s:1", offset=6)
+    first = value(["a"], producer="s:1", offset=5)
+    second = value(["b"], producer="s:1", offset=6)
     assert rows_of(listener.take(piece([first, second, first]))) == ["a", "b"]
     again = RowSubscription(Cursor.from_token(listener.cursor.token()), meters)
-    assert rows_of(again.take(piece([second, value(["c"], producer="s:1", offset=7), value(["d"])], first=3))) == ["c", "d"]
+    assert rows_of(
+        again.take(piece([second, value(["c"], producer="s:1", offset=7), value(["d"])], first=3))
+    ) == ["c", "d"]
 
 
 def test_filter_by_table_ignores_case() -> None:
@@ -108,9 +143,13 @@ def test_a_dropped_table_gives_nothing() -> None:
 def test_many_listeners_decode_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = []
     whole = TableCodec.decode
-    monkeypatch.setattr(TableCodec, "decode", lambda self, values: decoded.append(1) or whole(self, values))
+    monkeypatch.setattr(
+        TableCodec, "decode", lambda self, values: decoded.append(1) or whole(self, values)
+    )
     part = piece([value(["d1", "d2"], producer="s:1", offset=1)])
-    listeners = [RowSubscription(Cursor({0: 0}), meters, ["d1"] if i % 2 else None) for i in range(20)]
+    listeners = [
+        RowSubscription(Cursor({0: 0}), meters, ["d1"] if i % 2 else None) for i in range(20)
+    ]
     assert [rows_of(s.take(part)) for s in listeners] == [["d1", "d2"], ["d1"]] * 10
     assert len(decoded) == 1
     part.forget()
@@ -129,7 +168,9 @@ def test_events_of_one_stream() -> None:
     listener = EventSubscription(Cursor({0: 0}), 12)
     message = listener.take(piece(values))
     assert message is not None and message.kind == "events"
-    assert [e["tableName"] for e in json.loads(message.payload)] == ["d1", "D2", "d3"], "the repeat of offset 4 is dropped"
+    assert [e["tableName"] for e in json.loads(message.payload)] == ["d1", "D2", "d3"], (
+        "the repeat of offset 4 is dropped"
+    )
     only = EventSubscription(Cursor({0: 0}), 12, ["d2"]).take(piece(values))
     assert only is not None and only.count == 1
     assert EventSubscription(Cursor({0: 6}), 12).take(piece(values)) is None

@@ -1,4 +1,6 @@
-"""A track gives every parcel once, in order, whatever of it came live and whatever from the log, and holds a bounded queue."""
+"""A track gives every parcel once, in order, whatever of it came live and whatever from the log,
+and holds a bounded queue.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_after_a_restart_nothing_settled_comes_again() -> None:
     track = Track(Mark(3, {"p": (7, 0)}), bound=1000, behind=True)
     track.offer(parcel(9))
     assert not track.waiting(9, 999), "first what is in the log"
-    track.refill([parcel(3, position=7), parcel(4, position=8), parcel(9, position=9)], until=10, live=10)
+    track.refill(
+        [parcel(3, position=7), parcel(4, position=8), parcel(9, position=9)], until=10, live=10
+    )
     assert offsets(track.waiting(9, 999)) == [4, 9]
 
 
@@ -99,7 +103,9 @@ def test_marks_as_json() -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(5, 60), st.integers(1, 5))
-def test_any_pace_of_delivery_gives_everything_once(settles: list[bool], bound: int, batch: int) -> None:
+def test_any_pace_of_delivery_gives_everything_once(
+    settles: list[bool], bound: int, batch: int
+) -> None:
     log: list[Parcel] = []
     track = Track(Mark(0), bound=bound, behind=False)
     out: list[int] = []
@@ -123,8 +129,13 @@ def test_any_pace_of_delivery_gives_everything_once(settles: list[bool], bound: 
     assert track.behind is None and track.has_settled(len(log))
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=60), st.integers(5, 60))
-def test_what_waits_is_counted_right_however_far_the_log_was_read(steps: list[tuple[bool, bool, bool]], bound: int) -> None:
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=60),
+    st.integers(5, 60),
+)
+def test_what_waits_is_counted_right_however_far_the_log_was_read(
+    steps: list[tuple[bool, bool, bool]], bound: int
+) -> None:
     log: list[Parcel] = []
     track = Track(Mark(0), bound=bound, behind=True)
     offered = waiting = 0

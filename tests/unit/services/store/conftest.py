@@ -20,7 +20,14 @@ def rows() -> Callable[..., pl.DataFrame]:
     """Frame from (tbname, ts, v, w, _op, _offset) tuples."""
 
     def make(*given: Row) -> pl.DataFrame:
-        schema = {"tbname": pl.String, "ts": pl.Int64, "v": pl.Int32, "w": pl.String, "_op": pl.Int8, "_offset": pl.Int64}
+        schema = {
+            "tbname": pl.String,
+            "ts": pl.Int64,
+            "v": pl.Int32,
+            "w": pl.String,
+            "_op": pl.Int8,
+            "_offset": pl.Int64,
+        }
         frame = pl.DataFrame(list(given), schema=schema, orient="row")
         return frame.with_columns(_row=pl.int_range(pl.len(), dtype=pl.UInt32))
 

@@ -1,4 +1,6 @@
-"""The store's door, with the real Flight server and TLS: who comes in, and what they may read. Queries behind it are the other tests'."""
+"""The store's door, with the real Flight server and TLS: who comes in, and what they may read.
+Queries behind it are the other tests'.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,25 @@ from services.store.query import Permit, Queries
 from services.store.shelf import Shelf
 from tests.certificates import issued
 
-TABLES = {name: Table(number, "d", name, "plain", "in.d", 1, "ms", ()) for name, number in (("mine", 2), ("theirs", 3))}
-CATALOG = Catalog([Database(1, "d"), *TABLES.values(), User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),))])
+TABLES = {
+    name: Table(number, "d", name, "plain", "in.d", 1, "ms", ())
+    for name, number in (("mine", 2), ("theirs", 3))
+}
+CATALOG = Catalog(
+    [
+        Database(1, "d"),
+        *TABLES.values(),
+        User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),)),
+    ]
+)
 
 
 class _Asked:
     """Stands where queries are answered: names of tables in, one row out."""
 
-    def run(self, sql: str, database: str, timezone: str, *, positions: bool, permit: Permit | None) -> pa.Table:
+    def run(
+        self, sql: str, database: str, timezone: str, *, positions: bool, permit: Permit | None
+    ) -> pa.Table:
         for name in sql.split():
             if permit is not None:
                 permit("d", name, TABLES.get(name))
@@ -50,19 +63,30 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]
     settings = Settings(tls_cert=made.cert, tls_key=made.key)
     shelf: Any = None
     server = StoreServer(
-        "grpc+tls://127.0.0.1:0", cast(Queries, _Asked()), cast(Shelf, shelf),
+        "grpc+tls://127.0.0.1:0",
+        cast(Queries, _Asked()),
+        cast(Shelf, shelf),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock(), "k" * 48),
-        access=Access(lambda: CATALOG, "root"), reached=_reached, own_writes_seconds=1.0, **tls.flight_server(settings),
-    )  # fmt: skip
+        access=Access(lambda: CATALOG, "root"),
+        reached=_reached,
+        own_writes_seconds=1.0,
+        **tls.flight_server(settings),
+    )
     yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
     server.shutdown()
 
 
 def ask(door: tuple[str, bytes], names: str, key: str | None, **more: object) -> int:
-    headers = [] if key is None else [(b"authorization", b"Basic " + base64.b64encode(key.encode()))]
+    headers = (
+        [] if key is None else [(b"authorization", b"Basic " + base64.b64encode(key.encode()))]
+    )
     options = flight.FlightCallOptions(headers=headers, timeout=20)
     with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
-        return int(client.do_get(flight.Ticket(json.dumps({"sql": names, **more}).encode()), options).read_all().num_rows)
+        return int(
+            client.do_get(flight.Ticket(json.dumps({"sql": names, **more}).encode()), options)
+            .read_all()
+            .num_rows
+        )
 
 
 def test_root_and_users_read_what_is_theirs(door: tuple[str, bytes]) -> None:
@@ -70,7 +94,9 @@ def test_root_and_users_read_what_is_theirs(door: tuple[str, bytes]) -> None:
     assert ask(door, "mine", "ann:anns password") == 1
 
 
-def test_who_knows_a_newer_catalog_is_not_answered_from_an_older_one(door: tuple[str, bytes]) -> None:
+def test_who_knows_a_newer_catalog_is_not_answered_from_an_older_one(
+    door: tuple[str, bytes],
+) -> None:
     assert ask(door, "mine", "root:secret", revision=CATALOG.revision) == 1
     with pytest.raises(flight.FlightError, match="the store is behind"):
         ask(door, "mine", "root:secret", revision=CATALOG.revision + 1)
@@ -89,7 +115,9 @@ def test_nobody_comes_in_without_a_key(door: tuple[str, bytes], key: str | None)
 
 
 def _command(kind: str, sql: str) -> bytes:
-    """As drivers of Flight SQL send it: protobuf's Any around a message whose first field is the query's text."""
+    """As drivers of Flight SQL send it: protobuf's Any around a message whose first field is the
+    query's text.
+    """
     url = b"type.googleapis.com/arrow.flight.protocol.sql." + kind.encode()
     text = sql.encode()
     value = b"\n" + bytes([len(text)]) + text
@@ -106,12 +134,19 @@ def test_flight_sql_answers_a_query_after_a_handshake(door: tuple[str, bytes]) -
         for options in (given, flight.FlightCallOptions(headers=[token], timeout=20)):
             for command in (_command("CommandStatementQuery", "mine"), b"mine"):
                 info = client.get_flight_info(flight.FlightDescriptor.for_command(command), options)
-                assert client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist() == [{"n": 1}]
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandStatementQuery", "theirs")), options)
+                assert client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist() == [
+                    {"n": 1}
+                ]
+        info = client.get_flight_info(
+            flight.FlightDescriptor.for_command(_command("CommandStatementQuery", "theirs")),
+            options,
+        )
         with pytest.raises(flight.FlightUnauthorizedError, match="READ on"):
             client.do_get(info.endpoints[0].ticket, options).read_all()
         with pytest.raises(NotImplementedError, match="CommandGetTables"):
-            client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options)
+            client.get_flight_info(
+                flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options
+            )
         with pytest.raises(NotImplementedError):
             list(client.do_action("CreatePreparedStatement", options))
         with pytest.raises(flight.FlightError, match="E_REQUEST"):
@@ -128,7 +163,9 @@ def test_nobody_shakes_hands_without_a_key(door: tuple[str, bytes], key: str) ->
 
 
 def test_actions_are_for_who_may_read_everything(door: tuple[str, bytes]) -> None:
-    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20)
+    options = flight.FlightCallOptions(
+        headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20
+    )
     with (
         flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client,
         pytest.raises(flight.FlightUnauthorizedError, match="READ on everything"),
@@ -137,13 +174,20 @@ def test_actions_are_for_who_may_read_everything(door: tuple[str, bytes]) -> Non
 
 
 def test_in_the_clear_or_without_trust_there_is_no_answer(door: tuple[str, bytes]) -> None:
-    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer root:secret")], timeout=5)
+    options = flight.FlightCallOptions(
+        headers=[(b"authorization", b"Bearer root:secret")], timeout=5
+    )
     for scheme in ("grpc", "grpc+tls"):
-        with flight.FlightClient(f"{scheme}://{door[0]}") as client, pytest.raises(flight.FlightError):
+        with (
+            flight.FlightClient(f"{scheme}://{door[0]}") as client,
+            pytest.raises(flight.FlightError),
+        ):
             client.do_get(flight.Ticket(b'{"sql": "mine"}'), options).read_all()
 
 
-def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(door: tuple[str, bytes]) -> None:
+def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(
+    door: tuple[str, bytes],
+) -> None:
     descriptor = flight.FlightDescriptor.for_path("x")
 
     def put(client: flight.FlightClient, options: flight.FlightCallOptions) -> None:
@@ -164,12 +208,19 @@ def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(door: tup
         schema,
         lambda client, options: client.get_flight_info(descriptor, options),
         lambda client, options: list(client.do_action("x", options)),
-        lambda client, options: client.get_flight_info(flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options),
+        lambda client, options: client.get_flight_info(
+            flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options
+        ),
         put,
         exchange,
     ]
-    for key, kind in (("ann:anns password", NotImplementedError), ("ann:wrong", flight.FlightUnauthenticatedError)):
-        options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + key.encode())], timeout=20)
+    for key, kind in (
+        ("ann:anns password", NotImplementedError),
+        ("ann:wrong", flight.FlightUnauthenticatedError),
+    ):
+        options = flight.FlightCallOptions(
+            headers=[(b"authorization", b"Bearer " + key.encode())], timeout=20
+        )
         with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
             for call in calls:
                 with pytest.raises((kind, NotImplementedError) if call is schema else kind) as told:
@@ -180,9 +231,13 @@ def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(door: tup
                     client.list_actions(options)
 
 
-def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(door: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(
+    door: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[dict[str, object]] = []
-    monkeypatch.setattr("penstock.audit.write", lambda event, **fields: told.append({"event": event, **fields}))
+    monkeypatch.setattr(
+        "penstock.audit.write", lambda event, **fields: told.append({"event": event, **fields})
+    )
     with pytest.raises(flight.FlightUnauthenticatedError):
         ask(door, "mine", "somebody:wrong")
     assert [(t["event"], t["remote"]) for t in told] == [("login refused", "127.0.0.1")]

@@ -1,4 +1,6 @@
-"""Hostile text on the ways to the engine besides the store's: open windows, Flight's tickets, other deployments, subscriptions, export."""
+"""Hostile text on the ways to the engine besides the store's: open windows, Flight's tickets, other
+deployments, subscriptions, export.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,21 @@ from services.store.flight import _request
 from services.store.flightsql import query_of
 from services.tables import filters
 from tests.nightly import drawn
-from tests.unit.services.store.test_query_property import HOSTILE, NAME, SELECT, VALUE, bound, check, queried
+from tests.unit.services.store.test_query_property import (
+    HOSTILE,
+    NAME,
+    SELECT,
+    VALUE,
+    bound,
+    check,
+    queried,
+)
 
-COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("w", ColumnType("VARCHAR", length=64)))
+COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("INT")),
+    Column("w", ColumnType("VARCHAR", length=64)),
+)
 #: what a deployment or a user may call a column
 HOSTILE_NAMES = HOSTILE.map(lambda text: text or "x")
 TABLE = Table(7, "d", "t", "plain", "in.d", 1, "ms", (TableVersion(0, COLUMNS, ()),))
@@ -72,7 +86,9 @@ class _Printing(Information):
     """Checks what DuckDB would be given instead of running it."""
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
-        text = printed(bound(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys())
+        text = printed(
+            bound(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys()
+        )
         check(text)
         return pa.table({})
 
@@ -84,7 +100,8 @@ def test_open_windows_are_read_by_a_checked_query_over_them_alone(text: str) -> 
     if tree is None:
         return
     tree = tree.copy()
-    # as `Executor._open_windows` does: the stream's windows are registered under its name, and there is nothing else
+    # as `Executor._open_windows` does: the stream's windows are registered under its name, and
+    # there is nothing else
     tree.set("open_windows", None)
     for table in tree.find_all(exp.Table):
         table.set("db", None)
@@ -96,7 +113,8 @@ def test_open_windows_are_read_by_a_checked_query_over_them_alone(text: str) -> 
 
 
 def _field(number: int, value: bytes) -> bytes:
-    size, head = len(value), b""
+    size = len(value)
+    head = b""
     while size > 0x7F:
         head += bytes([size & 0x7F | 0x80])
         size >>= 7
@@ -106,7 +124,9 @@ def _field(number: int, value: bytes) -> bytes:
 @given(SELECT)
 @settings(max_examples=drawn(60), deadline=None)
 def test_doors_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
-    command = _field(1, b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery") + _field(2, _field(1, text.encode()))
+    command = _field(
+        1, b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
+    ) + _field(2, _field(1, text.encode()))
     assert query_of(command) == text
     assert _request(json.dumps({"sql": text}).encode())["sql"] == text
     assert _request(text.encode())["sql"] == text
@@ -114,7 +134,9 @@ def test_doors_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
 
 @given(SELECT, st.lists(HOSTILE_NAMES, min_size=2, max_size=3, unique_by=str.lower), HOSTILE_NAMES)
 @settings(max_examples=drawn(60), deadline=None)
-def test_another_deployment_is_asked_for_its_table_alone(text: str, names: list[str], remote: str) -> None:
+def test_another_deployment_is_asked_for_its_table_alone(
+    text: str, names: list[str], remote: str
+) -> None:
     tree = queried(text)
     if tree is None:
         return
@@ -161,7 +183,9 @@ def test_conditions_of_subscribers_read_columns_of_the_table_only(text: str) -> 
 
 @given(st.lists(HOSTILE_NAMES, min_size=1, max_size=3, unique_by=str.lower), NAME)
 @settings(max_examples=drawn(60), deadline=None)
-def test_what_follows_a_table_by_its_uri_asks_for_that_table_alone(names: list[str], table: str) -> None:
+def test_what_follows_a_table_by_its_uri_asks_for_that_table_alone(
+    names: list[str], table: str
+) -> None:
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
     found = Description(7, "d", table, columns)
     wanted = Wanted(Options(columns=tuple(names)))
@@ -182,7 +206,9 @@ def test_a_uri_is_read_or_refused(table: str, options: str) -> None:
 
 
 class _Answers:
-    """Stands where statements are answered: an empty table whose time has a name of somebody's choice."""
+    """Stands where statements are answered: an empty table whose time has a name of somebody's
+    choice.
+    """
 
     def __init__(self, name: str) -> None:
         self.asked: list[str] = []
@@ -198,7 +224,9 @@ class _Answers:
         return type("Answer", (), {"table": rows})
 
 
-@pytest.mark.parametrize("name", ["ts", "a` FROM d.other --", "``", "x`; DROP TABLE d.t; SELECT `y", "`"])
+@pytest.mark.parametrize(
+    "name", ["ts", "a` FROM d.other --", "``", "x`; DROP TABLE d.t; SELECT `y", "`"]
+)
 def test_export_asks_for_its_table_alone_whatever_its_columns_are_called(name: str) -> None:
     answers = _Answers(name)
     list(slices(cast(Connection, answers), "d.t"))

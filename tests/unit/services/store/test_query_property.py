@@ -1,4 +1,6 @@
-"""Hostile text through every way to the engine: what would be run holds nothing but permitted tables and functions."""
+"""Hostile text through every way to the engine: what would be run holds nothing but permitted
+tables and functions.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,52 @@ from tests.nightly import drawn
 HOSTILE = st.one_of(
     st.sampled_from(
         [
-            "x, content FROM read_text('/etc/passwd') --", "1 /*", "*/ , who FROM read_parquet($$/x/*$$) --",
-            '"; COPY (SELECT 1) TO \'/tmp/x\' --',
-            '") FROM read_text(\'/etc/passwd\') --', "read_text", "read_csv('/etc/passwd')",
-            "getenv", "$$", "$tag$ x $tag$", "'", "''", '"', '""', "`",
-            "\\", "\\'", "--", "/*", "*/", ";", "\n--", "a\u2028b", "\u202e", "\u00a0", "\uff07", "\u02bc", "ta\u0308", "🦆",
-            "e'\\x27'", "?", "$1", ":x",
-            "{{x}}", "pg_read_file", "COLUMNS(*)", "a.b.c", "1e400", "_penstock_2",
-            "sqlite_master", "information_schema.tables", "current_user",
+            "x, content FROM read_text('/etc/passwd') --",
+            "1 /*",
+            "*/ , who FROM read_parquet($$/x/*$$) --",
+            "\"; COPY (SELECT 1) TO '/tmp/x' --",
+            "\") FROM read_text('/etc/passwd') --",
+            "read_text",
+            "read_csv('/etc/passwd')",
+            "getenv",
+            "$$",
+            "$tag$ x $tag$",
+            "'",
+            "''",
+            '"',
+            '""',
+            "`",
+            "\\",
+            "\\'",
+            "--",
+            "/*",
+            "*/",
+            ";",
+            "\n--",
+            "a\u2028b",
+            "\u202e",
+            "\u00a0",
+            "\uff07",
+            "\u02bc",
+            "ta\u0308",
+            "🦆",
+            "e'\\x27'",
+            "?",
+            "$1",
+            ":x",
+            "{{x}}",
+            "pg_read_file",
+            "COLUMNS(*)",
+            "a.b.c",
+            "1e400",
+            "_penstock_2",
+            "sqlite_master",
+            "information_schema.tables",
+            "current_user",
         ]
     ),
     st.text(max_size=12),
-)  # fmt: skip
+)
 
 
 def in_name(text: str) -> str:
@@ -46,17 +82,31 @@ def in_string(text: str) -> str:
 
 NAME = HOSTILE.map(in_name)
 STRING = HOSTILE.map(in_string)
-COMMENT = HOSTILE.map(lambda t: "/*" + t.replace("*/", "") + "*/") | HOSTILE.map(lambda t: "--" + t.replace("\n", "") + "\n") | st.just(" ")
-ALIAS = st.one_of(NAME.map(" AS {}".format), STRING.map(" AS {}".format), NAME.map(" {}".format), st.just(""))
+COMMENT = (
+    HOSTILE.map(lambda t: "/*" + t.replace("*/", "") + "*/")
+    | HOSTILE.map(lambda t: "--" + t.replace("\n", "") + "\n")
+    | st.just(" ")
+)
+ALIAS = st.one_of(
+    NAME.map(" AS {}".format), STRING.map(" AS {}".format), NAME.map(" {}".format), st.just("")
+)
 VALUE = st.recursive(
     st.one_of(
-        NAME, STRING, st.sampled_from(["v", "1", "0x1F", "1e3", "NULL", "t.v", "count(*)", "*"]), st.tuples(NAME, NAME).map(".".join)
+        NAME,
+        STRING,
+        st.sampled_from(["v", "1", "0x1F", "1e3", "NULL", "t.v", "count(*)", "*"]),
+        st.tuples(NAME, NAME).map(".".join),
     ),
     lambda inner: st.one_of(
-        st.tuples(st.one_of(NAME, st.sampled_from(["abs", "concat", "repeat", "replace", "last", "md5"])), st.lists(inner, max_size=3)).map(
-            lambda c: f"{c[0]}({', '.join(c[1])})"
-        ),
-        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "%", "=", "AND", "LIKE", "MATCH", "&"]), inner).map(" ".join),
+        st.tuples(
+            st.one_of(NAME, st.sampled_from(["abs", "concat", "repeat", "replace", "last", "md5"])),
+            st.lists(inner, max_size=3),
+        ).map(lambda c: f"{c[0]}({', '.join(c[1])})"),
+        st.tuples(
+            inner,
+            st.sampled_from(["+", "-", "*", "/", "%", "=", "AND", "LIKE", "MATCH", "&"]),
+            inner,
+        ).map(" ".join),
         st.tuples(inner, STRING).map(lambda p: f"{p[0]} -> {p[1]}"),
         inner.map("({})".format),
         inner.map("CAST({} AS VARCHAR(9))".format),
@@ -66,8 +116,12 @@ VALUE = st.recursive(
     ),
     max_leaves=5,
 )
-SELECT = st.tuples(COMMENT, VALUE, ALIAS, COMMENT, st.sampled_from(["t", "T"]) | NAME, ALIAS, VALUE, VALUE, COMMENT).map(
-    lambda p: f"SELECT {p[0]} {p[1]}{p[2]} {p[3]} FROM {p[4]}{p[5]} WHERE {p[6]} ORDER BY {p[7]} {p[8]}"
+SELECT = st.tuples(
+    COMMENT, VALUE, ALIAS, COMMENT, st.sampled_from(["t", "T"]) | NAME, ALIAS, VALUE, VALUE, COMMENT
+).map(
+    lambda p: (
+        f"SELECT {p[0]} {p[1]}{p[2]} {p[3]} FROM {p[4]}{p[5]} WHERE {p[6]} ORDER BY {p[7]} {p[8]}"
+    )
 )
 CONTEXT = Context({"t": Bound("_penstock_1", ("ts", "v", "w"), frozenset({"ts"}), "ms")}, "UTC")
 
@@ -96,7 +150,9 @@ def bound(tree: exp.Query) -> exp.Query:
 
 
 def check(text: str) -> None:
-    """*text* is one SELECT over the relation, with listed functions, to DuckDB's own parser and to another."""
+    """*text* is one SELECT over the relation, with listed functions, to DuckDB's own parser and to
+    another.
+    """
     con = duckdb.connect()
     try:
         statements = con.extract_statements(text)
@@ -110,7 +166,18 @@ def check(text: str) -> None:
     assert {t.name for t in tree.find_all(exp.Table)} <= {"_penstock_1"}, text
     assert not [t for t in tree.find_all(exp.Table) if not isinstance(t.this, exp.Identifier)], text
     assert {str(c.this).lower() for c in tree.find_all(exp.Anonymous)} <= FUNCTIONS, text
-    forbidden = (exp.Command, exp.Copy, exp.Attach, exp.Set, exp.Pragma, exp.ReadCSV, exp.Into, exp.Lambda, exp.Placeholder, exp.Parameter)
+    forbidden = (
+        exp.Command,
+        exp.Copy,
+        exp.Attach,
+        exp.Set,
+        exp.Pragma,
+        exp.ReadCSV,
+        exp.Into,
+        exp.Lambda,
+        exp.Placeholder,
+        exp.Parameter,
+    )
     assert tree.find(*forbidden) is None, text
 
 
@@ -120,7 +187,10 @@ def test_hostile_selects(text: str, way: str) -> None:
     tree = queried(way.format(text))
     if tree is None:
         return
-    for make in (lambda: query(bound(tree.copy()), CONTEXT), lambda: printed(bound(tree.copy()), ["_penstock_1"])):
+    for make in (
+        lambda: query(bound(tree.copy()), CONTEXT),
+        lambda: printed(bound(tree.copy()), ["_penstock_1"]),
+    ):
         try:
             made = make()
         except PenstockError:
@@ -130,7 +200,9 @@ def test_hostile_selects(text: str, way: str) -> None:
 
 @given(SELECT)
 @settings(max_examples=drawn(100), deadline=None)
-def test_what_is_sent_to_another_deployment_or_kept_by_a_view_means_the_same_there(text: str) -> None:
+def test_what_is_sent_to_another_deployment_or_kept_by_a_view_means_the_same_there(
+    text: str,
+) -> None:
     tree = queried(text)
     if tree is None:
         return
@@ -139,4 +211,6 @@ def test_what_is_sent_to_another_deployment_or_kept_by_a_view_means_the_same_the
     assert again is not None, sent
     assert to_sql(again) == sent
     assert [t.name for t in again.find_all(exp.Table)] == [t.name for t in tree.find_all(exp.Table)]
-    assert [str(c.this) for c in again.find_all(exp.Anonymous)] == [str(c.this) for c in tree.find_all(exp.Anonymous)]
+    assert [str(c.this) for c in again.find_all(exp.Anonymous)] == [
+        str(c.this) for c in tree.find_all(exp.Anonymous)
+    ]

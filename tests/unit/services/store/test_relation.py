@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from penstock import segments
 from penstock.segments import Position, RangeDelete
-from services.store.flush import Layout, Newest, expire, flush, merge, remove_leftovers, remove_merged, to_ticks
+from services.store.flush import (
+    Layout,
+    Newest,
+    expire,
+    flush,
+    merge,
+    remove_leftovers,
+    remove_merged,
+    to_ticks,
+)
 from services.store.relation import Relation, parts
 from services.store.tail import Tail
 from tests.nightly import drawn
@@ -25,7 +34,9 @@ class Bench:
     """One partition of one table, flushed when told."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
-        self.root, self.layout, self.tail = str(root), layout, Tail(Position("in.a", 0, 1))
+        self.root = str(root)
+        self.layout = layout
+        self.tail = Tail(Position("in.a", 0, 1))
         self.newest: dict[int, Newest] = {}
 
     def flush(self) -> None:
@@ -35,8 +46,12 @@ class Bench:
 
     def table(self) -> list[tuple[object, ...]]:
         con = duckdb.connect()
-        sql = Relation(con, "r", self.layout, COLUMNS, parts(self.root, 7, {0: self.tail.view()})).sql()
-        return con.execute(f"SELECT tbname, epoch_ms(ts), v, w, later FROM ({sql}) ORDER BY 1, 2").fetchall()
+        sql = Relation(
+            con, "r", self.layout, COLUMNS, parts(self.root, 7, {0: self.tail.view()})
+        ).sql()
+        return con.execute(
+            f"SELECT tbname, epoch_ms(ts), v, w, later FROM ({sql}) ORDER BY 1, 2"
+        ).fetchall()
 
 
 @pytest.fixture
@@ -45,10 +60,30 @@ def bench(tmp_path: Path, layout: Layout) -> Bench:
 
 
 def test_upsert_merge_delete(bench: Bench, rows: Callable[..., pl.DataFrame]) -> None:
-    bench.tail.append(3, {7: rows(("a", 1000, 1, "x", 0, 0), ("a", 2000, 2, "y", 0, 1), ("b", 1000, 3, "z", 0, 2))}, [], 1.0)
+    bench.tail.append(
+        3,
+        {7: rows(("a", 1000, 1, "x", 0, 0), ("a", 2000, 2, "y", 0, 1), ("b", 1000, 3, "z", 0, 2))},
+        [],
+        1.0,
+    )
     bench.flush()
-    bench.tail.append(6, {7: rows(("a", 1000, None, "merged", 2, 3), ("a", 3000, 5, None, 0, 4), ("b", 1000, None, None, 1, 5))}, [], 1.0)
-    expected = [("a", 1000, 1, "merged", None), ("a", 2000, 2, "y", None), ("a", 3000, 5, None, None)]
+    bench.tail.append(
+        6,
+        {
+            7: rows(
+                ("a", 1000, None, "merged", 2, 3),
+                ("a", 3000, 5, None, 0, 4),
+                ("b", 1000, None, None, 1, 5),
+            )
+        },
+        [],
+        1.0,
+    )
+    expected = [
+        ("a", 1000, 1, "merged", None),
+        ("a", 2000, 2, "y", None),
+        ("a", 3000, 5, None, None),
+    ]
     assert bench.table() == expected
     bench.flush()
     assert bench.table() == expected
@@ -67,7 +102,11 @@ def test_fresh_segments_need_no_resolution(bench: Bench, rows: Callable[..., pl.
     assert [s.fresh for s in found] == [True, True]
     bench.tail.append(3, {7: rows(("a", 2000, 7, "x", 0, 2))}, [], 1.0)
     bench.flush()
-    assert [s.fresh for s in segments.segments(segments.directory(bench.root, 7, 0))] == [True, True, False]
+    assert [s.fresh for s in segments.segments(segments.directory(bench.root, 7, 0))] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def one_by_one(bench: Bench, rows: Callable[..., pl.DataFrame], times: list[int]) -> None:
@@ -77,7 +116,9 @@ def one_by_one(bench: Bench, rows: Callable[..., pl.DataFrame], times: list[int]
         bench.flush()
 
 
-def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
+def test_merge_keeps_the_table_and_its_history(
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+) -> None:
     one_by_one(bench, rows, [1000 + i % 3 for i in range(9)])
     before = bench.table()
     assert merge(bench.root, layout, 0, 9) >= 8
@@ -87,13 +128,15 @@ def test_merge_keeps_the_table_and_its_history(bench: Bench, rows: Callable[...,
     assert len(found) == 1
     history = segments.read(found, time_column="ts")
     assert history is not None and history.height == 9
-    as_it_was = segments.live(to_ticks(history, layout).filter(pl.col("_offset") < 4), ["tbname", "ts"])
+    as_it_was = segments.live(
+        to_ticks(history, layout).filter(pl.col("_offset") < 4), ["tbname", "ts"]
+    )
     assert as_it_was.sort("ts")["v"].to_list() == [3, 1, 2]
 
 
 def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
     bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
-) -> None:  # fmt: skip
+) -> None:
     one_by_one(bench, rows, [1000 + i for i in range(9)])
     where = segments.directory(bench.root, 7, 0)
     listed = segments.segments(where, 5)
@@ -107,14 +150,16 @@ def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
 
 def test_what_was_merged_goes_with_the_merged_one_when_it_is_too_old(
     bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
-) -> None:  # fmt: skip
+) -> None:
     one_by_one(bench, rows, [1000 + i for i in range(8)])
     merge(bench.root, layout, 0, 8)
     assert expire(bench.root, 7, 0, 1008) == 1
     assert segments.segments(segments.directory(bench.root, 7, 0)) == []
 
 
-def test_a_segment_that_was_never_committed_does_not_count(bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout) -> None:
+def test_a_segment_that_was_never_committed_does_not_count(
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+) -> None:
     bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
     bench.flush()
     bench.tail.append(2, {7: rows(("a", 2000, 2, "x", 0, 1))}, [], 1.0)
@@ -149,32 +194,63 @@ def test_repeats_of_a_producer_are_dropped() -> None:
 @settings(max_examples=drawn(60), deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9) | st.none(), st.sampled_from([0, 0, 0, 1, 2])), max_size=30
+        st.tuples(
+            st.sampled_from("abc"),
+            st.integers(0, 5),
+            st.integers(0, 9) | st.none(),
+            st.sampled_from([0, 0, 0, 1, 2]),
+        ),
+        max_size=30,
     ),
     st.sets(st.integers(0, 29)),
 )
 def test_flushing_anywhere_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, int | None, int]], cuts: set[int]
+    tmp_path_factory: pytest.TempPathFactory,
+    writes: list[tuple[str, int, int | None, int]],
+    cuts: set[int],
 ) -> None:
     layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
-    schema = {"tbname": pl.String, "ts": pl.Int64, "v": pl.Int32, "w": pl.String, "_op": pl.Int8, "_offset": pl.Int64, "_row": pl.UInt32}
+    schema = {
+        "tbname": pl.String,
+        "ts": pl.Int64,
+        "v": pl.Int32,
+        "w": pl.String,
+        "_op": pl.Int8,
+        "_offset": pl.Int64,
+        "_row": pl.UInt32,
+    }
     bench = Bench(tmp_path_factory.mktemp("segments"), layout)
     model: dict[tuple[str, int], int | None] = {}
     for i, (name, ts, value, op) in enumerate(writes):
-        bench.tail.append(i + 1, {7: pl.DataFrame([(name, ts, value, None, op, i, 0)], schema=schema, orient="row")}, [], 1.0)
+        bench.tail.append(
+            i + 1,
+            {7: pl.DataFrame([(name, ts, value, None, op, i, 0)], schema=schema, orient="row")},
+            [],
+            1.0,
+        )
         if op == 1:
             model.pop((name, ts), None)
         elif op == 0 or value is not None or (name, ts) not in model:
             model[name, ts] = value
         if i in cuts:
             bench.flush()
-    assert [(r[0], r[1], r[2]) for r in bench.table()] == [(n, t, v) for (n, t), v in sorted(model.items())]
+    assert [(r[0], r[1], r[2]) for r in bench.table()] == [
+        (n, t, v) for (n, t), v in sorted(model.items())
+    ]
 
 
-def test_a_segment_of_an_earlier_version_with_values_that_are_no_times_is_readable(bench: Bench) -> None:
+def test_a_segment_of_an_earlier_version_with_values_that_are_no_times_is_readable(
+    bench: Bench,
+) -> None:
     layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts", "seen"))
     rows = pl.DataFrame(
-        {"tbname": ["a", "b"], "ts": [1000, 2000], "seen": [1_700_000_000_000_000_000, 5], "_op": [0, 0], "_offset": [0, 1]},
+        {
+            "tbname": ["a", "b"],
+            "ts": [1000, 2000],
+            "seen": [1_700_000_000_000_000_000, 5],
+            "_op": [0, 0],
+            "_offset": [0, 1],
+        },
         schema_overrides={"_op": pl.Int8},
     ).with_columns(_row=pl.int_range(pl.len(), dtype=pl.UInt32))
     where = segments.directory(bench.root, 7, 0)
@@ -193,7 +269,9 @@ def test_a_segment_of_an_earlier_version_with_values_that_are_no_times_is_readab
 def test_a_renamed_tag_keeps_its_values_and_a_new_one_under_its_name_has_none(
     bench: Bench, rows: Callable[..., pl.DataFrame], flushed: bool
 ) -> None:
-    bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0), ("b", 1000, None, "y", 0, 0))}, [], 1.0)
+    bench.tail.append(
+        1, {7: rows(("a", 1000, 1, "x", 0, 0), ("b", 1000, None, "y", 0, 0))}, [], 1.0
+    )
     if flushed:
         bench.flush()
     stored = {"w": ("w#9",), "tag": ("w",), "ts": ("ts",), "v": ("v",)}
@@ -207,8 +285,14 @@ def test_a_renamed_tag_keeps_its_values_and_a_new_one_under_its_name_has_none(
     columns = [("ts", "TIMESTAMP_MS"), ("v", "INTEGER"), ("w", "INTEGER"), ("tag", "VARCHAR")]
     con = duckdb.connect()
     sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()
-    found = con.execute(f"SELECT tbname, epoch_ms(ts), v, w, tag FROM ({sql}) ORDER BY 1, 2").fetchall()
-    assert found == [("a", 1000, 1, None, "x"), ("a", 2000, 2, 5, "z"), ("b", 1000, None, None, "set")]
+    found = con.execute(
+        f"SELECT tbname, epoch_ms(ts), v, w, tag FROM ({sql}) ORDER BY 1, 2"
+    ).fetchall()
+    assert found == [
+        ("a", 1000, 1, None, "x"),
+        ("a", 2000, 2, 5, "z"),
+        ("b", 1000, None, None, "set"),
+    ]
 
 
 def test_rows_that_an_earlier_build_wrote_under_a_new_name_are_read_with_those_under_the_old(

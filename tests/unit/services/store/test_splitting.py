@@ -1,4 +1,6 @@
-"""Segments split for more partitions: every version of every row goes to its table's partition, once, however often it is done."""
+"""Segments split for more partitions: every version of every row goes to its table's partition,
+once, however often it is done.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,42 @@ from services.store import splitting
 from services.store.flush import Layout, Newest, flush, merge
 from services.store.tail import Tail
 
-COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")), Column("w", ColumnType("VARCHAR", 4)))
-TABLE = Table(7, "d", "m", "stable", "in.d", 2, "ms", (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),))
+COLUMNS = (
+    Column("ts", ColumnType("TIMESTAMP")),
+    Column("v", ColumnType("INT")),
+    Column("w", ColumnType("VARCHAR", 4)),
+)
+TABLE = Table(
+    7,
+    "d",
+    "m",
+    "stable",
+    "in.d",
+    2,
+    "ms",
+    (TableVersion(100, COLUMNS, (Column("g", ColumnType("INT")),)),),
+)
 DATABASE = Database(1, "d", partitions=2, move=Move(6, True, (99, 199)))
 
 
-def test_split_again_and_again(tmp_path: Path, layout: Layout, rows: Callable[..., pl.DataFrame]) -> None:
-    root, delete = str(tmp_path), RangeDelete(7, 50, None, 0, 5)
-    tails = {p: Tail(Position("in.d", p, 1, producers={"s:1": (4, 0)}, deletes=(delete,))) for p in range(2)}
+def test_split_again_and_again(
+    tmp_path: Path, layout: Layout, rows: Callable[..., pl.DataFrame]
+) -> None:
+    root = str(tmp_path)
+    delete = RangeDelete(7, 50, None, 0, 5)
+    tails = {
+        p: Tail(Position("in.d", p, 1, producers={"s:1": (4, 0)}, deletes=(delete,)))
+        for p in range(2)
+    }
     wanted: list[tuple[object, ...]] = []
 
     def put(first: int) -> None:
         for p, tail in tails.items():
-            given = [(f"t{i}", first + i, i, "w", 0, first + i % 3) for i in range(40) if partition(f"t{i}", 2) == p]
+            given = [
+                (f"t{i}", first + i, i, "w", 0, first + i % 3)
+                for i in range(40)
+                if partition(f"t{i}", 2) == p
+            ]
             wanted.extend((name, ts, offset) for name, ts, _, _, _, offset in given)
             tail.append(first + 3, {7: rows(*given)}, [], 1.0)
             frozen = tail.freeze()
@@ -54,7 +79,10 @@ def test_split_again_and_again(tmp_path: Path, layout: Layout, rows: Callable[..
     for q, begin in begins.items():
         position = Position.load(root, "in.d-g2", q, 1)
         assert position == Position("in.d-g2", q, 1, begin, {"s:1": (4, 0)}, (delete,))
-        read = segments.read(segments.segments(segments.directory(root, 7, q, "in.d-g2"), position.next), time_column="ts")
+        read = segments.read(
+            segments.segments(segments.directory(root, 7, q, "in.d-g2"), position.next),
+            time_column="ts",
+        )
         assert read is not None
         assert {partition(name, 6) for name in read["tbname"].unique()} == {q}
         found += read.select("tbname", pl.col("ts").cast(pl.Int64), "_offset").rows()

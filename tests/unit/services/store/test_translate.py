@@ -1,4 +1,6 @@
-"""Expressions of a SELECT against the same in a stream: what agrees must go on agreeing, and what does not is listed here."""
+"""Expressions of a SELECT against the same in a stream: what agrees must go on agreeing, and what
+does not is listed here.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,50 @@ from services.store.translate import Bound, Context, query
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
 CONTEXT = Context({"t": Bound("t", tuple(COLUMNS), frozenset({"ts"}), "ms")}, "UTC")
-#: DuckDB has no such function, or computes otherwise (docs/sql.md, "Expressions and functions"); `now` is another moment in a query
+#: DuckDB has no such function, or computes otherwise (docs/sql.md, "Expressions and functions");
+#: `now` is another moment in a query
 DIFFERENT = (
-    "crc32(", "char(", "substring_index(", "find_in_set(", "like_in_set(", "regexp_in_set(", "to_char(", "to_timestamp(",
-    "to_unixtimestamp(", "to_iso8601(ts, '+08:00')", "to_json(", "CONTAINS", "j->'s'", "length(v)", "trim('ab' FROM",
-    "ts - ts", "1h + 1m", "cast(s AS", "cast(d AS VARCHAR", "cast(-", "cast(300", "CASE WHEN a > 0 THEN 'p' ELSE 0", "now", "today",
-)  # fmt: skip
+    "crc32(",
+    "char(",
+    "substring_index(",
+    "find_in_set(",
+    "like_in_set(",
+    "regexp_in_set(",
+    "to_char(",
+    "to_timestamp(",
+    "to_unixtimestamp(",
+    "to_iso8601(ts, '+08:00')",
+    "to_json(",
+    "CONTAINS",
+    "j->'s'",
+    "length(v)",
+    "trim('ab' FROM",
+    "ts - ts",
+    "1h + 1m",
+    "cast(s AS",
+    "cast(d AS VARCHAR",
+    "cast(-",
+    "cast(300",
+    "CASE WHEN a > 0 THEN 'p' ELSE 0",
+    "now",
+    "today",
+)
 SAME = [(sql, wanted) for sql, _, wanted in VALUES if not any(part in sql for part in DIFFERENT)]
 
 
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
-    made.execute("SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'")
-    made.register("t", FRAME.with_columns(pl.col("ts").cast(pl.Datetime("ms"))).drop("_now").with_row_index("_i").to_arrow())
+    made.execute(
+        "SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET TimeZone='UTC'"
+    )
+    made.register(
+        "t",
+        FRAME.with_columns(pl.col("ts").cast(pl.Datetime("ms")))
+        .drop("_now")
+        .with_row_index("_i")
+        .to_arrow(),
+    )
     return made
 
 
@@ -42,10 +74,18 @@ def translated(sql: str) -> str:
 
 
 @pytest.mark.parametrize(("sql", "wanted"), SAME, ids=[s for s, _ in SAME])
-def test_a_query_computes_as_a_stream(con: duckdb.DuckDBPyConnection, sql: str, wanted: list[Any]) -> None:
-    rows = con.execute(f"SELECT x FROM ({translated(f'SELECT {sql} AS x, _i FROM t')}) ORDER BY _i").fetchall()
+def test_a_query_computes_as_a_stream(
+    con: duckdb.DuckDBPyConnection, sql: str, wanted: list[Any]
+) -> None:
+    rows = con.execute(
+        f"SELECT x FROM ({translated(f'SELECT {sql} AS x, _i FROM t')}) ORDER BY _i"
+    ).fetchall()
     for (found,), value in zip(rows, wanted, strict=True):
-        assert _plain(found) == pytest.approx(_plain(value), rel=1e-9) if isinstance(value, float) else _plain(found) == _plain(value)
+        assert (
+            _plain(found) == pytest.approx(_plain(value), rel=1e-9)
+            if isinstance(value, float)
+            else _plain(found) == _plain(value)
+        )
 
 
 def test_most_examples_agree() -> None:
@@ -57,7 +97,14 @@ def test_names_keep_their_quotes(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_a_star_over_a_subquery_has_its_columns(con: duckdb.DuckDBPyConnection) -> None:
-    assert len(con.execute(translated("SELECT * FROM (SELECT a, tbname FROM t) x ORDER BY a")).fetchall()[0]) == 2
+    assert (
+        len(
+            con.execute(
+                translated("SELECT * FROM (SELECT a, tbname FROM t) x ORDER BY a")
+            ).fetchall()[0]
+        )
+        == 2
+    )
 
 
 def test_last_of_several_columns(con: duckdb.DuckDBPyConnection) -> None:

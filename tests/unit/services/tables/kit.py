@@ -29,14 +29,21 @@ NOW = 1_800_000_000_000_000_000
 
 
 def stream_table(
-    *, limit: int = 100, keys: tuple[str, ...] = (), minutes: float = 1440, stamped: str | None = None, **options: Any
+    *,
+    limit: int = 100,
+    keys: tuple[str, ...] = (),
+    minutes: float = 1440,
+    stamped: str | None = None,
+    **options: Any,
 ) -> Table:
     catalog = Catalog([Database(100, "ha")])
     ids = iter(range(200, 300))
     columns = [
-        Column("ts", ColumnType("TIMESTAMP")), Column("sym", ColumnType("VARCHAR", 8)), Column("n", ColumnType("BIGINT")),
+        Column("ts", ColumnType("TIMESTAMP")),
+        Column("sym", ColumnType("VARCHAR", 8)),
+        Column("n", ColumnType("BIGINT")),
         Column("came", ColumnType("TIMESTAMP")),
-    ]  # fmt: skip
+    ]
     wanted = Replicated(11, limit, limit, minutes, keys, timestamp_column=stamped, **options)
     made = stream_tables.create(catalog, lambda: next(ids), "ha", "trades", columns, wanted)
     (table,) = made.puts
@@ -45,12 +52,22 @@ def stream_table(
 
 
 def shape(table: Table, *, flush_rows: int = 50, pre_cache: int | None = None) -> Shape:
-    return Shape.of(table, flush_rows, 1000) if pre_cache is None else replace(Shape.of(table, flush_rows, 1000), pre_cache=pre_cache)
+    return (
+        Shape.of(table, flush_rows, 1000)
+        if pre_cache is None
+        else replace(Shape.of(table, flush_rows, 1000), pre_cache=pre_cache)
+    )
 
 
 def rows(*numbers: int, sym: str = "A") -> pa.Table:
     n = len(numbers)
-    return pa.table({"ts": pa.array([NOW // 10**6] * n, pa.timestamp("ms", "UTC")), "sym": [sym] * n, "n": pa.array(numbers, pa.int64())})
+    return pa.table(
+        {
+            "ts": pa.array([NOW // 10**6] * n, pa.timestamp("ms", "UTC")),
+            "sym": [sym] * n,
+            "n": pa.array(numbers, pa.int64()),
+        }
+    )
 
 
 def whole_rows(*numbers: int) -> pa.Table:
@@ -59,7 +76,9 @@ def whole_rows(*numbers: int) -> pa.Table:
 
 
 class Log:
-    """One partition: records in order, with the producers' reports held back until a test wants them."""
+    """One partition: records in order, with the producers' reports held back until a test wants
+    them.
+    """
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -75,9 +94,13 @@ class Log:
     def batch(self, start: int, stop: int) -> Batch:
         n = stop - start
         return Batch(
-            self.topic, 0, np.arange(start, stop, dtype=np.int64), np.array(self.times[start:stop], dtype=np.int64), [None] * n,
+            self.topic,
+            0,
+            np.arange(start, stop, dtype=np.int64),
+            np.array(self.times[start:stop], dtype=np.int64),
+            [None] * n,
             list(self.values[start:stop]),
-        )  # fmt: skip
+        )
 
 
 class Bus:
@@ -88,7 +111,15 @@ class Bus:
         self.queue: list[tuple[bytes, Callable[[Delivery | BusError], None]]] = []
         self.reports: list[tuple[Callable[[Delivery | BusError], None], Delivery]] = []
 
-    def send(self, topic: str, value: bytes, *, key: bytes, partition: int, on_delivery: Callable[[Delivery | BusError], None]) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        key: bytes,
+        partition: int,
+        on_delivery: Callable[[Delivery | BusError], None],
+    ) -> None:
         assert (topic, partition) == (self.log.topic, 0)
         self.queue.append((value, on_delivery))
 
@@ -108,14 +139,22 @@ class Straight:
     """The short way to the log, for one record at a time; what becomes of it a test decides."""
 
     def __init__(self, log: Log) -> None:
-        self.log, self.open, self.sent = log, False, 0
+        self.log = log
+        self.open = False
+        self.sent = 0
         self._under_way: list[tuple[bytes, Callable[[Delivery | BusError | None], None]]] = []
         self._written: list[tuple[Callable[[Delivery | BusError | None], None], Delivery]] = []
 
     def ready(self, topic: str) -> bool:
         return self.open
 
-    def send(self, topic: str, value: bytes, key: bytes, answer: Callable[[Delivery | BusError | None], None]) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes,
+        answer: Callable[[Delivery | BusError | None], None],
+    ) -> None:
         assert (topic, key) == (self.log.topic, b"trades")
         self.sent += 1
         self._under_way.append((value, answer))
@@ -127,20 +166,23 @@ class Straight:
         self._under_way.clear()
 
     def report(self) -> None:
-        written, self._written = self._written, []
+        written = self._written
+        self._written = []
         for answer, delivery in written:
             answer(delivery)
 
     def refuse(self) -> None:
         """The broker says that it has not written what is under way."""
-        refused, self._under_way = self._under_way, []
+        refused = self._under_way
+        self._under_way = []
         for _, answer in refused:
             answer(None)
 
     def cut(self) -> None:
         """The connection breaks: what has no answer may be in the log or not."""
         broken = [answer for _, answer in self._under_way] + [answer for answer, _ in self._written]
-        self._under_way, self._written = [], []
+        self._under_way = []
+        self._written = []
         for answer in broken:
             answer(BusError("the connection to Kafka broke"))
 
@@ -148,11 +190,18 @@ class Straight:
 class Node:
     """A copy and, while it leads, a session."""
 
-    def __init__(self, name: str, table: Table, log: Log, directory: Path, loop: asyncio.AbstractEventLoop) -> None:
-        self.name, self.table, self.log, self.loop = name, table, log, loop
+    def __init__(
+        self, name: str, table: Table, log: Log, directory: Path, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.name = name
+        self.table = table
+        self.log = log
+        self.loop = loop
         self.bus = Bus(log)
         self.direct = Straight(log)
-        self.replica = Replica(table, Rows(table, 86_400_000), Copy(directory / name, shape(table)), loop)
+        self.replica = Replica(
+            table, Rows(table, 86_400_000), Copy(directory / name, shape(table)), loop
+        )
         self.session: Session | None = None
         self.terms = 0
         #: how often the writer thread was woken
@@ -169,9 +218,16 @@ class Node:
         self.terms += 1
         term = Term(epoch, f"{self.name}.{self.terms}")
         session = Session(
-            self.replica, term, self.bus, self.log.clock, self.loop,  # type: ignore[arg-type]
-            max_bytes=1 << 30, wake=self._wake, on_over=lambda why: None, direct=self.direct,  # type: ignore[arg-type]
-        )  # fmt: skip
+            self.replica,
+            term,
+            self.bus,
+            self.log.clock,
+            self.loop,  # type: ignore[arg-type]
+            max_bytes=1 << 30,
+            wake=self._wake,
+            on_over=lambda why: None,
+            direct=self.direct,  # type: ignore[arg-type]
+        )
         term.expect(self.table.id)
         self.session = self.replica.session = session
         session.start()
@@ -192,11 +248,27 @@ class Node:
             self.read()
 
     def write(
-        self, producer: str, sequence: int, data: pa.Table, settled: int | None = None, *, after: int | None = None
+        self,
+        producer: str,
+        sequence: int,
+        data: pa.Table,
+        settled: int | None = None,
+        *,
+        after: int | None = None,
     ) -> asyncio.Future[int]:
         done: asyncio.Future[int] = self.loop.create_future()
         assert self.session is not None
-        self.session.submit(Write(producer, sequence, settled if settled is not None else sequence, data, data.nbytes, done, after))
+        self.session.submit(
+            Write(
+                producer,
+                sequence,
+                settled if settled is not None else sequence,
+                data,
+                data.nbytes,
+                done,
+                after,
+            )
+        )
         return done
 
     def numbers(self) -> list[Any]:

@@ -20,7 +20,9 @@ from tests.unit.services.tables.kit import shape, stream_table
 
 def chunk(first: int, count: int, at: int = 0, sym: str | None = None) -> Chunk:
     ids = list(range(first, first + count))
-    batch = pa.record_batch({"row_id": pa.array(ids, pa.int64()), "sym": [sym or f"s{i}" for i in ids]})
+    batch = pa.record_batch(
+        {"row_id": pa.array(ids, pa.int64()), "sym": [sym or f"s{i}" for i in ids]}
+    )
     return Chunk(first, batch, at, at)
 
 
@@ -59,7 +61,13 @@ def test_d5_d40_memory_holds_the_newest_rows_and_the_rest_is_in_files(tmp_path: 
             save(copy)
     save(copy)
     meta = copy.meta()
-    assert (meta["totalSize"], meta["sizeInMemory"], meta["memoryOffset"], meta["sizeOnDisk"], meta["diskOffset"]) == (100, 10, 90, 100, 0)
+    assert (
+        meta["totalSize"],
+        meta["sizeInMemory"],
+        meta["memoryOffset"],
+        meta["sizeOnDisk"],
+        meta["diskOffset"],
+    ) == (100, 10, 90, 100, 0)
     assert ids(copy) == list(range(100))
     assert sum(c.rows for c in copy.resident()) == 10
 
@@ -168,13 +176,20 @@ def test_a_log_that_lost_its_beginning_leaves_what_follows(tmp_path: Path) -> No
 
 @settings(max_examples=drawn(60), deadline=None)
 @given(
-    some.lists(some.tuples(some.sampled_from(["put", "save", "expire", "restart"]), some.integers(1, 40)), max_size=40),
+    some.lists(
+        some.tuples(some.sampled_from(["put", "save", "expire", "restart"]), some.integers(1, 40)),
+        max_size=40,
+    ),
     some.integers(1, 60),
 )
-def test_any_order_of_events_keeps_rows_together(tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int]], limit: int) -> None:
+def test_any_order_of_events_keeps_rows_together(
+    tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int]], limit: int
+) -> None:
     directory = tmp_path_factory.mktemp("copy")
     wanted = shape(stream_table(limit=limit, minutes=1))
-    copy, now, written = Copy(directory, wanted), 0, 0
+    copy = Copy(directory, wanted)
+    now = 0
+    written = 0
     for what, count in plan:
         now += 1_000 * count
         if what == "put":
@@ -193,7 +208,11 @@ def test_any_order_of_events_keeps_rows_together(tmp_path_factory: pytest.TempPa
 
 
 @settings(max_examples=drawn(60), deadline=None)
-@given(some.lists(some.integers(0, 90), min_size=1, max_size=120), some.lists(some.integers(1, 40), min_size=1), some.integers(1, 60))
+@given(
+    some.lists(some.integers(0, 90), min_size=1, max_size=120),
+    some.lists(some.integers(1, 40), min_size=1),
+    some.integers(1, 60),
+)
 def test_d39_how_rows_come_together_does_not_change_what_leaves_memory(
     tmp_path_factory: pytest.TempPathFactory, pauses: list[int], sizes: list[int], keep: int
 ) -> None:
@@ -202,7 +221,12 @@ def test_d39_how_rows_come_together_does_not_change_what_leaves_memory(
     alone, together = (Copy(tmp_path_factory.mktemp("copy"), wanted) for _ in range(2))
 
     def rows(first: int, until: int) -> Chunk:
-        batch = pa.record_batch({"row_id": pa.array(range(first, until), pa.int64()), "ts": pa.array(times[first:until])})
+        batch = pa.record_batch(
+            {
+                "row_id": pa.array(range(first, until), pa.int64()),
+                "ts": pa.array(times[first:until]),
+            }
+        )
         return Chunk(first, batch, 0, 0)
 
     for row in range(len(times)):

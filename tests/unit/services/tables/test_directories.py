@@ -22,7 +22,9 @@ def test_d25_a_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Pat
     with pytest.raises(ConfigError) as wrong:
         TablesSettings.load(persistence_dir=file / "copies")
     assert f"{file} is no directory" in wrong.value.detail
-    assert TablesSettings.load(persistence_dir=tmp_path / "a" / "b").directory == tmp_path / "a" / "b"
+    assert (
+        TablesSettings.load(persistence_dir=tmp_path / "a" / "b").directory == tmp_path / "a" / "b"
+    )
 
 
 def test_d25_each_node_has_a_directory_of_its_own(tmp_path: Path) -> None:

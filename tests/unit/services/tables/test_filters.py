@@ -11,7 +11,13 @@ from tests.unit.services.tables.kit import stream_table
 
 TABLE = stream_table()
 FRAME = pl.DataFrame(
-    {"ts": [1, 2, 3, 4], "row_id": [0, 1, 2, 3], "sym": ["A", "B", None, "A"], "n": [10, 20, 30, None], "came": [None] * 4},
+    {
+        "ts": [1, 2, 3, 4],
+        "row_id": [0, 1, 2, 3],
+        "sym": ["A", "B", None, "A"],
+        "n": [10, 20, 30, None],
+        "came": [None] * 4,
+    },
     schema={c.name: c.type.polars() for c in TABLE.columns},
 )
 
@@ -52,11 +58,17 @@ def test_no_filter_is_none() -> None:
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
-        ({"values": [1]}, "E_FILTER"), ({"column": "x", "values": [1]}, "E_FILTER"), ({"column": "n", "values": ["a"]}, "E_FILTER"),
-        ({"column": "n", "range": [1]}, "E_FILTER"), ({"column": "n", "hash": [0, 1]}, "E_FILTER"), ({"column": "n"}, "E_FILTER"),
-        ({"sql": "n + 1"}, "E_FILTER"), ({"sql": "nobody > 1"}, "E_UNKNOWN_COLUMN"), ({"sql": "n >"}, "E_SYNTAX"),
+        ({"values": [1]}, "E_FILTER"),
+        ({"column": "x", "values": [1]}, "E_FILTER"),
+        ({"column": "n", "values": ["a"]}, "E_FILTER"),
+        ({"column": "n", "range": [1]}, "E_FILTER"),
+        ({"column": "n", "hash": [0, 1]}, "E_FILTER"),
+        ({"column": "n"}, "E_FILTER"),
+        ({"sql": "n + 1"}, "E_FILTER"),
+        ({"sql": "nobody > 1"}, "E_UNKNOWN_COLUMN"),
+        ({"sql": "n >"}, "E_SYNTAX"),
     ],
-)  # fmt: skip
+)
 def test_d34_what_is_no_filter_is_refused(wanted: dict[str, Any], code: str) -> None:
     with pytest.raises(PenstockError) as refused:
         filters.make(TABLE, wanted)

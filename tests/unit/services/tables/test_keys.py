@@ -16,7 +16,12 @@ Row = tuple[int, int | None]
 
 
 def batch(rows: list[Row]) -> pa.RecordBatch:
-    return pa.record_batch({"k": pa.array([k for k, _ in rows], pa.int64()), "t": pa.array([t for _, t in rows], pa.int64())})
+    return pa.record_batch(
+        {
+            "k": pa.array([k for k, _ in rows], pa.int64()),
+            "t": pa.array([t for _, t in rows], pa.int64()),
+        }
+    )
 
 
 def plain(rule: KeyRule, writes: list[list[Row]]) -> list[tuple[Row, str]]:
@@ -29,10 +34,16 @@ def plain(rule: KeyRule, writes: list[list[Row]]) -> list[tuple[Row, str]]:
             if rule == "first" and same:
                 continue
             if rule == "latest":
-                later = [-(2**63) if r[1] is None else r[1] for r in write[i + 1 :] if r[0] == row[0]]
+                later = [
+                    -(2**63) if r[1] is None else r[1] for r in write[i + 1 :] if r[0] == row[0]
+                ]
                 earlier = [-(2**63) if r[1] is None else r[1] for r in write[:i] if r[0] == row[0]]
                 known = max((-(2**63) if r[1] is None else r[1] for r in same), default=None)
-                if any(t > time for t in later) or any(t >= time for t in earlier) or (known is not None and time <= known):
+                if (
+                    any(t > time for t in later)
+                    or any(t >= time for t in earlier)
+                    or (known is not None and time <= known)
+                ):
                     continue
             taken.append((row, "U" if same else "N"))
     return taken
@@ -40,7 +51,10 @@ def plain(rule: KeyRule, writes: list[list[Row]]) -> list[tuple[Row, str]]:
 
 @given(
     some.sampled_from(["first", "latest", "changelog"]),
-    some.lists(some.lists(some.tuples(some.integers(0, 3), some.none() | some.integers(0, 5)), max_size=5), max_size=6),
+    some.lists(
+        some.lists(some.tuples(some.integers(0, 3), some.none() | some.integers(0, 5)), max_size=5),
+        max_size=6,
+    ),
     some.lists(some.tuples(some.integers(1, 3), some.booleans()), min_size=6, max_size=6),
 )
 def test_d38_the_rules_hold_however_writes_come_together_and_whenever_they_settle(
@@ -78,8 +92,12 @@ def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("rule", ["first", "latest", "changelog"])
-def test_d38_keys_that_are_times_are_the_same_in_copies_and_writes(tmp_path: Path, rule: KeyRule) -> None:
-    more = {"latest": {"time_columns": ("n",)}, "changelog": {"status_column": "sym"}, "first": {}}[rule]
+def test_d38_keys_that_are_times_are_the_same_in_copies_and_writes(
+    tmp_path: Path, rule: KeyRule
+) -> None:
+    more = {"latest": {"time_columns": ("n",)}, "changelog": {"status_column": "sym"}, "first": {}}[
+        rule
+    ]
     table = stream_table(keys=("ts",), key_rule=rule, **more)
     loop = asyncio.new_event_loop()
     try:
@@ -87,7 +105,12 @@ def test_d38_keys_that_are_times_are_the_same_in_copies_and_writes(tmp_path: Pat
         node.lead(1)
         node.settle()
         for i, n in enumerate((5, 4, 6)):
-            data = pa.table({"ts": pa.array([NOW // 10**6], pa.timestamp("ms", "UTC")), "n": pa.array([n], pa.int64())})
+            data = pa.table(
+                {
+                    "ts": pa.array([NOW // 10**6], pa.timestamp("ms", "UTC")),
+                    "n": pa.array([n], pa.int64()),
+                }
+            )
             node.write("p", i + 1, data)
             node.settle()
         assert node.numbers() == {"first": [5], "latest": [5, 6], "changelog": [5, 4, 6]}[rule]

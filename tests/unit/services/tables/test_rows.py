@@ -17,17 +17,26 @@ from tests.unit.services.tables.kit import NOW, stream_table
 
 _MS = NOW // 10**6
 _STAMP: dict[str, Any] = {"producer": "p", "from_offset": 7, "offset": 99, "trace": "n|c:1:1:1"}
-_TYPES = {"ts": pa.timestamp("ms", "UTC"), "sym": pa.string(), "n": pa.int64(), "came": pa.timestamp("ms", "UTC")}
+_TYPES = {
+    "ts": pa.timestamp("ms", "UTC"),
+    "sym": pa.string(),
+    "n": pa.int64(),
+    "came": pa.timestamp("ms", "UTC"),
+}
 _row = some.fixed_dictionaries(
     {
-        "ts": some.integers(0, _MS), "sym": some.none() | some.text(max_size=2), "n": some.none() | some.integers(-(2**63), 2**63 - 1),
+        "ts": some.integers(0, _MS),
+        "sym": some.none() | some.text(max_size=2),
+        "n": some.none() | some.integers(-(2**63), 2**63 - 1),
         "came": some.none() | some.integers(0, _MS),
     }
-)  # fmt: skip
+)
 
 
 def sent(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in _TYPES.items()})
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kind) for name, kind in _TYPES.items()}
+    )
 
 
 def familiar() -> Rows:
@@ -39,7 +48,8 @@ def familiar() -> Rows:
 
 @given(some.lists(_row, min_size=1, max_size=8))
 def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]]) -> None:
-    rows, data = familiar(), sent(listed)
+    rows = familiar()
+    data = sent(listed)
     few = rows.few(data, 7, NOW)
     assert few is not None
     numbered = rows.numbered(rows.given(data, NOW), 7)
@@ -56,17 +66,25 @@ def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]
         {"ts": -(2**62), "sym": "A", "n": 1, "came": None},
         {"ts": 1, "sym": "A", "n": 1, "came": 1_700_000_000_000_000_000},
     ],
-    ids=["no time", "a time in the future", "a text of ten bytes for eight", "no time of the table", "no time in a second column"],
+    ids=[
+        "no time",
+        "a time in the future",
+        "a text of ten bytes for eight",
+        "no time of the table",
+        "no time in a second column",
+    ],
 )
 def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[str, Any]) -> None:
-    rows, data = familiar(), sent([row])
+    rows = familiar()
+    data = sent([row])
     assert rows.few(data, 7, NOW) is None
     with pytest.raises(SchemaError):
         rows.given(data, NOW)
 
 
 def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way() -> None:
-    rows, one = familiar(), {"ts": 1, "sym": "A", "n": 1, "came": None}
+    rows = familiar()
+    one = {"ts": 1, "sym": "A", "n": 1, "came": None}
     assert rows.few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
     assert rows.few(sent([one] * 9), 7, NOW) is None
     stamped = Rows(stream_table(stamped="came"), 0)
@@ -76,19 +94,32 @@ def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way()
 
 def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -> None:
     columns = (
-        Column("ts", ColumnType("TIMESTAMP")), Column(ROW_ID, ColumnType("BIGINT")), Column("v", ColumnType("FLOAT")),
-        Column("n", ColumnType("INT")), Column("s", ColumnType("VARCHAR", 8)),
-    )  # fmt: skip
+        Column("ts", ColumnType("TIMESTAMP")),
+        Column(ROW_ID, ColumnType("BIGINT")),
+        Column("v", ColumnType("FLOAT")),
+        Column("n", ColumnType("INT")),
+        Column("s", ColumnType("VARCHAR", 8)),
+    )
     table = dataclasses.replace(stream_table(), versions=(TableVersion(100, columns),))
     rows = Rows(table, 0)
-    good = {"ts": pa.array([1], pa.timestamp("ms", "UTC")), "v": pa.array([0.5], pa.float32()), "n": pa.array([1], pa.int32()), "s": ["x"]}
+    good = {
+        "ts": pa.array([1], pa.timestamp("ms", "UTC")),
+        "v": pa.array([0.5], pa.float32()),
+        "n": pa.array([1], pa.int32()),
+        "s": ["x"],
+    }
     for _ in range(2):
         assert rows.given(pa.table(good), NOW).height == 1
     assert rows.few(pa.table(good), 0, NOW) is not None
     assert rows.given(pa.table({**good, "n": [5.0]}), NOW)["n"].to_list() == [5]
     infinite = pa.table({**good, "v": pa.array([float("inf")], pa.float32())})
     assert rows.few(infinite, 0, NOW) is None
-    for bad in (infinite, pa.table({**good, "v": [1e300]}), pa.table({**good, "n": [5.5]}), pa.table({**good, "s": [b"x"]})):
+    for bad in (
+        infinite,
+        pa.table({**good, "v": [1e300]}),
+        pa.table({**good, "n": [5.5]}),
+        pa.table({**good, "s": [b"x"]}),
+    ):
         with pytest.raises(SchemaError):
             rows.given(bad, NOW)
 

@@ -13,7 +13,9 @@ from services.tables.scram import Scram
 
 #: the conversation in RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"
-CHALLENGE = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+CHALLENGE = (
+    b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+)
 
 
 def test_the_conversation_of_the_rfc() -> None:
@@ -35,19 +37,28 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
 @pytest.mark.parametrize(
     "challenge",
     [
-        b"", b"r=,s=,i=", b"\xff", CHALLENGE.replace(b"4096", b"0"), CHALLENGE.replace(b"4096", b"99999999"),
-        CHALLENGE.replace(b"W22Z", b"W2!Z"), b"r=somebody" + CHALLENGE[2:], b"r=" + NONCE.encode() + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        b"",
+        b"r=,s=,i=",
+        b"\xff",
+        CHALLENGE.replace(b"4096", b"0"),
+        CHALLENGE.replace(b"4096", b"99999999"),
+        CHALLENGE.replace(b"W22Z", b"W2!Z"),
+        b"r=somebody" + CHALLENGE[2:],
+        b"r=" + NONCE.encode() + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
     ],
-)  # fmt: skip
+)
 def test_a_challenge_that_is_none_is_refused(challenge: bytes) -> None:
     with pytest.raises(BusError):
         Scram("SCRAM-SHA-256", "user", "pencil", NONCE).final(challenge)
 
 
-@given(some.text(max_size=20), some.text(min_size=1, max_size=20), some.binary(min_size=1, max_size=16))
+@given(
+    some.text(max_size=20), some.text(min_size=1, max_size=20), some.binary(min_size=1, max_size=16)
+)
 def test_a_server_that_keeps_no_password_accepts_it(user: str, password: str, salt: bytes) -> None:
     """The server's side by the RFC: it stores H(client key) and compares."""
-    login, digest = Scram("SCRAM-SHA-512", user, password, "abc"), "sha512"
+    login = Scram("SCRAM-SHA-512", user, password, "abc")
+    digest = "sha512"
     first = login.first().decode()
     challenge = f"r=abcdef,s={base64.b64encode(salt).decode()},i=2"
     final = login.final(challenge.encode()).decode()
@@ -58,4 +69,7 @@ def test_a_server_that_keeps_no_password_accepts_it(user: str, password: str, sa
     signature = hmac.digest(stored, said, digest)
     key = bytes(a ^ b for a, b in zip(base64.b64decode(proof), signature, strict=True))
     assert hashlib.new(digest, key).digest() == stored
-    login.check(b"v=" + base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), said, digest)))
+    login.check(
+        b"v="
+        + base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), said, digest))
+    )

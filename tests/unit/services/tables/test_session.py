@@ -21,7 +21,10 @@ async def nodes(tmp_path: Path) -> Nodes:
     def make(count: int = 2, **options: object) -> list[Node]:
         table = stream_table(**options)  # type: ignore[arg-type]
         log = Log(table.topic)
-        return [Node(f"N{i}", table, log, tmp_path, asyncio.get_running_loop()) for i in range(1, count + 1)]
+        return [
+            Node(f"N{i}", table, log, tmp_path, asyncio.get_running_loop())
+            for i in range(1, count + 1)
+        ]
 
     return make
 
@@ -32,10 +35,18 @@ async def settled(future: asyncio.Future[int]) -> int | str:
     if not future.done():
         return "waits"
     error = future.exception()
-    return future.result() if error is None else error.code if isinstance(error, PenstockError) else repr(error)
+    return (
+        future.result()
+        if error is None
+        else error.code
+        if isinstance(error, PenstockError)
+        else repr(error)
+    )
 
 
-async def test_a_write_is_answered_when_it_is_in_the_log_and_no_leader_came_in_between(nodes: Nodes) -> None:
+async def test_a_write_is_answered_when_it_is_in_the_log_and_no_leader_came_in_between(
+    nodes: Nodes,
+) -> None:
     a, _ = nodes()
     a.lead(1)
     a.settle()
@@ -51,7 +62,9 @@ async def test_a_write_is_answered_when_it_is_in_the_log_and_no_leader_came_in_b
     assert a.numbers() == [1, 2]
 
 
-async def test_after_a_gap_in_the_log_a_write_is_read_back_before_it_is_answered(nodes: Nodes) -> None:
+async def test_after_a_gap_in_the_log_a_write_is_read_back_before_it_is_answered(
+    nodes: Nodes,
+) -> None:
     a, _ = nodes()
     a.lead(1)
     a.settle()
@@ -98,13 +111,19 @@ async def test_what_a_dead_leader_wrote_is_recognised_when_it_is_sent_again(node
     a.bus.pass_on()  # in the log, but nobody was told
     b.lead(2)
     b.settle()
-    again = [b.write("p", 1, rows(1)), b.write("p", 2, rows(2), settled=1), b.write("p", 3, rows(3), settled=1)]
+    again = [
+        b.write("p", 1, rows(1)),
+        b.write("p", 2, rows(2), settled=1),
+        b.write("p", 3, rows(3), settled=1),
+    ]
     b.settle()
     assert [await settled(f) for f in again] == [1, 1, 1]
     assert b.numbers() == [1, 2, 3]
 
 
-async def test_of_a_write_in_several_records_only_the_rest_is_written_by_the_next_leader(nodes: Nodes) -> None:
+async def test_of_a_write_in_several_records_only_the_rest_is_written_by_the_next_leader(
+    nodes: Nodes,
+) -> None:
     a, b = nodes(limit=100_000)
     a.lead(1)
     a.settle()
@@ -148,13 +167,16 @@ async def test_a_write_that_says_what_it_follows_counts_behind_that_only(nodes: 
     first = a.write("p", 30, rows(1, 2, 3), after=0)
     assert a.session is not None
     a.session.work()
-    # the producer has begun anew, and cuts its rows differently: what is under way must neither be doubled nor called certain
-    other, same = a.write("p", 20, rows(1, 2), after=0), a.write("p", 30, rows(1, 2, 3), after=0)
+    # the producer has begun anew, and cuts its rows differently: what is under way must neither be
+    # doubled nor called certain
+    other = a.write("p", 20, rows(1, 2), after=0)
+    same = a.write("p", 30, rows(1, 2, 3), after=0)
     a.session.work()
     assert [await settled(f) for f in (first, other, same)] == ["waits", "E_SEQUENCE", "waits"]
     a.settle()
     assert [await settled(f) for f in (first, same)] == [3, 3]
-    ahead, bad = a.write("p", 50, rows(5), after=40), a.write("p", 40, rows(4, sym="x" * 9), after=30)
+    ahead = a.write("p", 50, rows(5), after=40)
+    bad = a.write("p", 40, rows(4, sym="x" * 9), after=30)
     a.settle()
     assert [await settled(f) for f in (ahead, bad)] == ["E_SEQUENCE", "E_ROW"]
     b.lead(2)
@@ -184,17 +206,22 @@ async def test_writes_out_of_order_are_refused_so_that_nothing_is_skipped(nodes:
     ahead = a.write("p", 2, rows(2), settled=1)
     a.settle()
     assert await settled(ahead) == "E_SEQUENCE"
-    first, second = a.write("p", 1, rows(1)), a.write("p", 2, rows(2), settled=1)
+    first = a.write("p", 1, rows(1))
+    second = a.write("p", 2, rows(2), settled=1)
     a.settle()
     assert (await settled(first), await settled(second)) == (1, 1)
     assert a.numbers() == [1, 2]
 
 
-async def test_a_row_that_does_not_fit_costs_its_own_write_only_and_says_the_same_again(nodes: Nodes) -> None:
+async def test_a_row_that_does_not_fit_costs_its_own_write_only_and_says_the_same_again(
+    nodes: Nodes,
+) -> None:
     a, _ = nodes()
     a.lead(1)
     a.settle()
-    good, bad, next_ = a.write("p", 1, rows(1)), a.write("p", 2, rows(2, sym="x" * 9), settled=1), a.write("p", 3, rows(3), settled=1)
+    good = a.write("p", 1, rows(1))
+    bad = a.write("p", 2, rows(2, sym="x" * 9), settled=1)
+    next_ = a.write("p", 3, rows(3), settled=1)
     a.settle()
     assert [await settled(f) for f in (good, bad, next_)] == [1, "E_ROW", 1]
     again = a.write("p", 2, rows(2, sym="x" * 9))
@@ -255,14 +282,18 @@ async def test_d43_the_leader_fills_the_column_for_the_time_of_arrival(nodes: No
     assert chunk.batch.column("came").to_pylist()[0].timestamp() == a.log.clock.now() / 1e9
 
 
-async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered_too(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered_too(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (a,) = nodes(1)
     session = a.lead(1)
     a.settle()
     given = a.replica.rows.given
 
     def slowly(data: pa.Table, now: int) -> object:
-        session.end("somebody else leads")  # by another thread, while this one has taken the write and not sent it
+        session.end(
+            "somebody else leads"
+        )  # by another thread, while this one has taken the write and not sent it
         return given(data, now)
 
     monkeypatch.setattr(a.replica.rows, "given", slowly)
@@ -272,7 +303,9 @@ async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered
     assert a.bus.queue == []
 
 
-async def test_a_small_write_alone_goes_straight_and_what_comes_meanwhile_goes_behind_it(nodes: Nodes) -> None:
+async def test_a_small_write_alone_goes_straight_and_what_comes_meanwhile_goes_behind_it(
+    nodes: Nodes,
+) -> None:
     (a,) = nodes(1)
     a.lead(1)
     a.settle()
@@ -304,13 +337,16 @@ async def test_a_small_write_alone_goes_straight_and_what_comes_meanwhile_goes_b
     assert a.numbers() == [1, 2, 3, 4]
 
 
-async def test_the_writer_thread_is_woken_for_what_waits_and_never_for_nothing(nodes: Nodes) -> None:
+async def test_the_writer_thread_is_woken_for_what_waits_and_never_for_nothing(
+    nodes: Nodes,
+) -> None:
     (a,) = nodes(1)
     a.lead(1)
     a.settle()
     a.write("p", 1, whole_rows(1))
     a.settle()
-    a.direct.open, a.woken = True, 0
+    a.direct.open = True
+    a.woken = 0
     alone = a.write("p", 2, whole_rows(2))
     a.direct.pass_on()
     a.direct.report()
@@ -318,7 +354,10 @@ async def test_the_writer_thread_is_woken_for_what_waits_and_never_for_nothing(n
     a.write("p", 3, whole_rows(3))
     behind = a.write("p", 4, whole_rows(4), settled=3)
     assert a.session is not None
-    assert (a.woken, a.session.work()) == (1, False)  # it comes while the loop has a record under way, and finds that it has to wait
+    assert (a.woken, a.session.work()) == (
+        1,
+        False,
+    )  # it comes while the loop has a record under way, and finds that it has to wait
     a.direct.pass_on()
     a.direct.report()
     assert (a.woken, a.session.work()) == (2, True)
@@ -326,7 +365,9 @@ async def test_the_writer_thread_is_woken_for_what_waits_and_never_for_nothing(n
     assert await settled(behind) == 1
 
 
-async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_way(nodes: Nodes) -> None:
+async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_way(
+    nodes: Nodes,
+) -> None:
     (a,) = nodes(1)
     a.lead(1)
     a.settle()
@@ -335,7 +376,8 @@ async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_wa
         a.settle()
         a.direct.open = True
     assert a.direct.sent == 1
-    repeat, gap = a.write("p", 2, whole_rows(2)), a.write("p", 9, whole_rows(9), settled=3)
+    repeat = a.write("p", 2, whole_rows(2))
+    gap = a.write("p", 9, whole_rows(9), settled=3)
     a.settle()
     assert (await settled(repeat), await settled(gap)) == (1, "E_SEQUENCE")
     wrong = a.write("p", 3, whole_rows(3).set_column(1, "sym", pa.array(["far too long"])))
@@ -344,9 +386,19 @@ async def test_a_repeat_a_gap_and_a_wrong_row_are_judged_as_ever_on_the_short_wa
     assert (a.direct.sent, a.numbers()) == (1, [1, 2])
 
 
-_kinds = ["write"] * 4 + ["work"] * 3 + ["pass"] * 3 + ["report"] * 3 + ["read"] * 2 + ["lead"] * 2 + ["wake", "noise", "open"]
+_kinds = (
+    ["write"] * 4
+    + ["work"] * 3
+    + ["pass"] * 3
+    + ["report"] * 3
+    + ["read"] * 2
+    + ["lead"] * 2
+    + ["wake", "noise", "open"]
+)
 _kinds += ["straight"] * 3 + ["answer"] * 3 + ["refuse", "cut"]
-steps = some.lists(some.tuples(some.sampled_from(_kinds), some.integers(0, 2)), min_size=20, max_size=80)
+steps = some.lists(
+    some.tuples(some.sampled_from(_kinds), some.integers(0, 2)), min_size=20, max_size=80
+)
 
 
 @settings(max_examples=drawn(60), deadline=None)
@@ -354,7 +406,9 @@ steps = some.lists(some.tuples(some.sampled_from(_kinds), some.integers(0, 2)), 
 async def test_whatever_happens_acked_rows_are_there_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int]]
 ) -> None:
-    """Three nodes lead, sleep and wake in any order; one producer goes from one to the next. Each node's copy ends the same."""
+    """Three nodes lead, sleep and wake in any order; one producer goes from one to the next. Each
+    node's copy ends the same.
+    """
     table = stream_table(limit=100_000)
     log = Log(table.topic)
     loop = asyncio.get_running_loop()
@@ -387,7 +441,9 @@ async def test_whatever_happens_acked_rows_are_there_once_and_in_order(
             sequence += 1
             open_[sequence] = []
             send(node if node.session is not None and not node.session.over else leader, sequence)
-        elif what == "wake":  # the producer has doubts and sends everything again, in order, to somebody who may lead
+        elif (
+            what == "wake"
+        ):  # the producer has doubts and sends everything again, in order, to somebody who may lead
             for number in sorted(open_):
                 send(leader, number)
         elif what == "work" and node.session is not None:

@@ -22,16 +22,30 @@ def test_a_trace_is_read_as_it_was_written() -> None:
 def test_only_the_newest_epochs_leader_counts() -> None:
     fence = Fence()
     told = [
-        (pack(1, 0), "A", True), (pack(1, 1), "A", True), (pack(1, 1), "A", False), (pack(1, 3), "A", False), (pack(1, 2), "B", False),
-        (pack(2, 1), "B", False), (pack(2, 0), "B", True), (pack(1, 2), "A", False), (pack(2, 0), "C", False), (pack(2, 1), "C", False),
+        (pack(1, 0), "A", True),
+        (pack(1, 1), "A", True),
+        (pack(1, 1), "A", False),
+        (pack(1, 3), "A", False),
+        (pack(1, 2), "B", False),
+        (pack(2, 1), "B", False),
+        (pack(2, 0), "B", True),
+        (pack(1, 2), "A", False),
+        (pack(2, 0), "C", False),
+        (pack(2, 1), "C", False),
         (pack(2, 1), "B", True),
-    ]  # fmt: skip
-    assert [fence.admits(offset, leader) for offset, leader, _ in told] == [good for *_, good in told]
+    ]
+    assert [fence.admits(offset, leader) for offset, leader, _ in told] == [
+        good for *_, good in told
+    ]
 
 
 def test_a_log_without_its_beginning_is_taken_up_where_it_is() -> None:
     fence = Fence()
-    assert fence.admits(pack(5, 17), "A") and fence.admits(pack(5, 18), "A") and not fence.admits(pack(4, 0), "B")
+    assert (
+        fence.admits(pack(5, 17), "A")
+        and fence.admits(pack(5, 18), "A")
+        and not fence.admits(pack(4, 0), "B")
+    )
 
 
 def test_the_oldest_producers_are_forgotten() -> None:
