@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,11 +23,11 @@ from tests.stack.federation_kit import (
     clause,
     client_of,
     deployment,
-    health_port,
     link_to,
     rows,
     settings_of,
 )
+from tests.stack.metrics_kit import lines
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +59,9 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 def _sent(mesh: RunningMesh) -> float:
     """Rows that the other side has sent over links."""
-    text = (
-        urllib.request.urlopen(
-            f"http://127.0.0.1:{health_port(mesh, 'federation')}/metrics", timeout=5
-        )
-        .read()
-        .decode()
-    )
     return sum(
         float(line.split()[-1])
-        for line in text.splitlines()
+        for line in lines(mesh, "federation")
         if line.startswith("penstock_federation_sent_rows_total")
     )
 

@@ -19,12 +19,13 @@ from penstock.link.mirror import RemoteTable, Update
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.federation_kit import METERS, T0, client_of, deployment, rows
+from tests.stack.federation_kit import METERS, SELF, T0, client_of, deployment, rows
 
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with deployment(tmp_path_factory.mktemp("plant"), "CREATE DATABASE plant PARTITIONS 2") as mesh:
+    database = "CREATE DATABASE plant PARTITIONS 2"
+    with deployment(tmp_path_factory.mktemp("plant"), database, environment=SELF) as mesh:
         with client_of(mesh) as client:
             client.execute(METERS, database="plant")
             client.write("plant.meters", rows(0, 100))

@@ -18,6 +18,7 @@ from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import (
     METERS,
+    SELF,
     T0,
     clause,
     client_of,
@@ -36,7 +37,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with deployment(tmp_path_factory.mktemp("edge"), "CREATE DATABASE site PARTITIONS 2") as mesh:
+    database = "CREATE DATABASE site PARTITIONS 2"
+    with deployment(tmp_path_factory.mktemp("edge"), database, environment=SELF) as mesh:
         yield mesh
 
 
@@ -177,10 +179,10 @@ def test_rows_that_do_not_fit_stop_a_view_or_are_dead_letters(edge: RunningMesh)
         near.execute("CREATE TABLE site.narrow (ts TIMESTAMP, v INT, note VARCHAR(4))")
         near.execute("CREATE TABLE site.mended (ts TIMESTAMP, v INT, note VARCHAR(4))")
         near.execute(
-            f"CREATE EXTERNAL STREAM site.there {clause(settings_of(edge, 'site.narrow'))}"
+            f"CREATE EXTERNAL STREAM site.narrowed {clause(settings_of(edge, 'site.narrow'))}"
         )
         near.execute(
-            "CREATE MATERIALIZED VIEW site.dropping INTO site.there ON_ERROR DROP AS SELECT * FROM site.sent"
+            "CREATE MATERIALIZED VIEW site.dropping INTO site.narrowed ON_ERROR DROP AS SELECT * FROM site.sent"
         )
         near.execute(
             "CREATE MATERIALIZED VIEW site.stopping INTO site.mended ON_ERROR STOP AS SELECT * FROM site.sent"
