@@ -136,6 +136,7 @@ RUNS = (
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 @pytest.mark.parametrize("failpoints", RUNS)
 def test_deaths_at_named_places(tmp_path: Path, failpoints: str) -> None:
     with operator_kit(tmp_path / "mesh", failpoints=failpoints, epoch_seconds="6") as kit:

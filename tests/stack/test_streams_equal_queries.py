@@ -235,7 +235,7 @@ def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("seed", range(30 if NIGHTLY else 4))
+@pytest.mark.parametrize("seed", range(30 if NIGHTLY else 2))
 def test_a_stream_is_the_query_over_its_table(db: penstock.Connection, seed: int) -> None:
     story = Story(db, seed)
     for step in range(story.random.choice([4, 12])):
