@@ -12,13 +12,12 @@ import json
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
 
 from penstock import names
-from penstock.bus import Delivery, Publisher
+from penstock.bus import Publisher
 from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.link.selection import SYSTEM
 from penstock.log import get
@@ -135,17 +134,10 @@ class Misfits:
 
     def _bury(self, letter: DeadLetter) -> None:
         """Return when the letter is on all replicas."""
-        sent: Future[None] = Future()
-
-        def delivered(result: Delivery | BusError) -> None:
-            if isinstance(result, BusError):
-                sent.set_exception(result)
-            else:
-                sent.set_result(None)
-
-        self._dead.send(names.DEAD_LETTER, encode(letter), partition=0, on_delivery=delivered)
         try:
-            sent.result(self._patience)
+            self._dead.publish(names.DEAD_LETTER, encode(letter), partition=0).result(
+                self._patience
+            )
         except TimeoutError:
             raise BusError(
                 "our own log does not confirm a dead letter", code="E_TIMEOUT", retryable=True

@@ -8,6 +8,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -57,17 +58,12 @@ class Letters:
     def __init__(self) -> None:
         self.taken: list[DeadLetter] = []
 
-    def send(
-        self,
-        topic: str,
-        value: bytes,
-        *,
-        partition: int,
-        on_delivery: Callable[[Delivery | BusError], None],
-    ) -> None:
+    def publish(self, topic: str, value: bytes, *, partition: int) -> Future[Delivery]:
         assert topic == names.DEAD_LETTER
         self.taken.append(decode(DeadLetter, value))
-        on_delivery(Delivery(topic, partition, len(self.taken), 0))
+        sent: Future[Delivery] = Future()
+        sent.set_result(Delivery(topic, partition, len(self.taken), 0))
+        return sent
 
 
 class Shard:
