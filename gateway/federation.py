@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
+from gateway import named_nulls
 from gateway.abroad import Producers
 from gateway.ddl import Definer
 from gateway.foreign import ForeignTopics
@@ -221,7 +222,9 @@ class Federation:
         for number, replicas in enumerate(shards):
             part = frame.filter(numbers == number)
             if part.height:
-                written += self._producers.write(replicas, entry, _arrow(part, entry))
+                versions, _ = named_nulls.spelled_out(part, entry.columns, [part.height])
+                sent = self._producers.write(replicas, entry, _arrow(versions, entry))
+                written += min(sent, part.height)
         return written
 
     # ---------------------------------------------------------------- views

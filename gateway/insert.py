@@ -77,7 +77,7 @@ def together(bound: Sequence[Bound]) -> list[Bound]:
 
 def _joined(parts: Sequence[Bound]) -> Bound:
     told = tuple(dict.fromkeys(notice for part in parts for notice in part.notices))
-    return Bound(parts[0].layout, pl.concat([p.frame for p in parts]), told)
+    return Bound(parts[0].layout, pl.concat([p.frame for p in parts], how="diagonal"), told)
 
 
 def bind_selected(

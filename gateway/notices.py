@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gateway.rows import OP, TBNAME, Layout
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.windows.kernel import UPSERT
+from penstock.versions import UPSERT
 
 if TYPE_CHECKING:
     from gateway.coalescer import Write

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from gateway import notices, rows
+from gateway import named_nulls, notices, rows
 from gateway.children import Children
 from gateway.coalescer import Coalescer, Write
 from gateway.idempotency import Ledger, Receipt
@@ -239,8 +239,9 @@ class Publisher:
         partitions = (
             claim.partitions if claim is not None and claim.partitions else layout.partitions
         )
+        versions, sizes = named_nulls.spelled_out(frame, layout.columns, counts)
         records = codec.encode_partitioned(
-            frame, partitions, writes=counts, trace=trace, max_bytes=room
+            versions, partitions, writes=sizes, trace=trace, max_bytes=room
         )
         if claim is not None:
             records = claim.rest(records)
@@ -288,7 +289,8 @@ class Publisher:
                         ),
                     )
                 )
-        return (pl.concat(frames) if frames else _NOTHING), good, [f.height for f in frames], bad
+        whole = pl.concat(frames, how="diagonal") if frames else _NOTHING
+        return whole, good, [f.height for f in frames], bad
 
     def _frame(
         self, group: list[Write], now: int, catalog: Catalog
@@ -310,7 +312,7 @@ class Publisher:
             counts = [len(body) for body in bodies]
         else:
             parts = [frame_of(layout, w) for w in group]
-            whole = pl.concat(parts) if len(parts) > 1 else parts[0]
+            whole = pl.concat(parts, how="diagonal") if len(parts) > 1 else parts[0]
             counts = [p.height for p in parts]
         rows.check(layout, whole, now * TICKS_PER_SECOND[layout.precision] // 10**9)
         return self._children.settle(layout, whole, catalog), counts

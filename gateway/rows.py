@@ -24,13 +24,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from gateway import times
+from gateway import named_nulls, times
 from penstock import names, python_values
 from penstock.catalog.stored import StoredNames
 from penstock.errors import SchemaError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType, to_ticks
-from penstock.windows.kernel import MERGE, UPSERT
+from penstock.versions import MERGE, UPSERT
 
 MAX_ROW_BYTES = 64 * 1024
 TBNAME = "tbname"
@@ -122,17 +122,29 @@ def from_objects(
     same = all(row.keys() == first for row in rows)
     keys = list(first) if same else list(dict.fromkeys(itertools.chain.from_iterable(rows)))
     given = {key: [row.get(key) for row in rows] for key in keys}
-    partial = None if same else _partial(layout, keys, rows)
-    return from_columns(layout, given, child=child, tz=tz, partial=partial)
+    uneven = None if same else _Uneven(keys, rows)
+    return from_columns(layout, given, child=child, tz=tz, uneven=uneven)
 
 
-def _partial(layout: Layout, keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Rows without a key for every column: what they leave out (which is not the same as null)
-    keeps its stored value.
-    """
-    wanted = {c.name.lower() for c in layout.columns}
-    columns = [k for k in keys if k.lower() in wanted]
-    return [sum(k in row for k in columns) < len(wanted) for row in rows]
+@dataclass(frozen=True)
+class _Uneven:
+    """Rows that do not all have the same keys."""
+
+    keys: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+
+    def partial(self, layout: Layout) -> list[bool]:
+        """Rows without a key for every column: what they leave out (which is not the same as null)
+        keeps its stored value.
+        """
+        wanted = {c.name.lower() for c in layout.columns}
+        columns = [k for k in self.keys if k.lower() in wanted]
+        return [sum(k in row for k in columns) < len(wanted) for row in self.rows]
+
+    def named(self, column: str) -> list[bool]:
+        """Tell which rows have a key for *column*."""
+        key = next(k for k in self.keys if k.lower() == column.lower())
+        return [key in row for row in self.rows]
 
 
 def from_columns(
@@ -141,7 +153,7 @@ def from_columns(
     *,
     child: str | None = None,
     tz: tzinfo = UTC,
-    partial: Sequence[bool] | None = None,
+    uneven: _Uneven | None = None,
 ) -> pl.DataFrame:
     """Rows given as columns of Python values."""
     height = len(next(iter(given.values())))
@@ -152,7 +164,7 @@ def from_columns(
             ready[TBNAME] = _column(TBNAME, values, pl.String(), python_values.text)
             continue
         ready[target.name] = _typed(layout, target, values, tz)
-    return _finish(layout, ready, height, child, partial)
+    return _finish(layout, ready, height, child, uneven)
 
 
 def from_arrow(layout: Layout, table: pa.Table, *, child: str | None = None) -> pl.DataFrame:
@@ -302,7 +314,7 @@ def _finish(
     ready: dict[str, pl.Series],
     height: int,
     child: str | None,
-    partial: Sequence[bool] | None,
+    uneven: _Uneven | None,
 ) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
     if layout.stamped and names.EVENT_NUMBER not in ready:
@@ -317,10 +329,10 @@ def _finish(
         hint = 'rows of a supertable name their child table: {"tbname": "d1", …}'
         raise RowError("is missing", row=0, column=TBNAME, hint=hint)
     absent = any(c.name not in ready for c in layout.columns)
-    if absent or partial is None:
+    if absent or uneven is None:
         op = pl.Series(OP, [MERGE if absent else UPSERT], dtype=pl.Int8).new_from_index(0, height)
     else:
-        op = pl.Series(OP, [MERGE if p else UPSERT for p in partial], dtype=pl.Int8)
+        op = pl.Series(OP, [MERGE if p else UPSERT for p in uneven.partial(layout)], dtype=pl.Int8)
     columns = [ready[TBNAME].alias(TBNAME), op]
     for field in layout.fields:
         columns.append(
@@ -328,7 +340,12 @@ def _finish(
             if field.name in ready
             else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
         )
-    return pl.DataFrame(columns)
+    frame = pl.DataFrame(columns)
+    keys = (layout.time, layout.key_column)
+    named = [c.name for c in layout.columns if c.name in ready and c.name not in keys]
+    if not (absent or uneven is not None):
+        return frame
+    return named_nulls.noted(frame, named, None if uneven is None else uneven.named)
 
 
 class _Numbers:

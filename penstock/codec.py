@@ -39,6 +39,7 @@ from penstock.names import MAX_NAME_BYTES
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS, ColumnType
+from penstock.versions import CLEAR, MERGE
 
 #: names that rows have on the wire besides their columns; no user column may be called so
 RESERVED = ("tbname", "op")
@@ -171,7 +172,7 @@ def avro_schema(version: TableVersion, precision: str, name: str = "table") -> d
     fields: list[dict[str, Any]] = [
         {"name": "tbname", "type": "string"},
         {"name": wire_name(time.name), "type": _avro_type(time.type, precision)},
-        {"name": "op", "type": "int", "default": 0, "doc": "0 upsert, 1 delete, 2 merge"},
+        {"name": "op", "type": "int", "default": 0, "doc": "0 upsert, 1 delete, 2 merge, 3 clear"},
     ]
     for column in (*others, *version.tags):
         extra = {} if wire_name(column.name) == column.name else {"doc": column.name}
@@ -355,7 +356,9 @@ class TableCodec:
         _check_length(tbname, pc.binary_length(tbname), 1, MAX_NAME_BYTES, "tbname", failed)
         if op.to_numpy().any():
             op = _narrow(op, pa.int8(), "op", failed)
-            _check_length(op, op, 0, 2, "op", failed)
+            _check_length(op, op, 0, CLEAR, "op", failed)
+            alone = self._lone_clears(op.to_numpy(), children, record, writes)
+            bad += [(int(i), "op 3 without the op 2 of its row after it") for i in alone]
         else:  # upserts, as nearly always
             op = pa.array(np.zeros(len(op), np.int8))
         names = ["_record", "_write", "_op", "tbname"]
@@ -370,6 +373,24 @@ class TableCodec:
         for name, mask in failed:
             bad += [(int(i), f"value out of range in {name}") for i in np.unique(record[mask])]
         return pl.DataFrame(pa.RecordBatch.from_arrays(columns, names)), step
+
+    def _lone_clears(
+        self, op: npt.NDArray[np.int8], children: Sequence[pa.Array], record: _Ints, writes: _Ints
+    ) -> _Ints:
+        """Records with a CLEAR that no MERGE of the same row follows in the same write."""
+        (place,) = np.nonzero(op == CLEAR)
+        if not len(place):
+            return np.empty(0, np.int64)
+        key = self.table.key_column
+        keys = [0, 1, *(source for c, source, _ in self._sources if c.name == key)]
+        after = np.minimum(place + 1, len(op) - 1)
+        paired = (op[after] == MERGE) & (writes[after] == writes[place])
+        for source in keys:
+            if source is not None:
+                one = children[source].take(pa.array(place))
+                other = children[source].take(pa.array(after))
+                paired &= pc.equal(one, other).fill_null(False).to_numpy(zero_copy_only=False)
+        return np.unique(record[place[~paired]])
 
     # ---------------------------------------------------------------- encode
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SchemaError
+from penstock.versions import CLEAR
 
 MAX_RECORD_BYTES = 900_000
 #: the frame, as fields in front of the record's own
@@ -74,6 +75,7 @@ def cut_into_records(
         <= max_bytes
     )
     sizes = None if small else _row_sizes(fixed, texts)
+    clears = None if small else rows.field("op").to_numpy() == CLEAR
     cuts: list[int] = []
     owner: list[int] = []
     ordinals: list[int] = []
@@ -84,7 +86,7 @@ def cut_into_records(
         pieces = (
             [low]
             if sizes is None
-            else _cut(sizes, low, high, write_ends, max_bytes - heads[i].size)
+            else _cut(sizes, low, high, write_ends, max_bytes - heads[i].size, clears)
         )
         cuts += pieces
         owner += [i] * len(pieces)
@@ -136,13 +138,24 @@ def _row_sizes(fixed: int, texts: Sequence[pa.Array]) -> _Ints:
     return size
 
 
-def _cut(size: _Ints, low: int, high: int, write_ends: _Ints | None, room: int) -> list[int]:
-    """Where records start in rows low..high so that each holds at most *room* bytes."""
+def _cut(
+    size: _Ints,
+    low: int,
+    high: int,
+    write_ends: _Ints | None,
+    room: int,
+    clears: npt.NDArray[np.bool_] | None = None,
+) -> list[int]:
+    """Where records start in rows low..high so that each holds at most *room* bytes. A CLEAR stays
+    with the row after it.
+    """
     sums = np.cumsum(size[low:high])
     starts = [low]
     used = 0
     while sums[-1] - used > room:
         end = low + int(np.searchsorted(sums, used + room, side="right"))
+        if clears is not None and clears[end - 1]:
+            end = max(end - 1, starts[-1])
         if end == starts[-1]:
             raise SchemaError(
                 "a row is larger than a record may be",

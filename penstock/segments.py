@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 
 from penstock import names
 from penstock.errors import StateError
+from penstock.versions import DELETE, MERGE, carried
 
 META = ("_op", "_offset", "_row")
 FORMAT_VERSION = 1
@@ -307,15 +308,12 @@ def live(
     if rows.is_empty():
         return rows
     rows = _in_order(rows, keys, deletes)
-    if rows["_op"].eq(2).any():
+    if rows["_op"].eq(MERGE).any():
         values = [c for c in rows.columns if c not in keys and c not in META]
-        gone = pl.when(pl.col("_op") != 1).then(
-            pl.col(values)
-        )  # a delete leaves nothing to merge with, whatever it carries
-        rows = rows.with_columns(gone.name.keep(), _life=(pl.col("_op") != 2).cum_sum())
-        rows = rows.with_columns(pl.col(values).forward_fill().over([*keys, "_life"])).drop("_life")
+        rows = rows.with_columns(_life=(pl.col("_op") < MERGE).cum_sum())
+        rows = carried(rows, values, [*keys, "_life"]).drop("_life")
     rows = rows.unique(subset=list(keys), keep="last", maintain_order=True)
-    return rows.filter(pl.col("_op") != 1)
+    return rows.filter(pl.col("_op") != DELETE)
 
 
 def undeleted(
@@ -326,7 +324,7 @@ def undeleted(
     """
     if rows.is_empty():
         return rows
-    later_deletes = (pl.col("_op") == 1).cum_sum(reverse=True).over(list(keys))
+    later_deletes = (pl.col("_op") == DELETE).cum_sum(reverse=True).over(list(keys))
     return _in_order(rows, keys, deletes).filter(later_deletes == 0)
 
 

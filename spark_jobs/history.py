@@ -25,7 +25,8 @@ from penstock.errors import SchemaError, StateError
 from penstock.records import ControlRecord, decode
 from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import TICKS_PER_SECOND, Source
-from penstock.windows.kernel import UPSERT, History, Rewindable
+from penstock.versions import UPSERT
+from penstock.windows.kernel import History, Rewindable
 from penstock.windows.virtual import Mapper, merged
 from spark_jobs.filling import stretches
 from spark_jobs.replay import Position as Stamp

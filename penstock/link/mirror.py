@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock import vital
 from penstock.cursor import Cursor, TokenError
@@ -34,6 +35,7 @@ from penstock.link.client import Channel, Link, LinkLost, Message, connect_any
 from penstock.link.description import Description
 from penstock.link.held import Held, schema_of, to_arrow, versions
 from penstock.link.wanted import Left, Options, Target, Wanted
+from penstock.versions import CLEAR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -459,7 +461,10 @@ class RemoteTable:
         names = [c for c in ("_op", "tbname") if c in rows.column_names] + [
             c for c in self.columns if c in rows.column_names
         ]
-        return rows.select(names)
+        shown = rows.select(names)
+        if "_op" not in names:
+            return shown
+        return shown.filter(pc.not_equal(shown.column("_op"), CLEAR))
 
     def _hidden(self) -> bool:
         return self.options.on_disconnect == "clear" and self.state in (

@@ -22,6 +22,7 @@ from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
+from penstock.versions import CLEAR, DELETE
 
 #: names that stand for the time column
 TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
@@ -69,7 +70,10 @@ class Selection:
         if "_now" in self.read:
             rows = rows.with_columns(_now=pl.lit(self._now, pl.Int64))
         if self._where is not None:
-            rows = rows.filter(self._where | (pl.col("_op") == 1))
+            kept = self._where | (pl.col("_op") == DELETE)
+            # what stands before a row stays with it
+            after = kept.shift(-1, fill_value=False)
+            rows = rows.filter(pl.when(pl.col("_op") == CLEAR).then(after).otherwise(kept))
         return rows.select(*(pl.col(name) for name in SYSTEM), *self._items)
 
 

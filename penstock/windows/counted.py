@@ -15,7 +15,8 @@ import polars as pl
 
 from penstock.errors import StateError
 from penstock.sql.plan import StreamPlan
-from penstock.windows.kernel import DELETE, LATEST, History
+from penstock.versions import DELETE, without_clears
+from penstock.windows.kernel import LATEST, History
 from penstock.windows.merge import complete
 from penstock.windows.steps import NEVER
 
@@ -90,14 +91,15 @@ class Counted:
         counts = pl.col("_settled").is_not_null() | self._filled
         old = found.get_column("_offset") <= found.get_column("_settled").fill_null(first - 1)
         if not old.any():
-            return rows
+            return without_clears(rows)
         found = found.with_columns(old.alias("_old"), counts.alias("_counts"))
         # a partial version counts as the whole row that it made
         settled = complete(found.filter(pl.col("_old")), None, self.identity, self._values)
         settled = settled.unique(self.identity, keep="last", maintain_order=True).filter(
             pl.col("_counts")
         )
-        both = pl.concat([settled, found.filter(~pl.col("_old"))]).select(rows.columns)
+        new = without_clears(found.filter(~pl.col("_old")))
+        both = pl.concat([settled, new]).select(rows.columns)
         return both.sort("tbname", self._time, maintain_order=True)
 
     def _fetch(self, low: int, high: int, tables: Sequence[str] | None) -> pl.DataFrame:

@@ -16,20 +16,12 @@ import polars as pl
 
 from penstock.few import Few
 from penstock.sql.plan import StreamPlan
+from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.counted import standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import TABLES, Groups, OneChild
-from penstock.windows.kernel import (
-    DELETE,
-    EARLIEST,
-    LATEST,
-    UPSERT,
-    Control,
-    Delta,
-    Emission,
-    History,
-)
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.merge import as_planned, complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results

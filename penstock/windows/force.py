@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import Interval, StreamPlan
+from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.cut import make_cutter
@@ -21,7 +22,7 @@ from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.output import Output
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
+from penstock.versions import DELETE, MERGE, without_clears
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.counted import standing
 from penstock.windows.cut import make_cutter
@@ -23,17 +24,7 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import (
-    DELETE,
-    EARLIEST,
-    LATEST,
-    MERGE,
-    ROOM,
-    Control,
-    Delta,
-    Emission,
-    History,
-)
+from penstock.windows.kernel import EARLIEST, LATEST, ROOM, Control, Delta, Emission, History
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -118,7 +109,7 @@ class GeneralKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = Output()
         if rows.height:
-            rows = self.ingest.merge(rows, self.history) if self.replaces else rows
+            rows = self.ingest.merge(rows, self.history) if self.replaces else without_clears(rows)
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)

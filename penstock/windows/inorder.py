@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock.sql.plan import Count, Event, State
+from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import CountCutter, Cutter
 from penstock.windows.ingest import Ingest
-from penstock.windows.kernel import DELETE
 from penstock.windows.store import Numbers, Store
 from penstock.windows.timeline import Ticks, Timeline
 

@@ -25,6 +25,7 @@ import polars as pl
 
 from penstock.few import Few
 from penstock.sql.plan import Interval, StreamPlan
+from penstock.versions import DELETE, without_clears
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
@@ -33,7 +34,7 @@ from penstock.windows.counted import Counted, standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.fewwindows import few_windows
 from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, Control, Delta, Emission, History
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import FAILURES, Scope, evaluate
@@ -118,6 +119,7 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         if not rows.height:
             return Emission()
+        rows = without_clears(rows)
         self._counted.begin(rows)
         removed = SHARED.get(rows, "removed", lambda: _removed(rows))
         if removed is None:

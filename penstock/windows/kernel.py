@@ -23,9 +23,6 @@ from typing import Protocol, runtime_checkable
 
 import polars as pl
 
-UPSERT = 0
-DELETE = 1
-MERGE = 2
 #: before and after every time
 EARLIEST = -(1 << 62)
 LATEST = 1 << 62

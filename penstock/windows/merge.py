@@ -1,8 +1,7 @@
 """Partial writes made whole: a row of op MERGE takes the columns it lacks from the row it
 overwrites.
 
-Used where a kernel needs the row as the table will have it. Refuses to apply anything: rows stay
-rows.
+Used where a kernel needs the row as the table will have it. Applies nothing: rows stay rows.
 """
 
 from __future__ import annotations
@@ -12,20 +11,21 @@ from collections.abc import Sequence
 import polars as pl
 
 from penstock.sql.plan import Source
-from penstock.windows.kernel import MERGE, UPSERT, History
+from penstock.versions import MERGE, UPSERT, carried
+from penstock.windows.kernel import History
 
 
 def complete(
     rows: pl.DataFrame, history: History | None, identity: Sequence[str], columns: Sequence[str]
 ) -> pl.DataFrame:
-    """*rows* with every MERGE turned into an UPSERT of the whole row.
+    """*rows* with every MERGE turned into an UPSERT of the whole row, and without CLEARs.
 
     NULLs among *columns* take the value that the row of the same *identity* had before: earlier in
-    *rows*, or in *history*.
+    *rows*, or in *history*. Those that a CLEAR names stay NULL.
     """
     if not (rows.get_column("_op").to_numpy() == MERGE).any():
         return rows
-    partial = pl.col("_op") == MERGE
+    partial = pl.col("_op") >= MERGE
     keys = list(identity)
     touched = rows.filter(partial).select(keys).unique()
     numbered = rows.with_row_index("_at")
@@ -42,14 +42,8 @@ def complete(
         work = pl.concat([before.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op")), work])
     # a life of the row begins with each upsert or delete; values reach forward within it only
     work = work.with_columns((~partial).cum_sum().over(keys).alias("_life"))
-    filled = [
-        pl.when(partial)
-        .then(pl.col(c).forward_fill().over([*keys, "_life"]))
-        .otherwise(pl.col(c))
-        .alias(c)
-        for c in columns
-    ]
-    whole = work.with_columns(filled).filter(partial & pl.col("_at").is_not_null()).drop("_life")
+    filled = carried(work, columns, [*keys, "_life"]).drop("_life")
+    whole = filled.filter((pl.col("_op") == MERGE) & pl.col("_at").is_not_null())
     whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
     return pl.concat([numbered.filter(~partial), whole]).sort("_at").drop("_at")
 

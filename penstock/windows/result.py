@@ -18,11 +18,11 @@ import polars as pl
 from penstock.sql.compile import Compiled
 from penstock.sql.plan import StreamPlan
 from penstock.types import TIME_LIMITS, ColumnType, in_range
+from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
 from penstock.windows.fewrows import FewLayout
 from penstock.windows.groups import Groups
-from penstock.windows.kernel import DELETE, UPSERT
 from penstock.windows.projection import Projection, Quick, cast_to, taken
 from penstock.windows.scope import FAILURES, Scope, evaluate
 

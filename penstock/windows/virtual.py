@@ -14,18 +14,8 @@ from collections.abc import Iterable
 import polars as pl
 
 from penstock.sql.plan import Origin, Source, StreamPlan
-from penstock.windows.kernel import (
-    DELETE,
-    EARLIEST,
-    LATEST,
-    MERGE,
-    UPSERT,
-    Control,
-    Delta,
-    Emission,
-    History,
-    Kernel,
-)
+from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel
 
 #: joined rows kept for the columns that other origins may still bring
 ROOM = 100_000
@@ -91,7 +81,7 @@ class Mapper:
         Besides the kernels' input layout they have `_origin`, the name of the table that each row
         comes from.
         """
-        rows = rows.filter(pl.col("_op") != DELETE).with_row_index("_at")
+        rows = rows.filter(~pl.col("_op").is_in([DELETE, CLEAR])).with_row_index("_at")
         rows = rows.with_columns(pl.col("tbname").str.to_lowercase().alias("_from")).rename(
             {"tbname": "_origin"}
         )

@@ -36,7 +36,7 @@ from penstock.client.wire import to_stream
 from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
 from penstock.raft import Groups
-from penstock.windows.kernel import DELETE
+from penstock.versions import DELETE, without_clears
 from services.federation.appender import Place, conform, writable
 
 #: rows and bytes of one write
@@ -152,9 +152,8 @@ class LeaderAppender:
         """
         done: Future[int] = Future()
         with self._lock:
-            frame = conform(rows, writable(self._table, self.broken)).filter(
-                pl.col("_op") != DELETE
-            )
+            frame = without_clears(conform(rows, writable(self._table, self.broken)))
+            frame = frame.filter(pl.col("_op") != DELETE)
             if "_offset" not in frame.columns:
                 frame = frame.with_columns(
                     _offset=pl.lit(next(self._counted), pl.Int64),

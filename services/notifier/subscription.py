@@ -21,6 +21,7 @@ from penstock.cursor import Cursor
 from penstock.errors import SchemaError
 from penstock.feed import Slice
 from penstock.records import EventsRecord, decode
+from penstock.versions import without_clears
 from services.notifier.parcel import events_of
 
 
@@ -117,8 +118,9 @@ def _decode(piece: Slice, table: Table) -> _Rows:
             (int(place[r]), producer, offset, ordinal)
             for r, producer, offset, ordinal in decoded.stamps
         ]
-        at = pl.Series("_at", place[decoded.rows["_record"].to_numpy()], dtype=pl.UInt32)
-        frames.append(decoded.rows.drop("_record", "_write").with_columns(at))
+        rows = without_clears(decoded.rows)
+        at = pl.Series("_at", place[rows["_record"].to_numpy()], dtype=pl.UInt32)
+        frames.append(rows.drop("_record", "_write").with_columns(at))
     if not frames:
         return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [])
     rows = pl.concat(frames)

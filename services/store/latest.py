@@ -15,6 +15,7 @@ import redis
 
 from penstock import names, redis_link
 from penstock.catalog.model import Table
+from penstock.versions import CLEAR, DELETE
 
 _CHUNK = 5_000
 #: so many rows of a table are gathered, and twice as many as it has children, before each child's
@@ -69,8 +70,9 @@ class Latest:
         """Rows in log order (input layout, under stored names). Of many only each child's latest
         are kept until the next `write`.
         """
-        if (rows.get_column("_op") == 1).any():
-            rows = rows.filter(pl.col("_op") != 1)
+        operations = rows.get_column("_op")
+        if operations.any():
+            rows = rows.filter(~operations.is_in([DELETE, CLEAR]))
         if rows.is_empty():
             return
         self._pending.setdefault(table.id, _Pending(table)).add(rows)

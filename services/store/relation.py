@@ -22,6 +22,7 @@ from penstock import segments
 from penstock.catalog.stored import present
 from penstock.segments import RangeDelete, Segment
 from penstock.types import TIME_LIMITS
+from penstock.versions import CLEAR, DELETE, MERGE
 from services.store.flush import Layout, to_ticks, to_wire
 from services.store.tail import View
 
@@ -295,10 +296,12 @@ class Relation:
         return f"(_part = {partition} AND _offset < {delete.offset} AND {low_high}{tables})"
 
     def _merged(self, versions: str, key: str) -> str:
-        """Fill a merge version's NULLs from the versions since the last whole one."""
+        """Fill a merge version's NULLs from the versions since the last whole one. A value is
+        packed, so that the NULL that a clear leaves counts as one.
+        """
         whole = (
-            f"sum(CASE WHEN _op <> 2 THEN 1 ELSE 0 END) OVER (PARTITION BY {key} ORDER BY _offset,"
-            " _row)"
+            f"sum(CASE WHEN _op < {MERGE} THEN 1 ELSE 0 END)"
+            f" OVER (PARTITION BY {key} ORDER BY _offset, _row)"
         )
         life = f"SELECT *, {whole} AS _life FROM ({versions})"
         fixed = {k.lower() for k in self._layout.keys}
@@ -308,8 +311,12 @@ class Relation:
         if not values:
             return versions
         over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"
-        filled = ", ".join(
-            f"last_value(CASE WHEN _op <> 1 THEN {quote(n)} END IGNORE NULLS) {over} AS {quote(n)}"
-            for n in values
-        )
+        said = [(quote(n), f"last_value({_packed(quote(n))} IGNORE NULLS) {over}") for n in values]
+        filled = ", ".join(f"struct_extract({latest}, 'v') AS {held}" for held, latest in said)
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
+
+
+def _packed(column: str) -> str:
+    """What a version says of *column*, packed; NULL: nothing."""
+    value = f"struct_pack(v := CASE WHEN _op <> {CLEAR} THEN {column} END)"
+    return f"CASE WHEN _op <> {DELETE} AND {column} IS NOT NULL THEN {value} END"

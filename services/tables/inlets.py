@@ -23,7 +23,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError
 from penstock.log import get
-from penstock.windows.kernel import DELETE
+from penstock.versions import DELETE, without_clears
 from services.tables.election import Election
 from services.tables.keeper import Keeper
 from services.tables.replica import Replica
@@ -196,7 +196,7 @@ def _results(codec: TableCodec, replica: Replica, batch: Batch) -> list[tuple[st
         for c in replica.rows.user
         if any(c.name.lower() == x.name.lower() for x in codec.table.columns)
     ]
-    rows = decoded.rows.filter(pl.col("_op") != DELETE)
+    rows = without_clears(decoded.rows).filter(pl.col("_op") != DELETE)
     found = []
     for record, producer, offset, ordinal in decoded.records.select(
         "_record", "producer", "offset", "ordinal"

@@ -19,8 +19,9 @@ import polars as pl
 from penstock import names
 from penstock.few import Few
 from penstock.sql.plan import Event, State, StreamPlan
+from penstock.versions import DELETE, MERGE, without_clears
 from penstock.windows.groups import TABLES
-from penstock.windows.kernel import DELETE, MERGE, Delta, History
+from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
@@ -154,7 +155,7 @@ class Route:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            rows = taken[0].rows
+            rows = taken[0].rows if self._replaces else without_clears(taken[0].rows)
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
@@ -192,7 +193,7 @@ class Route:
         """
         there, _ = evaluate(rows.filter(pl.col("_op") != DELETE), self._where)
         # what a part of a row leaves as it was is not looked up
-        there = there.filter(pl.col("_pass") | (pl.col("_op") == MERGE))
+        there = there.filter(pl.col("_pass") | (pl.col("_op") >= MERGE))
         self._tables.advance(
             TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
         )

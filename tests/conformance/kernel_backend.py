@@ -19,8 +19,9 @@ from penstock.sql import parse_one
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
+from penstock.versions import CLEAR, DELETE, MERGE, UPSERT, filler
 from penstock.windows import Control, Delta, Emission, Kernel, make_kernel
-from penstock.windows.kernel import DELETE, EARLIEST, LATEST, MERGE, ROOM, UPSERT, History
+from penstock.windows.kernel import EARLIEST, LATEST, ROOM, History
 from tests.conformance.case import Case, Outcome, Row, tags_of
 from tests.conformance.memory import MemoryHistory
 from tests.conformance.schema import Schema
@@ -223,7 +224,7 @@ class _Run:
             line
             for step, rows in enumerate(self.pending)
             for table, row in rows
-            if (line := self._line(step, table, row))
+            for line in self._lines(step, table, row)
         ]
         self.pending = []
         if not lines:
@@ -245,12 +246,13 @@ class _Run:
             self.kernel = self._fresh()
             self.kernel.restore(self.saved)
 
-    def _line(self, step: int, table: str, row: Row) -> Row | None:
+    def _lines(self, step: int, table: str, row: Row) -> list[Row]:
+        """The versions that a written row makes."""
         definition = self.schema.table(self.schema.database, table)
         if definition is None:
             raise ValueError(f"no table {table}")
         if definition.name.lower() != self.plan.source.table.lower():
-            return None
+            return []
         self.offset += 1
         spelled = {c.lower(): c for c in self.columns}
         time = definition.columns[0].name
@@ -258,15 +260,24 @@ class _Run:
         whole = all(c.name in given for c in definition.columns)
         child = self.schema.children.get(table.lower())
         tags = child.tags if child is not None else {}
-        return {
+        head = {
             "_step": step,
             "_offset": self.offset,
             "_now": self._ticks(),
-            "_op": UPSERT if whole else MERGE,
             "tbname": child.name if child is not None else definition.name,
             **tags,
-            **given,
         }
+        keys = {time, self.plan.source.key_column}
+        cleared = {
+            n: filler(self.columns[n])
+            for n, v in given.items()
+            if v is None and n not in keys and n in self.columns and not whole
+        }
+        versions = [{**head, "_op": UPSERT if whole else MERGE, **given}]
+        if cleared:
+            when = {n: v for n, v in given.items() if n in keys}
+            versions.insert(0, {**head, "_op": CLEAR, **when, **cleared})
+        return versions
 
     def _take(self, emission: Emission) -> None:
         """Apply what the kernel published to the target table."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from penstock.windows.kernel import DELETE, MERGE
+from penstock.versions import CLEAR, DELETE, MERGE
 
 
 class MemoryHistory:
@@ -48,6 +48,9 @@ class MemoryHistory:
         else:
             self._versions = pl.concat([self._versions, rows])
         stored = self._rows
+        if rows.get_column("_op")[0] == CLEAR:
+            self._clear(rows)
+            return
         if rows.get_column("_op")[0] == MERGE:
             for line in range(rows.height):
                 self._merge(rows[line])
@@ -57,6 +60,18 @@ class MemoryHistory:
             rows.select(self._identity), on=self._identity, how="anti", nulls_equal=True
         )
         self._rows = stored if rows.get_column("_op")[0] == DELETE else pl.concat([stored, rows])
+
+    def _clear(self, rows: pl.DataFrame) -> None:
+        """Set what *rows* name to NULL where such rows are."""
+        assert self._rows is not None
+        values = [c for c in rows.columns if c not in self._identity and not c.startswith("_")]
+        for line in range(rows.height):
+            row = rows[line]
+            named = [c for c in values if row.get_column(c).null_count() == 0]
+            here = pl.all_horizontal(pl.col(c).eq_missing(row.item(0, c)) for c in self._identity)
+            self._rows = self._rows.with_columns(
+                pl.when(~here).then(pl.col(c)).alias(c) for c in named
+            )
 
     def _merge(self, row: pl.DataFrame) -> None:
         assert self._rows is not None

@@ -12,7 +12,7 @@ from gateway import rows
 from gateway.rows import Layout, RowError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.windows.kernel import MERGE, UPSERT
+from penstock.versions import MERGE, UPSERT
 
 NOW = 1_700_000_000_000
 

@@ -598,3 +598,48 @@ def test_schema_ids_and_arrow_input() -> None:
         )
         == []
     )
+
+
+PLAIN = {"a": ColumnType("INT"), "b": ColumnType("VARCHAR", 1000)}
+
+
+def cleared(*rows: tuple[int, int, int | None, str | None]) -> pl.DataFrame:
+    """Rows of table m from (op, ts, a, b)."""
+    schema = {"_op": pl.Int8, "ts": pl.Int64, "a": pl.Int32, "b": pl.String}
+    return pl.DataFrame(list(rows), schema=schema, orient="row").with_columns(tbname=pl.lit("m"))
+
+
+@pytest.mark.parametrize("many", [1, 40])
+def test_a_clear_goes_with_the_partial_row_after_it(many: int) -> None:
+    codec = TableCodec(table(PLAIN))
+    rows = cleared(*[(3, 1, 0, None), (2, 1, None, "x")] * many)
+    decoded = codec.decode(codec.encode(rows))
+    assert decoded.bad == []
+    assert decoded.rows.select("_op", "ts", "a", "b").rows() == rows.drop("tbname").rows()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(3, 1, 0, None)],
+        [(3, 1, 0, None), (0, 1, 1, "x")],
+        [(3, 1, 0, None), (2, 2, 1, None)],
+        [(3, 1, 0, None), (3, 1, None, "x"), (2, 1, None, None)],
+    ],
+)
+def test_a_clear_without_its_partial_row_is_a_bad_record(
+    rows: list[tuple[int, int, int | None, str | None]],
+) -> None:
+    codec = TableCodec(table(PLAIN))
+    decoded = codec.decode(codec.encode(cleared(*rows)))
+    assert decoded.rows.height == 0
+    assert decoded.bad == [(0, "op 3 without the op 2 of its row after it")]
+
+
+def test_no_record_ends_between_a_clear_and_its_row() -> None:
+    codec = TableCodec(table(PLAIN))
+    pairs = [version for i in range(200) for version in ((3, i, 0, "0"), (2, i, None, None))]
+    for most in (400, 450, 500):
+        records = codec.encode(cleared(*pairs), max_bytes=most, writes=[400])
+        assert len(records) > 20
+        assert codec.decode(records).bad == []

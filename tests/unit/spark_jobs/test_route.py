@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from penstock.sql.plan import Member, Origin, StreamPlan
-from penstock.windows.kernel import DELETE, MERGE, UPSERT
+from penstock.versions import DELETE, MERGE, UPSERT
 from spark_jobs.lanes.route import PARTITIONS, Route, Taken, needed, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 

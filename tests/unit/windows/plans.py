@@ -21,8 +21,9 @@ from penstock.sql.plan import (
     TriggerKind,
 )
 from penstock.types import ColumnType
+from penstock.versions import DELETE
 from penstock.windows.counted import standing
-from penstock.windows.kernel import DELETE, Emission
+from penstock.windows.kernel import Emission
 
 BIGINT, DOUBLE, INT, TIMESTAMP = (ColumnType(k) for k in ("BIGINT", "DOUBLE", "INT", "TIMESTAMP"))
 TEXT = ColumnType("VARCHAR", 20)

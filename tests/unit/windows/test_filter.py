@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Column, Key, Output
+from penstock.versions import MERGE
 from penstock.windows.filter import FilterKernel
-from penstock.windows.kernel import MERGE, Control
+from penstock.windows.kernel import Control
 from tests.nightly import drawn
 from tests.unit.windows.plans import (
     BIGINT,

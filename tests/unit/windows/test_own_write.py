@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Key, StreamPlan
+from penstock.versions import DELETE, UPSERT
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel
-from penstock.windows.kernel import DELETE, UPSERT
 from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, MemoryHistory, Table, frame, window_plan
 from tests.unit.windows.test_controls import frame as writes_of_one_row

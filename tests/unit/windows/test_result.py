@@ -9,9 +9,9 @@ import pytest
 
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from penstock.versions import DELETE
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
-from penstock.windows.kernel import DELETE
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import Member, Origin, Source, StreamPlan
+from penstock.versions import DELETE, UPSERT
 from penstock.windows import Delta, Kernel, make_kernel
-from penstock.windows.kernel import DELETE, UPSERT
 from penstock.windows.pause import PausableKernel
 from penstock.windows.virtual import JoinKernel, Mapper, merged
 from tests.unit.sql.memory_view import MemoryView, plan

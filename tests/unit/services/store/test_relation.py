@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock import segments
 from penstock.segments import Position, RangeDelete
+from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
 from services.store.flush import (
     Layout,
     Newest,
@@ -198,7 +199,7 @@ def test_repeats_of_a_producer_are_dropped() -> None:
             st.sampled_from("abc"),
             st.integers(0, 5),
             st.integers(0, 9) | st.none(),
-            st.sampled_from([0, 0, 0, 1, 2]),
+            st.sampled_from([0, 0, 0, 1, 2, 3]),
         ),
         max_size=30,
     ),
@@ -222,15 +223,17 @@ def test_flushing_anywhere_changes_nothing(
     bench = Bench(tmp_path_factory.mktemp("segments"), layout)
     model: dict[tuple[str, int], int | None] = {}
     for i, (name, ts, value, op) in enumerate(writes):
-        bench.tail.append(
-            i + 1,
-            {7: pl.DataFrame([(name, ts, value, None, op, i, 0)], schema=schema, orient="row")},
-            [],
-            1.0,
-        )
-        if op == 1:
+        # a clear comes with the partial row that it is for
+        versions = [(name, ts, value, None, op, i, 0)]
+        if op == CLEAR:
+            versions = [(name, ts, 1, None, CLEAR, i, 0), (name, ts, None, None, MERGE, i, 1)]
+        frame = pl.DataFrame(versions, schema=schema, orient="row")
+        bench.tail.append(i + 1, {7: frame}, [], 1.0)
+        if op == DELETE:
             model.pop((name, ts), None)
-        elif op == 0 or value is not None or (name, ts) not in model:
+        elif op == CLEAR:
+            model[name, ts] = None
+        elif op == UPSERT or value is not None or (name, ts) not in model:
             model[name, ts] = value
         if i in cuts:
             bench.flush()
