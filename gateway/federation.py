@@ -222,7 +222,8 @@ class Federation:
         for number, replicas in enumerate(shards):
             part = frame.filter(numbers == number)
             if part.height:
-                versions, _ = named_nulls.spelled_out(part, entry.columns, [part.height])
+                values = [c for c in entry.columns[1:] if c.name != entry.key_column]
+                versions, _ = named_nulls.spelled_out(part, values, [part.height])
                 sent = self._producers.write(replicas, entry, _arrow(versions, entry))
                 written += min(sent, part.height)
         return written

@@ -239,7 +239,7 @@ class Publisher:
         partitions = (
             claim.partitions if claim is not None and claim.partitions else layout.partitions
         )
-        versions, sizes = named_nulls.spelled_out(frame, layout.columns, counts)
+        versions, sizes = named_nulls.spelled_out(frame, layout.values, counts)
         records = codec.encode_partitioned(
             versions, partitions, writes=sizes, trace=trace, max_bytes=room
         )

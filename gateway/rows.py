@@ -95,6 +95,11 @@ class Layout:
         return self.columns + self.tags
 
     @property
+    def values(self) -> tuple[Column, ...]:
+        """Columns that are no part of the key."""
+        return tuple(c for c in self.columns[1:] if c.name != self.key_column)
+
+    @property
     def stamped(self) -> bool:
         """A stream without a time column: its first two columns, time and number, come by
         themselves.
@@ -341,10 +346,9 @@ def _finish(
             else pl.Series(field.name, [None], dtype=field.type.polars()).new_from_index(0, height)
         )
     frame = pl.DataFrame(columns)
-    keys = (layout.time, layout.key_column)
-    named = [c.name for c in layout.columns if c.name in ready and c.name not in keys]
     if not (absent or uneven is not None):
         return frame
+    named = [c.name for c in layout.values if c.name in ready]
     return named_nulls.noted(frame, named, None if uneven is None else uneven.named)
 
 
