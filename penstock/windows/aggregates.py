@@ -19,8 +19,7 @@ groups and time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -28,6 +27,13 @@ from penstock.sql.functions.exact import finite
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows import columnwise, sketches
+from penstock.windows.parts import (
+    Part,
+    PartKind,
+    compress,
+    expressions_of_partials,
+    expressions_of_rows,
+)
 from penstock.windows.projection import (
     Projection,
     Quick,
@@ -37,8 +43,6 @@ from penstock.windows.projection import (
     without_nan,
 )
 from penstock.windows.scope import USER, Scope
-
-PartKind = Literal["n", "sum", "min", "max", "moments", "pick", "digest", "distinct", "values"]
 
 
 class _Value(NamedTuple):
@@ -61,31 +65,6 @@ _TURN = 2.0**64
 #: a rough sum within it says that the exact one has not wrapped
 _SAFE = 2.0**62
 _PICKS = ("first", "last", "last_row", "min", "max")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of partial state. `argument` is the index of `_x…` (-1: whole rows).
-
-    `columns` are its columns in a partial frame; `n`, `sum`, `min` and `max` have just one, which
-    merges element by element. A pick has value, time, [composite key], then its companions' values.
-    """
-
-    kind: PartKind
-    argument: int
-    columns: tuple[str, ...]
-    dtype: pl.DataType
-    order: str = ""
-    companions: tuple[int, ...] = ()
-
-    @property
-    def elementwise(self) -> bool:
-        """Whether it is one machine number that merges by adding, min or max."""
-        return (
-            self.kind in ("n", "sum", "min", "max")
-            and self.dtype.is_numeric()
-            and not self.dtype.is_decimal()
-        )
 
 
 class Aggregates:
@@ -353,51 +332,9 @@ class Aggregates:
         if codes:
             rows = rows.with_columns(codes)
         made = rows.group_by(list(by), maintain_order=True).agg(
-            [e for p in parts for e in self._from_rows(p)]
+            [e for p in parts for e in expressions_of_rows(p, self.time, self.key)]
         )
-        return self._compress(made, parts)
-
-    def _from_rows(self, part: Part) -> list[pl.Expr]:
-        if part.argument < 0 and part.kind == "n":
-            return [pl.len().cast(pl.Int64).alias(part.columns[0])]
-        x = pl.col(f"_x{part.argument}")
-        if part.kind == "n":
-            return [x.count().cast(pl.Int64).alias(part.columns[0])]
-        if part.kind == "sum":
-            return [x.cast(part.dtype).sum().alias(part.columns[0])]
-        if part.kind in ("min", "max"):
-            return [(x.min() if part.kind == "min" else x.max()).alias(part.columns[0])]
-        if part.kind == "moments":
-            value = x.cast(pl.Float64)
-            return _moments(part.columns, value, x.count())
-        if part.kind == "digest":
-            values = x.drop_nulls().cast(pl.Float64)
-            return [
-                values.alias(part.columns[0]),
-                pl.lit(1.0).repeat_by(x.count()).first().alias(part.columns[1]),
-            ]
-        if part.kind == "values":
-            return [x.drop_nulls().alias(part.columns[0])]
-        if part.kind == "distinct":
-            return [pl.col(f"_h{part.argument}").drop_nulls().unique().alias(part.columns[0])]
-        sources = [
-            x,
-            pl.col(self.time),
-            *([pl.col(self.key)] if self.key else []),
-            *(pl.col(f"_x{c}") for c in part.companions),
-        ]
-        if part.order in ("min", "max"):
-            best = x.min() if part.order == "min" else x.max()
-            return [
-                s.filter(x == best).first().alias(c)
-                for s, c in zip(sources, part.columns, strict=True)
-            ]
-        if part.order != "last_row":
-            sources = [s.filter(x.is_not_null()) for s in sources]
-        return [
-            (s.first() if part.order == "first" else s.last()).alias(c)
-            for s, c in zip(sources, part.columns, strict=True)
-        ]
+        return compress(made, parts)
 
     def merge(
         self, partials: pl.DataFrame, by: Sequence[str], parts: tuple[Part, ...] | None = None
@@ -405,40 +342,13 @@ class Aggregates:
         """Lines of one key become one. Of two lines that tie the upper counts as the earlier."""
         parts = self.parts if parts is None else parts
         made = partials.group_by(list(by), maintain_order=True).agg(
-            [e for p in parts for e in self._from_parts(p)]
+            [e for p in parts for e in expressions_of_partials(p, self._count_of(p), self.key)]
         )
-        return self._compress(made, parts)
+        return compress(made, parts)
 
-    def _from_parts(self, part: Part) -> list[pl.Expr]:
-        columns = [pl.col(c) for c in part.columns]
-        if part.kind in ("n", "sum"):
-            return [columns[0].sum()]
-        if part.kind in ("min", "max"):
-            return [columns[0].min() if part.kind == "min" else columns[0].max()]
-        if part.kind == "moments":
-            return _merged_moments(part.columns, pl.col(self._part("n", part.argument).columns[0]))
-        if part.kind in ("digest", "distinct", "values"):
-            return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
-        value = columns[0]
-        time = columns[1]
-        valid = time.is_not_null()
-        order = [value, time] if part.order in ("min", "max") else columns[1 : 3 if self.key else 2]
-        keys = [o.filter(valid) for o in order]
-        descending = [part.order == "max", *(False for _ in keys[1:])]
-        ranked = [
-            c.filter(valid).sort_by(keys, descending=descending, maintain_order=True)
-            for c in columns
-        ]
-        return [r.last() if part.order in ("last", "last_row") else r.first() for r in ranked]
-
-    @staticmethod
-    def _compress(partials: pl.DataFrame, parts: tuple[Part, ...]) -> pl.DataFrame:
-        for part in parts:
-            if part.kind == "digest":
-                partials = sketches.compress_digests(partials, *part.columns)
-            elif part.kind == "distinct":
-                partials = sketches.compress_registers(partials, part.columns[0])
-        return partials
+    def _count_of(self, part: Part) -> str | None:
+        """Return the column with the number of values of *part*'s argument, if it needs one."""
+        return self._part("n", part.argument).columns[0] if part.kind == "moments" else None
 
     def finalise(self, partials: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         """Final values: *by* and `_a0…`."""
@@ -451,40 +361,6 @@ class Aggregates:
         *ordered* is False.
         """
         return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
-
-
-def _moments(names: Sequence[str], x: pl.Expr, n: pl.Expr) -> list[pl.Expr]:
-    """Mean (in two parts, so that its error is far below that of one double) and squared deviations
-    of rows.
-    """
-    pivot = x.drop_nulls().first()
-    above = x - pivot
-    share = above.sum() / n
-    apart = above - share
-    m2 = (apart**2).sum() - apart.sum() ** 2 / n
-    return _named(names, pivot, share, m2, n)
-
-
-def _merged_moments(names: Sequence[str], n: pl.Expr) -> list[pl.Expr]:
-    """The same of partials, by Chan's rule about a common pivot."""
-    mean, m2, low = (pl.col(name) for name in names)
-    pivot = mean.filter(n > 0).first()
-    above = (mean - pivot) + low
-    total = n.sum()
-    share = (above * n).sum() / total
-    return _named(names, pivot, share, m2.sum() + (n * (above - share) ** 2).sum(), total)
-
-
-def _named(
-    names: Sequence[str], pivot: pl.Expr, share: pl.Expr, m2: pl.Expr, n: pl.Expr
-) -> list[pl.Expr]:
-    mean = pivot + share
-    back = mean - pivot
-    low = (pivot - (mean - back)) + (share - back)
-    return [
-        pl.when(n > 0).then(e).otherwise(0.0).alias(name)
-        for e, name in zip((mean, m2, low), names, strict=True)
-    ]
 
 
 def unwrapped(total: int, rough: float) -> int:
