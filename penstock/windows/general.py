@@ -368,10 +368,11 @@ class GeneralKernel:
         fresh = live
         gone = self.ingest.empty()
         if self.replaces:
-            final = rows.unique(subset=identity, keep="last", maintain_order=True)
-            fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-            again = final.filter(
-                pl.Series(final.get_column(self.time).to_numpy() <= self._highest(final))
+            versions = self._versions(rows)
+            fresh = versions.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
+            self.evictor.keep(fresh.filter(pl.col("_ceiling") != ALWAYS))
+            again = versions.filter(
+                pl.Series(versions.get_column(self.time).to_numpy() <= self._highest(versions))
             )
             if again.height:
                 gone = self.store.like(again.select(identity), identity)
@@ -390,7 +391,7 @@ class GeneralKernel:
                 )
         self.store.remove(gone)
         if gone.height and self.replaces:
-            self._leave(gone, final)
+            self._leave(gone, versions)
         self.store.add(fresh.select(self.ingest.columns))
         updated = pl.lit(False)
         if gone.height and self.replaces:
@@ -403,15 +404,30 @@ class GeneralKernel:
             ]
         )
 
+    def _versions(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the last version of each of *rows*, and before it those that it leaves in windows
+        which are over for it.
+
+        `_ceiling` says up to where an earlier version counts. Lateness is a matter of the group, so
+        two versions in one call may be late for different windows.
+        """
+        identity = self.ingest.identity
+        if not (rows.get_column("_floor").to_numpy() != NEVER).any():
+            return rows.unique(subset=identity, keep="last", maintain_order=True)
+        later = pl.col("_floor").reverse().cum_min().shift(1).reverse().over(identity)
+        return rows.with_columns(
+            pl.min_horizontal("_ceiling", later.fill_null(ALWAYS)).alias("_ceiling")
+        ).filter(pl.col("_floor") < pl.col("_ceiling"))
+
     def _leave(self, gone: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Rows *gone* stay as they were in windows that are over for the *rows* that replace
+        """Rows *gone* stay as they were in windows that are over for all the *rows* that replace
         them.
         """
         identity = self.ingest.identity
-        late = rows.filter(pl.col("_floor") != NEVER)
-        if not late.height:
+        if not (rows.get_column("_floor").to_numpy() != NEVER).any():
             return
-        over = late.select(*identity, pl.col("_floor").alias("_over"))
+        # one that is late for nothing takes all of the row's place
+        over = rows.group_by(identity).agg(pl.col("_floor").min().alias("_over"))
         left = gone.join(over, on=identity, nulls_equal=True, maintain_order="left")
         left = left.with_columns(pl.min_horizontal("_ceiling", "_over").alias("_ceiling")).filter(
             pl.col("_floor") < pl.col("_ceiling")

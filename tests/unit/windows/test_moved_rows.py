@@ -82,3 +82,39 @@ def test_a_delete_takes_all_that_counted_of_a_row(plan: Plan, again: dict[str, i
                 "moved", plan, draw.statement(plan, notify), happened, split, room
             ).fault()
             assert fault is None, (low, after, notify, room, split, fault)
+
+
+#: versions of one row by their group: 0 is far ahead of the row, 1 and 2 are not
+_VERSIONS = [[1, 0], [2, 1, 0], [1, 0, 2], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("before", [[], [0], [2]], ids=str)
+@pytest.mark.parametrize("versions", _VERSIONS, ids=str)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_version_leaves_the_one_before_it_in_windows_that_are_over_for_it(
+    together: bool, versions: list[int], before: list[int]
+) -> None:
+    chance = random.Random(f"{together} {versions} {before}")
+    rows = [_row(296, a=10 + i, c=c) for i, c in enumerate(versions)]
+    writes = [
+        *([_row(296, c=c)] for c in before),
+        [_row(344)],
+        *([rows] if together else [[row] for row in rows]),
+    ]
+    happened: list[list[Any]] = [["BATCH", write] for write in writes]
+    later: list[list[Any]] = [["BATCH", [_row(at, c=c)]] for at in (900, 2_000) for c in (0, 1, 2)]
+    delete = ["DELETE", "d1", draw.BASE + 296, draw.BASE + 296]
+    for rest, room in (([], None), (later, 1), ([*later, delete], 1)):
+        plan = replace(
+            _PLAN,
+            window=("interval", 100, 50),
+            by=chance.choice(["c", "tbname, c"]),
+            trigger=chance.choice(["AT_ONCE", "WINDOW_CLOSE"]),
+            ignore_update=False,
+            where=False,
+        )
+        split = chance.choice([None, 0, 1, 2])
+        fault = Trial(
+            "late", plan, draw.statement(plan, False), [*happened, *rest], split, room
+        ).fault()
+        assert fault is None, (rest, room, split, plan, fault)
