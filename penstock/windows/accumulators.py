@@ -19,7 +19,7 @@ import polars as pl
 
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.calls import Array, Call
-from penstock.windows.groups import Numbers
+from penstock.windows.key_index import Numbers
 from penstock.windows.moment_accumulator import Moments
 from penstock.windows.parts import Part
 from penstock.windows.pick_accumulator import Pick

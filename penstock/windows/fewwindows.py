@@ -25,7 +25,8 @@ from penstock.windows.accumulators import Number
 from penstock.windows.aggregates import Aggregates, unwrapped
 from penstock.windows.boundaries import Grid
 from penstock.windows.fewrows import FewResults, Picked
-from penstock.windows.groups import Groups, Numbers
+from penstock.windows.groups import Groups
+from penstock.windows.key_index import Numbers
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots

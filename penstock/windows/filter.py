@@ -20,13 +20,14 @@ from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.counted import standing
 from penstock.windows.fewrows import FewResults, Picked
-from penstock.windows.groups import TABLES, Groups, OneChild
+from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.merge import as_planned, complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
+from penstock.windows.table_names import TABLES, OneChild
 
 
 class FilterKernel:

@@ -22,7 +22,7 @@ from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
-from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
 from penstock.windows.output import Output
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
@@ -267,9 +267,7 @@ class ForceKernel:
         return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
-        for delta in deltas:
-            if delta.full and len(self.groups):
-                self.__init__(self.plan, self.history)  # type: ignore[misc]
+        for delta in since_full(deltas):
             self.ingest.restore(delta.frames)
             self.clock, self.next, self.now = delta.frames["clock"].row(0)
             rows = delta.frames.get("rows")

@@ -24,7 +24,16 @@ from penstock.windows.evict import Evictor
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.inorder import InOrder
-from penstock.windows.kernel import EARLIEST, LATEST, ROOM, Control, Delta, Emission, History
+from penstock.windows.kernel import (
+    EARLIEST,
+    LATEST,
+    ROOM,
+    Control,
+    Delta,
+    Emission,
+    History,
+    since_full,
+)
 from penstock.windows.outlet import GONE, Change, Outlet
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
@@ -703,9 +712,7 @@ class GeneralKernel:
         return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
-        for delta in deltas:
-            if delta.full and len(self.groups):
-                self.__init__(self.plan, self.history, self.evictor.room)  # type: ignore[misc]
+        for delta in since_full(deltas):
             frames = dict(delta.frames)
             self.ingest.restore(frames)
             self._reserve()

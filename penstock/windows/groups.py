@@ -1,16 +1,12 @@
-"""The partitions of a stream: PARTITION BY values → dense numbers, target child tables and their
-tags.
+"""The groups of a stream: PARTITION BY values → dense numbers, target child tables and their tags.
 
-`KeyIndex` numbers distinct key rows for ever (0, 1, 2 … in order of first appearance) at hash-table
-speed, without a Python loop over rows. `Groups` adds what a stream's partition means: id, target
-child name, tag values; there a loop runs once per *new* group. Refuses to forget a group: numbers
-index the kernels' state.
+`KeyIndex` numbers the values at hash-table speed, without a Python loop over rows. `Groups` adds
+what a group means: id, target child name, tag values; there a loop runs once per *new* group. A
+group is never forgotten, since numbers index the kernels' state.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -24,180 +20,14 @@ from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
+from penstock.windows.key_index import KeyIndex, Numbers
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
+from penstock.windows.table_names import TABLES
 
-Numbers = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-#: below this many rows a lookup by name beats hashing a column: polars would hand that to its
-#: thread pool
-_FEW = 2048
+#: groups whose targets are kept as values, at most
 _FEW_KEPT = 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
-
-
-class KeyIndex:
-    """Distinct rows of some columns, numbered.
-
-    Open addressing over two independent 64-bit hashes of a row. Keys are told apart by all 128
-    bits, not by their values: among a million keys two would be taken for one with a chance of
-    10^-27. Hashes are of this process and never saved.
-    """
-
-    def __init__(self, schema: dict[str, pl.DataType]) -> None:
-        self.keys = pl.DataFrame(schema=schema)
-        self._chunks = 0
-        self._hashes = np.empty(16, np.uint64)
-        self._checks = np.empty(16, np.uint64)
-        self._table = np.full(64, -1, np.int32)
-
-    def __len__(self) -> int:
-        return self.keys.height
-
-    def numbers(self, keys: pl.DataFrame) -> Numbers:
-        """Number of each line of *keys*; unknown ones get the next free numbers in order of
-        appearance.
-        """
-        hashes, checks = _hash(keys)
-        found = self._find(hashes, checks)
-        if len(found) and found.min() < 0:
-            unknown = found < 0
-            self._append(keys.filter(pl.Series(unknown)).unique(maintain_order=True))
-            found[unknown] = self._find(hashes[unknown], checks[unknown])
-        return found.astype(np.int64)
-
-    def _find(self, hashes: Hashes, checks: Hashes) -> npt.NDArray[np.int32]:
-        mask = len(self._table) - 1
-        places = hashes.view(np.int64) & mask
-        found: npt.NDArray[np.int32] = self._table.take(places)
-        wrong = np.flatnonzero(self._differ(found, hashes, checks))
-        wrong = wrong[found[wrong] >= 0]
-        while len(wrong):
-            places[wrong] = (places[wrong] + 1) & mask
-            candidates = self._table.take(places[wrong])
-            found[wrong] = candidates
-            wrong = wrong[
-                (candidates >= 0) & self._differ(candidates, hashes[wrong], checks[wrong])
-            ]
-        return found
-
-    def _differ(
-        self, numbers: npt.NDArray[np.int32], hashes: Hashes, checks: Hashes
-    ) -> npt.NDArray[np.bool_]:
-        """Whether each number is another key's; of no meaning where there is none (-1)."""
-        other: npt.NDArray[np.bool_] = self._hashes.take(numbers, mode="wrap") != hashes
-        other |= self._checks.take(numbers, mode="wrap") != checks
-        return other
-
-    def _append(self, fresh: pl.DataFrame) -> None:
-        first = len(self)
-        total = len(self) + fresh.height
-        if total > len(self._hashes):
-            room = np.empty(max(total, first) * 2 - first, np.uint64)
-            self._hashes = np.concatenate([self._hashes[:first], room])
-            self._checks = np.concatenate([self._checks[:first], room])
-        self._hashes[first:total], self._checks[first:total] = _hash(fresh)
-        self.keys = self.keys.vstack(fresh)
-        self._chunks += 1
-        if self._chunks > 16:
-            self.keys = self.keys.rechunk()
-            self._chunks = 0
-        if total * 8 > len(self._table):
-            self._table = np.full(1 << (total * 12).bit_length(), -1, np.int32)
-            first = 0
-        self._insert(np.arange(first, total, dtype=np.int32))
-
-    def _insert(self, numbers: npt.NDArray[np.int32]) -> None:
-        mask = len(self._table) - 1
-        places = self._hashes[numbers].view(np.int64) & mask
-        while len(numbers):
-            free = self._table[places] < 0
-            self._table[places[free]] = numbers[free]
-            lost = self._table[places] != numbers
-            numbers = numbers[lost]
-            places = (places[lost] + 1) & mask
-
-
-def _hash(keys: pl.DataFrame) -> tuple[Hashes, Hashes]:
-    if keys.width > 1:
-        return keys.hash_rows(1).to_numpy(), keys.hash_rows(2).to_numpy()
-    both = keys.select(pl.first().hash(1).alias("h"), pl.first().hash(2).alias("c"))
-    return both.get_column("h").to_numpy(), both.get_column("c").to_numpy()
-
-
-class TableNames:
-    """Child tables of this process, numbered once for all streams.
-
-    The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the
-    names are looked at once a call. Numbers are the process's own and never saved.
-    """
-
-    def __init__(self) -> None:
-        self._index = KeyIndex({"tbname": pl.String()})
-        self._met: dict[str, int] = {}  # names of small calls; any part of all
-        self._recent: deque[tuple[pl.DataFrame, Numbers]] = deque(maxlen=4)
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def numbers(self, rows: pl.DataFrame) -> Numbers:
-        """Number of the `tbname` of each row."""
-        with self._lock:
-            for known, numbers in self._recent:
-                if known is rows:
-                    return numbers
-            numbers = (
-                self._few(rows)
-                if rows.height <= _FEW
-                else self._index.numbers(rows.get_column("tbname").to_frame())
-            )
-            self._recent.append((rows, numbers))
-            return numbers
-
-    def _few(self, rows: pl.DataFrame) -> Numbers:
-        column = rows.get_column("tbname")
-        wanted = column.to_list()
-        found = [self._met.get(name, -1) for name in wanted]
-        if -1 not in found:
-            return np.array(found, np.int64)
-        if len(self._met) > _FEW_KEPT:
-            self._met.clear()
-        numbers = self._index.numbers(column.to_frame())
-        self._met.update(zip(wanted, numbers.tolist(), strict=True))
-        return numbers
-
-    def met(self, name: str) -> int:
-        """The table's number, if it was among the few rows of some call; else -1."""
-        return self._met.get(name, -1)
-
-    def names(self, numbers: Numbers) -> pl.Series:
-        """`tbname` of each number."""
-        return self._index.keys.get_column("tbname").gather(numbers)
-
-
-TABLES = TableNames()
-
-
-class OneChild:
-    """Picks the rows of one child table, whatever the case of its name, without looking at the
-    names again.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name.lower()
-        self._wanted = np.empty(0, np.bool_)
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers]:
-        """The child's rows and their table numbers."""
-        tables = TABLES.numbers(rows)
-        if len(TABLES) > len(self._wanted):
-            fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
-            self._wanted = np.concatenate(
-                [self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()]
-            )
-        mask = self._wanted.take(tables)
-        return columnwise.kept(rows, mask), tables[mask]
 
 
 class Groups:

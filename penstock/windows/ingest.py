@@ -18,8 +18,9 @@ import polars as pl
 from penstock.sql.plan import Event
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import Cutter
-from penstock.windows.groups import Groups, KeyIndex
+from penstock.windows.groups import Groups
 from penstock.windows.kernel import History
+from penstock.windows.key_index import KeyIndex
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate

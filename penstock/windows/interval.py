@@ -33,13 +33,15 @@ from penstock.windows.calls import SHARED, Call
 from penstock.windows.counted import Counted, standing
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.fewwindows import few_windows
-from penstock.windows.groups import TABLES, Groups, Numbers, OneChild
-from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
+from penstock.windows.groups import Groups
+from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
+from penstock.windows.key_index import Numbers
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import FAILURES, Scope, evaluate
 from penstock.windows.slots import Slots
 from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
+from penstock.windows.table_names import TABLES, OneChild
 
 Mask = npt.NDArray[np.bool_]
 
@@ -637,9 +639,7 @@ class IntervalKernel:
         )
 
     def restore(self, deltas: Iterable[Delta]) -> None:
-        for delta in deltas:
-            if delta.full and len(self._groups):
-                self.__init__(self.plan, self._history)  # type: ignore[misc]
+        for delta in since_full(deltas):
             frames = delta.frames
             if "groups" in frames:
                 self._groups.restore(frames["groups"])

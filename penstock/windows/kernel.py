@@ -92,6 +92,16 @@ class Delta:
     full: bool
 
 
+def since_full(deltas: Iterable[Delta]) -> list[Delta]:
+    """Return the last full one of *deltas* and those after it; those before it are of no use."""
+    chain: list[Delta] = []
+    for delta in deltas:
+        if delta.full:
+            chain.clear()
+        chain.append(delta)
+    return chain
+
+
 class History(Protocol):
     """Rows of the source table as the kernel's input has left it: everything applied before the
     present call, nothing of it.
@@ -137,7 +147,9 @@ class Kernel(Protocol):
         """State changed since the last call (all of it when *full*); marks it as saved."""
         ...
 
-    def restore(self, deltas: Iterable[Delta]) -> None: ...
+    def restore(self, deltas: Iterable[Delta]) -> None:
+        """Take over what `delta` gave, oldest first. For a kernel that has had no rows yet."""
+        ...
 
     def open_windows(self) -> pl.DataFrame:
         """Result rows of the windows not closed yet, in the layout of `Emission.rows` without

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from penstock.windows.calls import Array
-from penstock.windows.groups import Numbers
+from penstock.windows.key_index import Numbers
 
 
 class SlotLines:

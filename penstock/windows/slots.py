@@ -19,7 +19,7 @@ from penstock.windows import columnwise
 from penstock.windows.accumulators import accumulators
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.calls import Array, Call
-from penstock.windows.groups import Numbers
+from penstock.windows.key_index import Numbers
 from penstock.windows.steps import Ticks, grown
 
 _EMPTY = -1

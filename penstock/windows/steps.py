@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock.windows import columnwise
-from penstock.windows.groups import TABLES, Numbers
+from penstock.windows.key_index import Numbers
+from penstock.windows.table_names import TABLES
 
 #: before every time; far enough from the end of Int64 for sums with durations
 NEVER = -(1 << 62)

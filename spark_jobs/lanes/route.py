@@ -20,12 +20,12 @@ from penstock import names
 from penstock.few import Few
 from penstock.sql.plan import Event, State, StreamPlan
 from penstock.versions import DELETE, MERGE, without_clears
-from penstock.windows.groups import TABLES
 from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import complete
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
+from penstock.windows.table_names import TABLES
 from penstock.windows.virtual import Mapper
 
 PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]

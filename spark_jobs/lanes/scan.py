@@ -26,8 +26,9 @@ from penstock.records import ControlRecord, DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, Duration, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.calls import SHARED
-from penstock.windows.groups import TABLES, Numbers
+from penstock.windows.key_index import Numbers
 from penstock.windows.steps import Mask, grown
+from penstock.windows.table_names import TABLES
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
 from spark_jobs.lanes.exchange import Sender

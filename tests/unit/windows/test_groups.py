@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from penstock import names
 from penstock.partition import partition
-from penstock.windows import groups as module
-from penstock.windows.groups import Groups, KeyIndex
+from penstock.windows import key_index as module
+from penstock.windows.groups import Groups
+from penstock.windows.key_index import KeyIndex
 from penstock.windows.scope import Scope
 from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan

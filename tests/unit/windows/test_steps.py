@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.groups import TABLES
 from penstock.windows.steps import NEVER, GroupClock, TableClock, previous_max
+from penstock.windows.table_names import TABLES
 from tests.nightly import drawn
 from tests.unit.windows.plans import frame
 

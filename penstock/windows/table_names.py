@@ -1,0 +1,92 @@
+"""Child tables of this process, numbered once for all streams."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+import numpy as np
+import polars as pl
+
+from penstock.windows import columnwise
+from penstock.windows.key_index import KeyIndex, Numbers
+
+#: below this many rows a lookup by name beats hashing a column: polars would hand that to its
+#: thread pool
+_FEW = 2048
+_FEW_KEPT = 1 << 16
+
+
+class TableNames:
+    """Child tables of this process, numbered once for all streams.
+
+    The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the
+    names are looked at once a call. Numbers are the process's own and never saved.
+    """
+
+    def __init__(self) -> None:
+        self._index = KeyIndex({"tbname": pl.String()})
+        self._met: dict[str, int] = {}  # names of small calls; any part of all
+        self._recent: deque[tuple[pl.DataFrame, Numbers]] = deque(maxlen=4)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def numbers(self, rows: pl.DataFrame) -> Numbers:
+        """Number of the `tbname` of each row."""
+        with self._lock:
+            for known, numbers in self._recent:
+                if known is rows:
+                    return numbers
+            numbers = (
+                self._few(rows)
+                if rows.height <= _FEW
+                else self._index.numbers(rows.get_column("tbname").to_frame())
+            )
+            self._recent.append((rows, numbers))
+            return numbers
+
+    def _few(self, rows: pl.DataFrame) -> Numbers:
+        column = rows.get_column("tbname")
+        wanted = column.to_list()
+        found = [self._met.get(name, -1) for name in wanted]
+        if -1 not in found:
+            return np.array(found, np.int64)
+        if len(self._met) > _FEW_KEPT:
+            self._met.clear()
+        numbers = self._index.numbers(column.to_frame())
+        self._met.update(zip(wanted, numbers.tolist(), strict=True))
+        return numbers
+
+    def met(self, name: str) -> int:
+        """The table's number, if it was among the few rows of some call; else -1."""
+        return self._met.get(name, -1)
+
+    def names(self, numbers: Numbers) -> pl.Series:
+        """`tbname` of each number."""
+        return self._index.keys.get_column("tbname").gather(numbers)
+
+
+TABLES = TableNames()
+
+
+class OneChild:
+    """Picks the rows of one child table, whatever the case of its name, without looking at the
+    names again.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name.lower()
+        self._wanted = np.empty(0, np.bool_)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers]:
+        """The child's rows and their table numbers."""
+        tables = TABLES.numbers(rows)
+        if len(TABLES) > len(self._wanted):
+            fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
+            self._wanted = np.concatenate(
+                [self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()]
+            )
+        mask = self._wanted.take(tables)
+        return columnwise.kept(rows, mask), tables[mask]
