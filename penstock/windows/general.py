@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
-from penstock.versions import DELETE, MERGE, without_clears
+from penstock.versions import DELETE, without_clears
 from penstock.windows.aggregates import Aggregates
-from penstock.windows.counted import standing
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp
 from penstock.windows.evict import Evictor
@@ -34,14 +33,17 @@ from penstock.windows.kernel import (
     History,
     since_full,
 )
-from penstock.windows.outlet import GONE, Change, Outlet
+from penstock.windows.lateness import Lateness
+from penstock.windows.live_rows import LiveRows
+from penstock.windows.outlet import GONE, Change, Outlet, as_published
 from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
 from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
 from penstock.windows.scope import Scope
-from penstock.windows.store import Mask, Numbers
+from penstock.windows.store import Numbers
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
+from penstock.windows.write_order import by_write, stamp_of
 
 
 class GeneralKernel:
@@ -65,7 +67,7 @@ class GeneralKernel:
         # nothing expires
         continuous = plan.trigger.kind == "continuous_window_close"
         derived = source.result_of is not None
-        self.keeps_late = not plan.ignore_expired or continuous or derived
+        keeps_late = not plan.ignore_expired or continuous or derived
         # a row of a virtual table grows with each origin's part: the whole one replaces the part
         self.replaces = not plan.ignore_update or continuous or derived or source.kind == "virtual"
         #: whether what is published depends on the single writes, not just on the live rows after
@@ -104,6 +106,22 @@ class GeneralKernel:
             self.replaces,
             room,
         )
+        self.live = LiveRows(
+            self.ingest,
+            self.store,
+            self.evictor,
+            self.timeline,
+            replaces=self.replaces,
+            whole=self.groups.whole,
+        )
+        self.lateness = Lateness(
+            self.timeline,
+            self.regions,
+            self.evictor,
+            self.time,
+            whole=self.groups.whole,
+            keeps_late=keeps_late,
+        )
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
         plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None
@@ -134,7 +152,7 @@ class GeneralKernel:
         if not self.groups.whole:
             # by what came before the call: rows of other partitions that are worked on first do not
             # make a row late
-            made = made.with_columns(pl.Series("_behind", self._behind_table(made)))
+            made = made.with_columns(pl.Series("_behind", self.lateness.behind_table(made)))
         if self.inorder is None:
             for part in self._parts(made):
                 self._write(part, source, out)
@@ -150,16 +168,6 @@ class GeneralKernel:
         for part in self._parts(made.filter(pl.Series(~ordered))):
             self._write(part, source, out)
 
-    def _behind_table(self, rows: pl.DataFrame) -> Mask:
-        """Whether each row lies below what its table had before the row's write."""
-        steps = rows.get_column("_step").to_numpy()
-        times = rows.get_column(self.time).to_numpy()
-        counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        made: Mask = times < self.timeline.tables.before(
-            rows.get_column("_tab").to_numpy(), steps, times, counts
-        )
-        return made
-
     def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """Rows of partitions that are in order."""
         assert self.inorder is not None
@@ -168,294 +176,77 @@ class GeneralKernel:
         live = rows.filter(passed) if not passed.all() else rows
         repeats = rows.clear() if live is rows or self.replaces else rows.filter(~passed)
         repeats = repeats.filter(
-            pl.Series(repeats.get_column(self.time).to_numpy() <= self._highest(repeats))
+            pl.Series(repeats.get_column(self.time).to_numpy() <= self.live.highest(repeats))
         )
         if live.height:
             self._raise(live)
             self.store.add(live.select(self.ingest.columns))
-        self._note(live, repeats, source)
+        self.live.note(live, repeats, source)
         if not live.height:
             return
         t = self.timeline.all_t()
-        groups, windows, left = self.inorder.extend(live)
-        numbers = windows.get_column("_g").to_numpy()
-        renewed = np.zeros(len(self.groups), np.bool_)
-        renewed[numbers] = True
-        replaced = renewed[left.get_column("_g").to_numpy()]
-        over = left.get_column("_stop").to_numpy() < t[left.get_column("_g").to_numpy()]
-        waiting = pl.concat([self.store.overdue(groups, t), left.filter(pl.Series(replaced))])
-        kept = self.store.heads.columns
-        everything = pl.concat(
-            [waiting, left.filter(pl.Series(over & ~replaced)), windows.select(kept)], rechunk=True
-        )
-        closed = (
-            everything.get_column("_stop").to_numpy() < t[everything.get_column("_g").to_numpy()]
-        )
-        decided = self.publisher.decide(
-            everything.with_columns(pl.Series("_closed", closed), pl.lit(True).alias("_was_open"))
-        )
+        waiting, windows = self.inorder.extend(live, t)
+        decided = self.publisher.decide(windows)
         put = decided.filter(pl.col("_put"))
         drop = decided.filter(pl.col("_drop"))
         self.outlet.publish(
             Change(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out
         )
         settled = self.publisher.settled(decided)
-        mine = settled[waiting.height :]
+        mine = settled[waiting:]
         owners = mine.get_column("_g").to_numpy()
         last = pl.Series(np.append(owners[1:] != owners[:-1], True)[: len(owners)])
         self.store.advance(
             owners[last.to_numpy()],
             mine.filter(last),
-            pl.concat([settled[: waiting.height], mine.filter(~last)]),
+            pl.concat([settled[:waiting], mine.filter(~last)]),
             t,
         )
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
         if self.by_step:
-            return self._by_step(rows)
-        if self.shows_open and (shown := self._shown_open()).any():
+            return by_write(rows, whole=self.groups.whole)
+        if self.shows_open and (shown := self.store.groups_with(OPEN, len(self.groups))).any():
             # a write that moves or dissolves such a window takes its row back, and a later one of
             # the call does not bring it again
             if not self.groups.whole:
-                return self._by_step(rows)
+                return by_write(rows, whole=False)
             mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
             rest = rows.filter(~mine)
-            return [*self._by_step(rows.filter(mine)), *([rest] if rest.height else [])]
+            return [*by_write(rows.filter(mine), whole=True), *([rest] if rest.height else [])]
         return [rows] if rows.height else []
-
-    def _shown_open(self) -> Mask:
-        """Which partitions have a window that was published and is open."""
-        shown = np.zeros(len(self.groups), np.bool_)
-        for windows in (self.store.heads, self.store.pending):
-            shown[windows.filter(pl.col("_pub") == OPEN).get_column("_g").to_numpy()] = True
-        return shown
-
-    def _by_step(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
-        """*rows* write by write."""
-        if not self.groups.whole:
-            return rows.partition_by("_step", maintain_order=True)
-        # partitions know nothing of each other: the first write of each, then the second of each, …
-        return rows.with_columns(self._rounds(rows)).partition_by(
-            "_round", maintain_order=True, include_key=False
-        )
-
-    def _rounds(self, rows: pl.DataFrame) -> pl.Series:
-        """For each row how many writes its partition had before in this call."""
-        groups = rows.get_column("_g").to_numpy()
-        steps = rows.get_column("_step").to_numpy()
-        order = np.argsort(groups, kind="stable")
-        group = groups[order]
-        step = steps[order]
-        opens = np.append(True, group[1:] != group[:-1])[: len(group)]
-        nth = np.cumsum(opens | np.append(True, step[1:] != step[:-1])[: len(group)])
-        rounds = np.empty(len(group), np.int64)
-        rounds[order] = nth - np.maximum.accumulate(np.where(opens, nth, 0))
-        return pl.Series("_round", rounds)
-
-    def _stamp(self, rows: pl.DataFrame) -> Stamp:
-        """The writes of *rows*, one per partition."""
-        step = int(rows.get_column("_step")[0])
-        if self.plan.notify is None or not self.groups.whole:
-            return Stamp(step, self.now)
-        own = rows.group_by("_g").agg(pl.col("_step").first(), pl.col("_now").max())
-        return Stamp(step, self.now, {g: (s, n) for g, s, n in own.iter_rows()})
 
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """One or several writes, settled once at their end."""
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         self._reserve()
-        self.stamp = self._stamp(rows)
+        each = self.plan.notify is not None and self.groups.whole
+        self.stamp = stamp_of(rows, self.now, each_group=each)
         before = self.timeline.all_t()
-        rows, lost = self._drop_late(rows, source, out)
+        rows, lost = self.lateness.drop(rows, source, out)
         self.evictor.load_for(rows)
         if self.evictor.trimmed:
             # behind what has just been read again
             rows, lost = self.ingest.renumbered(rows, lost)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-        fresh, points = self._change(rows, live)
+        fresh, points = self.live.change(rows, live)
         if not self.replaces:
             lost = pl.concat([lost, rows.filter(~pl.col("_pass") & (pl.col("_op") != DELETE))])
-        self._note(live, lost, source)
+        self.live.note(live, lost, source)
         self._raise(live)
         numbers = pl.concat([points.get_column("_g"), live.get_column("_g")]).unique().to_numpy()
         self._settle(points, numbers, before, out, fresh)
 
-    def _note(self, live: pl.DataFrame, silent: pl.DataFrame, source: pl.DataFrame) -> None:
-        """Tell who lets rows go where storage has something else than what counts: *silent* rows
-        replaced only what is stored.
-        """
-        if self.evictor.history is None:
-            return
-        otherwise = pl.col("_floor") != NEVER
-        if not self.replaces:
-            otherwise |= pl.col("_op") == MERGE
-        partly = live.filter(otherwise)
-        self.evictor.keep(partly)
-        if not self.replaces:
-            # one that fails WHERE may pass it as storage has it, with the columns of the row before
-            partly = pl.concat(
-                [
-                    partly,
-                    silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass")).select(
-                        partly.columns
-                    ),
-                ]
-            )
-        if partly.height:
-            self.evictor.drop(
-                partly.with_columns(
-                    source.get_column("_offset").gather(partly.get_column("_source"))
-                )
-            )
-        self.evictor.supersede(silent)
-
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
-        times = live.get_column(self.time).to_numpy()
-        self.timeline.groups.raise_to(live.get_column("_g").to_numpy(), times)
-        if not self.groups.whole:
-            self.timeline.tables.raise_to(live.get_column("_tab").to_numpy(), times)
-        if self.idle:
-            self.timeline.heard.raise_to(
-                live.get_column("_g").to_numpy(), live.get_column("_now").to_numpy()
-            )
+        tables = not self.groups.whole
+        self.timeline.hear(live, self.time, tables=tables, idle=bool(self.idle))
         self._reserve()
 
     def _reserve(self) -> None:
         self.timeline.reserve(len(self.groups))
         self.store.reserve(len(self.groups))
-
-    def _drop_late(
-        self, rows: pl.DataFrame, source: pl.DataFrame, out: Output
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Mark rows that are late (`_late`: out of order for their table and overdue), and drop
-        them unless they are wanted.
-
-        Returns the rows left and those dropped.
-        """
-        steps = rows.get_column("_step").to_numpy()
-        times = rows.get_column(self.time).to_numpy()
-        counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        if self.groups.whole:
-            behind = times < self.timeline.groups.before(
-                rows.get_column("_tab").to_numpy(), steps, times, counts
-            )
-        else:
-            behind = rows.get_column("_behind").to_numpy()
-        if "_late" in source.columns:
-            behind = source.get_column("_late").gather(rows.get_column("_source")).to_numpy()
-        behind = behind & (rows.get_column("_op") != DELETE).to_numpy()
-        rows = rows.with_columns(pl.lit(False).alias("_late"))
-        if not behind.any():
-            return rows, rows.clear()
-        t = self.timeline.t_before(rows.get_column("_g").to_numpy(), steps, times, counts)
-        last = self.regions.last_tick(times)
-        late = behind & (last < t)
-        partly = behind & ~late & (self.regions.first_last_tick(times) < t)
-        if self.keeps_late:
-            return rows.with_columns(pl.Series("_late", late)), rows.clear()
-        if late.any():
-            lost = rows.filter(pl.Series(late & counts)).get_column("_source")
-            if len(lost):
-                dropped = source.with_row_index("_source").join(
-                    lost.to_frame(), on="_source", how="semi"
-                )
-                out.late.append(dropped.drop("_source"))
-                self.evictor.drop(rows.join(dropped.select("_source", "_offset"), on="_source"))
-        floor = pl.when(pl.Series(partly)).then(pl.Series(t)).otherwise(pl.col("_floor"))
-        gone = pl.Series(late)
-        return rows.with_columns(floor.alias("_floor")).filter(~gone), rows.filter(gone)
-
-    # ---------------------------------------------------------------- live rows
-
-    def _change(self, rows: pl.DataFrame, live: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Take *rows* over into the live rows; returns the rows added and the points that changed
-        (`_g`, `_t`, `_quiet`).
-        """
-        identity = self.ingest.identity
-        fresh = live
-        gone = self.ingest.empty()
-        if self.replaces:
-            versions = self._versions(rows)
-            fresh = versions.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-            self.evictor.keep(fresh.filter(pl.col("_ceiling") != ALWAYS))
-            again = versions.filter(
-                pl.Series(versions.get_column(self.time).to_numpy() <= self._highest(versions))
-            )
-            if again.height:
-                gone = self.store.like(again.select(identity), identity)
-        else:
-            deleted = rows.filter(pl.col("_op") == DELETE)
-            if deleted.height:
-                keys = [k for k in identity if deleted.get_column(k).null_count() == 0]
-                gone = self.store.rows.join(deleted.select(keys), on=keys, how="semi")
-                # rows are a multiset: a delete takes those before it, those of its own write too,
-                # and not those after it
-                fresh = live.join(
-                    standing(rows, keys).select("_seq"),
-                    on="_seq",
-                    how="semi",
-                    maintain_order="left",
-                )
-        self.store.remove(gone)
-        if gone.height and self.replaces:
-            self._leave(gone, versions)
-        self.store.add(fresh.select(self.ingest.columns))
-        updated = pl.lit(False)
-        if gone.height and self.replaces:
-            again = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True)
-            updated = pl.col("_seq").is_in(again.get_column("_seq").implode())
-        return fresh, pl.concat(
-            [
-                self._points(fresh, pl.col("_late") | updated),
-                self._points(gone, pl.lit(True), gone=True),
-            ]
-        )
-
-    def _versions(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the last version of each of *rows*, and before it those that it leaves in windows
-        which are over for it.
-
-        `_ceiling` says up to where an earlier version counts. Lateness is a matter of the group, so
-        two versions in one call may be late for different windows.
-        """
-        identity = self.ingest.identity
-        if not (rows.get_column("_floor").to_numpy() != NEVER).any():
-            return rows.unique(subset=identity, keep="last", maintain_order=True)
-        later = pl.col("_floor").reverse().cum_min().shift(1).reverse().over(identity)
-        return rows.with_columns(
-            pl.min_horizontal("_ceiling", later.fill_null(ALWAYS)).alias("_ceiling")
-        ).filter(pl.col("_floor") < pl.col("_ceiling"))
-
-    def _leave(self, gone: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Rows *gone* stay as they were in windows that are over for all the *rows* that replace
-        them.
-        """
-        identity = self.ingest.identity
-        if not (rows.get_column("_floor").to_numpy() != NEVER).any():
-            return
-        # one that is late for nothing takes all of the row's place
-        over = rows.group_by(identity).agg(pl.col("_floor").min().alias("_over"))
-        left = gone.join(over, on=identity, nulls_equal=True, maintain_order="left")
-        left = left.with_columns(pl.min_horizontal("_ceiling", "_over").alias("_ceiling")).filter(
-            pl.col("_floor") < pl.col("_ceiling")
-        )
-        left, _ = self.ingest.renumbered(left.select(gone.columns), left.clear())
-        self.store.add(left)
-        self.evictor.keep(left)
-
-    def _highest(self, rows: pl.DataFrame) -> Ticks:
-        """The latest time of each row's table so far."""
-        tables = rows.get_column("_tab").to_numpy()
-        highest = self.timeline.groups if self.groups.whole else self.timeline.tables
-        highest.reserve(int(tables.max(initial=0)) + 1)
-        return highest.values[tables]  # type: ignore[no-any-return]
-
-    def _points(self, rows: pl.DataFrame, quiet: pl.Expr, gone: bool = False) -> pl.DataFrame:
-        return rows.select(
-            "_g", pl.col(self.time).alias("_t"), quiet.alias("_quiet"), pl.lit(gone).alias("_gone")
-        )
 
     # ---------------------------------------------------------------- windows
 
@@ -493,7 +284,7 @@ class GeneralKernel:
         decided = self.publisher.decide(windows, at_once)
         put = decided.filter(pl.col("_put"))
         drop = decided.filter(pl.col("_drop"))
-        removed = [self._as_published(drop, known_before)]
+        removed = [as_published(drop, known_before)]
         if self.publisher.keeps_vanished and not at_once:
             self.ghosts = pl.concat([self.ghosts, vanished.select(GONE)], rechunk=True).unique(
                 maintain_order=True
@@ -515,20 +306,6 @@ class GeneralKernel:
         first = np.full(len(self.groups), ALWAYS, np.int64)
         np.minimum.at(first, points.get_column("_g").to_numpy(), points.get_column("_t").to_numpy())
         return first
-
-    @staticmethod
-    def _as_published(drop: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-        """Windows taken back, with the ends they had when they were published."""
-        if not drop.height:
-            return drop.select(GONE)
-        ends = before.select(
-            "_g", "_wstart", pl.col("_wend").alias("_e"), pl.col("_stop").alias("_s")
-        )
-        ends = ends.unique(["_g", "_wstart"], keep="last")
-        joined = drop.join(ends, on=["_g", "_wstart"], how="left", maintain_order="left")
-        return joined.with_columns(
-            pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")
-        ).select(GONE)
 
     def _remembered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Windows of *rows* (sorted) as they are known long after: published, and closed."""
@@ -554,7 +331,7 @@ class GeneralKernel:
         elif control.kind == "delete":
             self._delete(control, out)
         elif control.kind == "flush":
-            self._flush(self._all(), out)
+            self._flush(np.arange(len(self.groups)), out)
         elif control.kind == "recalculate":
             self._recalculate(control.low, control.high, out)
         return out.emission(self.identity)
@@ -568,7 +345,7 @@ class GeneralKernel:
         if gone.height:
             self.store.remove(gone)
             self._settle(
-                self._points(gone, pl.lit(True)),
+                self.live.points(gone, pl.lit(True)),
                 gone.get_column("_g").unique().to_numpy(),
                 self.timeline.all_t(),
                 out,
@@ -592,12 +369,9 @@ class GeneralKernel:
         if elapsed:
             self._push(out)
 
-    def _all(self) -> Numbers:
-        return np.arange(len(self.groups))
-
     def _push(self, out: Output) -> None:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
-        windows = self.store.take(self._all())
+        windows = self.store.take(np.arange(len(self.groups)))
         t = self.timeline.all_t()
         closed = pl.Series(
             "_closed",
@@ -631,7 +405,7 @@ class GeneralKernel:
                 ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy()
             )
             self._settle(
-                self._points(self.ingest.empty(), pl.lit(True)),
+                self.live.points(self.ingest.empty(), pl.lit(True)),
                 ends.get_column("_g").to_numpy(),
                 before,
                 out,
@@ -657,7 +431,9 @@ class GeneralKernel:
         self.store.remove(gone)
         self.store.add(fresh)
         self._reserve()
-        points = pl.concat([self._points(gone, pl.lit(False)), self._points(fresh, pl.lit(False))])
+        points = pl.concat(
+            [self.live.points(gone, pl.lit(False)), self.live.points(fresh, pl.lit(False))]
+        )
         self._settle(
             points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out
         )
@@ -673,7 +449,7 @@ class GeneralKernel:
             self._reserve()
             live = made.filter(pl.col("_pass")).with_columns(pl.lit(False).alias("_late"))
             self.evictor.load_for(live)
-            fresh, points = self._change(live, live)
+            fresh, points = self.live.change(live, live)
             self._raise(live)
             self._settle(
                 points,

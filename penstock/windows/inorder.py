@@ -111,11 +111,28 @@ class InOrder:
         good: Mask = ~bad[groups]
         return good
 
-    def extend(self, live: pl.DataFrame) -> tuple[Numbers, pl.DataFrame, pl.DataFrame]:
-        """Cut *live* rows behind the heads.
+    def extend(self, live: pl.DataFrame, t: Ticks) -> tuple[int, pl.DataFrame]:
+        """Cut *live* rows behind the heads, where T of each partition is *t*.
 
-        Returns the partitions, their windows touched (in order, with `_touched`), and the heads
-        that no row extended.
+        Returns the windows that may be published now, in the layout that they are remembered in,
+        with `_closed` and `_was_open`, and how many of them, the first ones, waited for it.
+        """
+        groups, windows, left = self._cut(live)
+        renewed = np.zeros(len(self.ingest.groups), np.bool_)
+        renewed[windows.get_column("_g").to_numpy()] = True
+        owners = left.get_column("_g").to_numpy()
+        replaced = renewed[owners]
+        over = left.get_column("_stop").to_numpy() < t[owners]
+        waiting = pl.concat([self.store.overdue(groups, t), left.filter(pl.Series(replaced))])
+        ended = left.filter(pl.Series(over & ~replaced))
+        due = pl.concat([waiting, ended, windows.select(self.store.heads.columns)], rechunk=True)
+        closed = due.get_column("_stop").to_numpy() < t[due.get_column("_g").to_numpy()]
+        marks = [pl.Series("_closed", closed), pl.lit(True).alias("_was_open")]
+        return waiting.height, due.with_columns(marks)
+
+    def _cut(self, live: pl.DataFrame) -> tuple[Numbers, pl.DataFrame, pl.DataFrame]:
+        """Return the partitions of *live* rows, their windows touched (in order, with `_touched`),
+        and the heads that no row extended.
         """
         order = np.argsort(live.get_column("_g").to_numpy(), kind="stable")
         rows = live.select(self.ingest.columns)[order]

@@ -31,17 +31,19 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import SHARED, Call
 from penstock.windows.counted import Counted, standing
+from penstock.windows.emissions import combine, stack
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.fewwindows import few_windows
+from penstock.windows.forgotten_windows import ForgottenWindows, with_call
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
 from penstock.windows.key_index import Numbers
-from penstock.windows.projection import Projection
+from penstock.windows.late_pairs import LatePairs
 from penstock.windows.result import Results
-from penstock.windows.scope import FAILURES, Scope, evaluate
+from penstock.windows.row_reader import RowReader
+from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots
-from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
-from penstock.windows.table_names import TABLES, OneChild
+from penstock.windows.steps import GroupClock, TableClock, Ticks
 
 Mask = npt.NDArray[np.bool_]
 
@@ -75,25 +77,8 @@ class IntervalKernel:
         self._aggregates = Aggregates(scope)
         self._groups = Groups(scope)
         self._results = Results(scope, self._groups)
-        self._where = (
-            Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
-        )
-        self._child = OneChild(plan.source.child) if plan.source.child is not None else None
-        keys = self._groups.expressions
-        self._expressions = Projection(
-            [*keys, *self._aggregates.argument_expressions()],
-            [*(None for _ in keys), *self._aggregates.quick_arguments()],
-        )
-        self._question = repr(
-            (
-                plan.source,
-                plan.where,
-                [k.sql for k in plan.keys],
-                plan.window,
-                plan.timezone,
-                plan.functions,
-                self._aggregates.arguments,
-            )
+        self._reader = RowReader(
+            scope, self._grid, self._aggregates, self._groups, self._counted, self._reserve
         )
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
@@ -102,6 +87,18 @@ class IntervalKernel:
         self._solo = self._groups.solo
         self._clock = GroupClock(plan.watermark.ticks(plan.source.precision))
         self._tables = TableClock()
+        self._late = LatePairs(self._clock, self._tables, self._counted, whole=self._groups.whole)
+        self._forgotten = ForgottenWindows(
+            self._reader,
+            self._grid,
+            self._aggregates,
+            self._slots,
+            self._clock,
+            self._counted,
+            time=self._time,
+            mark=self._mark,
+            solo=self._solo,
+        )
         self._now = 0
         self._earliest = LATEST  # of all rows
         picked = Picked(plan.source.child, scope.over_rows(plan.where).expr if plan.where else None)
@@ -127,7 +124,9 @@ class IntervalKernel:
         if removed is None:
             return self._count(rows)
         emission = self._count(columnwise.kept(rows, ~removed))
-        return self._combine(emission, self._remove(columnwise.kept(rows, removed), rows))
+        return combine(
+            emission, self._remove(columnwise.kept(rows, removed), rows), self._results.time
+        )
 
     def few(self, rows: Few) -> FewResults | None:
         """See `TakesFew`."""
@@ -142,9 +141,9 @@ class IntervalKernel:
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
         call, failed = (
-            SHARED.get(rows, self._question, lambda: self._read(rows))
+            SHARED.get(rows, self._reader.question, lambda: self._reader.call(rows))
             if self._groups.common
-            else self._read(rows)
+            else self._reader.call(rows)
         )
         if call is None:
             return Emission(failed=failed)
@@ -159,189 +158,27 @@ class IntervalKernel:
         late: pl.DataFrame | None = None
         counted = call
         if over.any():
-            expired = self._expired(call, groups, before, over)
+            expired = self._late.find(call, groups, before, over)
             if expired is not None:
-                late = self._dropped(call, expired, rows.columns)
-                self._lose(call, expired)
+                late = self._late.rows_lost(call, expired, rows.columns)
+                self._late.remember(call, expired)
                 counted = call.without(expired)
                 owners = groups.take(counted.owner)
-        if self._judges_tables(call.rows):
+        if self._late.judges_tables(call.rows):
             self._tables.advance(call.tables, call.row_times)
-        lost = self._forgotten(owners, counted.index, counted.stops)
+        lost = self._forgotten.find(owners, counted.index, counted.stops)
         if lost.any():
-            self._remember(counted, owners, lost, rows)
+            self._forgotten.bring_back(counted, owners, lost, rows)
         slots = self._slots.locate(owners, counted.index, counted.stops)
         self._slots.add(slots, counted)
         closing = self._slots.oldest.take(groups) < now
         made = self._publish(self._changed(slots, counted), groups[closing])
-        return Emission(
-            made.rows, late=late, failed=_stack(failed, made.failed), hashes=made.hashes
-        )
-
-    def _read(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
-        """The call that *rows* make, None if WHERE passes none; and the rows on which an expression
-        fails.
-        """
-        made, tables, failed = self._prepare(rows)
-        if not made.height:
-            return None, failed
-        return (
-            Call(made, self._time, tables, self._groups.keys_in(made, tables), self._grid),
-            failed,
-        )
-
-    def _forgotten(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
-        """Which windows had their state dropped: behind DELETE_MARK, or because history had closed
-        them.
-        """
-        if self._solo or not (self._mark or self._clock.releases):
-            return np.zeros(0, np.bool_)
-        behind = self._clock.released.take(owners)
-        if self._mark:
-            behind = np.maximum(behind, self._clock.highest.take(owners) - self._mark)
-        lost: Mask = stops < behind
-        lost[lost] = self._slots.find(owners[lost], indexes[lost]) < 0
-        return lost
-
-    def _remember(self, counted: Call, owners: Numbers, lost: Mask, call: pl.DataFrame) -> None:
-        """Bring windows back into the state, each as it was stored before the first write that
-        counts in it.
-
-        Args:
-            owners, lost: of each of the *counted* pairs its group, and whether it is to be brought
-                back.
-            call: the rows that `History` lacks yet.
-        """
-        chosen = lost.take(counted.place)
-        pairs = counted.place[chosen]
-        steps = counted.steps[counted.rows_of()[chosen]]
-        windows = pl.DataFrame(
-            {"_g": owners[pairs], "_i": counted.index[pairs], "_until": steps.astype(np.int64)}
-        )
-        windows = windows.group_by("_g", "_i").agg(pl.col("_until").min())
-        start, end = self._grid.bounds(windows.get_column("_i").to_numpy())
-        low = int(start.min())
-        high = int(end.max()) - 1
-        stored = self._fetch(low, high, None)
-        fresh = call.filter(pl.col(self._time).is_between(low, high))
-        at = pl.concat(
-            [
-                pl.repeat(-1, stored.height, dtype=pl.Int64, eager=True),
-                fresh.get_column("_step").cast(pl.Int64),
-            ]
-        )
-        labelled, _ = self._labelled(self._with_call(stored, fresh).with_columns(at.alias("_at")))
-        left = labelled.join(windows, on=["_g", "_i"]).filter(pl.col("_at") < pl.col("_until"))
-        partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
-        groups = partials.get_column("_g").to_numpy()
-        found = partials.get_column("_i").to_numpy()
-        slots = self._slots.locate(groups, found, self._grid.stops(found))
-        self._slots.put(slots, partials)
-        concerned = np.unique(groups)
-        chained = self._slots.open_of(concerned)
-        self._slots.retire(concerned, chained, np.isin(chained, slots), keep=True)
-
-    @staticmethod
-    def _with_call(stored: pl.DataFrame, call: pl.DataFrame) -> pl.DataFrame:
-        call = call.drop("_late", strict=False)
-        return pl.concat([stored.select(call.columns).cast(dict(call.schema)), call])  # type: ignore[arg-type]
+        return Emission(made.rows, late=late, failed=stack(failed, made.failed), hashes=made.hashes)
 
     def _advance(self, call: Call, groups: Numbers) -> None:
         """Take the times of the call's rows over into what is known of its keys' *groups*."""
         self._clock.advance(groups, call.highest, call.heard if self._idle else None)
         self._earliest = min(self._earliest, call.earliest)
-
-    def _judges_tables(self, rows: pl.DataFrame) -> bool:
-        """Whether a row's being late for its table has to be found out here, and is not its group's
-        matter.
-        """
-        return not self._groups.whole and "_late" not in rows.columns
-
-    def _prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
-        """Rows that pass WHERE, with `_k…` and `_x…`; their tables' numbers; and the rows on which
-        an expression fails.
-        """
-        refused: pl.DataFrame | None = None
-        rows, tables = (
-            (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
-        )
-        if not rows.height:
-            return rows, tables, None
-        if self._where is not None:
-            rows = rows.hstack([pl.Series("_tab", tables)])
-            try:
-                rows = columnwise.kept(rows, *self._where.columns(rows))
-            except FAILURES:
-                rows, refused = evaluate(rows, self._where)
-                rows = rows.filter(pl.col("_pass")).drop("_pass")
-        if not rows.height:
-            return rows, tables[:0], refused
-        made, failed = evaluate(rows, self._expressions)
-        if "_tab" in made.columns:
-            tables = made.get_column("_tab").to_numpy()
-        elif failed is not None:
-            tables = TABLES.numbers(made)
-        failed = _stack(refused, failed)
-        return made, tables, None if failed is None else failed.drop("_tab", strict=False)
-
-    def _expired(self, call: Call, groups: Numbers, before: Ticks, over: Mask) -> Mask | None:
-        """Which (row, window) are dropped: the window was over before the row's write, and the row
-        is late for its table.
-
-        Args:
-            groups, before: of each key its group, and the group's highest time before the call.
-            over: which pairs' windows are over now. Returns None if none is dropped.
-        """
-        judged = self._judges_tables(call.rows)
-        told = not judged and "_late" in call.rows.columns
-        if not (judged or told):  # then who is late for its table is late for its group
-            suspects = call.descends | (call.lowest < before)
-            if not (over & suspects.take(call.owner)).any():
-                return None
-        key_of = call.key_of
-        times = call.row_times
-        steps = call.steps
-        rows_of = call.rows_of()
-        concerned = np.zeros(len(call.keys), np.bool_)
-        concerned[call.owner[over]] = True
-        among = np.flatnonzero(concerned.take(key_of))
-        previous = np.full(len(key_of), NEVER, np.int64)
-        previous[among] = previous_max(
-            key_of[among], times[among], steps[among], before[key_of[among]]
-        )
-        overdue = over.take(call.place) & (
-            call.stops.take(call.place) < self._clock.t_of(previous, groups.take(key_of))[rows_of]
-        )
-        if judged:
-            rows_overdue = np.zeros(len(key_of), np.bool_)
-            rows_overdue[rows_of[overdue]] = True
-            late = self._tables.late(call.tables, times, steps, rows_overdue)
-        elif told:
-            late = call.rows.get_column("_late").to_numpy()
-        else:
-            late = times < previous
-        expired: Mask = overdue & late[rows_of]
-        return expired if expired.any() else None
-
-    def _lose(self, call: Call, expired: Mask) -> None:
-        """Remember which (row, window) are dropped: storage has the rows."""
-        floors = np.full(call.rows.height, NEVER, np.int64)
-        np.maximum.at(floors, call.rows_of()[expired], call.stops.take(call.place)[expired] + 1)
-        lost = call.rows.select(*self._counted.identity, "_offset").with_columns(
-            pl.Series("_floor", floors)
-        )
-        self._counted.lose(lost.filter(pl.Series(floors != NEVER)))
-
-    @staticmethod
-    def _dropped(call: Call, expired: Mask, columns: list[str]) -> pl.DataFrame | None:
-        """Rows that are expired for each of their windows."""
-        rows_of = call.rows_of()
-        counted = np.zeros(call.rows.height, np.bool_)
-        counted[rows_of[~expired]] = True
-        lost = np.zeros(call.rows.height, np.bool_)
-        lost[rows_of[expired]] = True
-        lost &= ~counted
-        return columnwise.kept(call.rows.select(columns), lost) if lost.any() else None
 
     def _reserve(self) -> None:
         self._clock.reserve(len(self._groups))
@@ -453,11 +290,12 @@ class IntervalKernel:
                 recent = recent.filter(
                     pl.col("tbname").is_in(mine.get_column("tbname").unique().implode())
                 )
-            both = self._with_call(stored, recent)
+            both = with_call(stored, recent)
             touched = both.filter(pl.col("_op") != DELETE).join(
                 mine.select(identity), on=identity, how="semi", nulls_equal=True
             )
-            emission = self._combine(emission, self._again(standing(both, identity), touched))
+            again = self._again(standing(both, identity), touched)
+            emission = combine(emission, again, self._results.time)
         return emission
 
     def _recalculate(self, control: Control) -> Emission:
@@ -496,7 +334,7 @@ class IntervalKernel:
         """Compute the windows that *touched* rows were in (and those in *slots*) anew from
         *rows*.
         """
-        gone, failed = self._labelled(touched)
+        gone, failed = self._reader.label(touched)
         affected = gone.select("_g", "_i")
         if slots is not None:
             affected = pl.concat(
@@ -506,30 +344,14 @@ class IntervalKernel:
                 ]
             )
         affected = affected.unique()
-        left, more = self._labelled(rows)
+        left, more = self._reader.label(rows)
         left = left.join(affected, on=["_g", "_i"], how="semi")
         partials = self._aggregates.partial(left, ["_g", "_i"]).sort("_g", "_i")
         empty = affected.join(partials.select("_g", "_i"), on=["_g", "_i"], how="anti").sort(
             "_g", "_i"
         )
         result, unmade = self._replace(partials, empty)
-        return Emission(result, failed=_stack(_stack(failed, more), unmade))
-
-    def _labelled(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """Prepared rows, once per window, with `_g` and `_i`."""
-        made, tables, failed = self._prepare(rows)
-        if not made.height:
-            made = evaluate(made, self._expressions)[0]
-        groups = self._groups.numbers(made, tables)
-        self._reserve()
-        positions, indexes = self._grid.assign(made.get_column(self._time).to_numpy())
-        labelled = made[positions].with_columns(
-            pl.Series("_g", groups[positions]), pl.Series("_i", indexes)
-        )
-        labelled = labelled.filter(
-            pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy())
-        )
-        return labelled, failed
+        return Emission(result, failed=stack(stack(failed, more), unmade))
 
     def _replace(
         self, partials: pl.DataFrame, empty: pl.DataFrame
@@ -574,29 +396,20 @@ class IntervalKernel:
         )
         deletes = self._results.deletes(gone)
         rows = pl.concat([deletes.rows, upserts.rows])
-        return (rows if rows.height else None), _stack(upserts.failed, deletes.failed)
-
-    def _combine(self, first: Emission, second: Emission) -> Emission:
-        """One emission of two: of equal keys the later line stands."""
-        rows = _stack(first.rows, second.rows)
-        if rows is not None:
-            rows = rows.unique(["tbname", self._results.time], keep="last", maintain_order=True)
-        return Emission(
-            rows, late=_stack(first.late, second.late), failed=_stack(first.failed, second.failed)
-        )
+        return (rows if rows.height else None), stack(upserts.failed, deletes.failed)
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
             return Emission()
         self._counted.fill()
         stored = self._history.fetch(low, high)
-        call, failed = self._read(stored)
+        call, failed = self._reader.call(stored)
         if call is None:
             return Emission(failed=failed)
         groups = self._groups.of_keys(call.keys, lambda: call.keys[call.appeared])
         self._reserve()
         self._advance(call, groups)
-        if self._judges_tables(call.rows):
+        if self._late.judges_tables(call.rows):
             self._tables.advance(call.tables, call.row_times)
         slots = self._slots.locate(groups.take(call.owner), call.index, call.stops)
         self._slots.add(slots, call)
@@ -607,7 +420,7 @@ class IntervalKernel:
         self._slots.retire(groups, chained, over, keep=False)
         if not self._solo:
             self._clock.release(groups)
-        return Emission(result.rows, failed=_stack(failed, result.failed))
+        return Emission(result.rows, failed=stack(failed, result.failed))
 
     # ---------------------------------------------------------------- state
 
@@ -667,9 +480,3 @@ def _ranges(times: Ticks) -> list[tuple[int, int]]:
     if len(times) <= 16:
         return [(int(t), int(t)) for t in times]
     return [(int(times[0]), int(times[-1]))]
-
-
-def _stack(first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
-    if first is None or second is None:
-        return first if second is None else second
-    return pl.concat([first, second], how="diagonal")

@@ -188,3 +188,15 @@ class Outlet:
             opened = opened.join(ordered, on=on, how="left", maintain_order="left")
             closed = closed.join(ordered, on=on, how="left", maintain_order="left")
         out.events += self.events.make(opened, closed, results, removed, stamp)
+
+
+def as_published(drop: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Return the windows to *drop* with the ends that they had when they were published."""
+    if not drop.height:
+        return drop.select(GONE)
+    ends = before.select("_g", "_wstart", pl.col("_wend").alias("_e"), pl.col("_stop").alias("_s"))
+    ends = ends.unique(["_g", "_wstart"], keep="last")
+    joined = drop.join(ends, on=["_g", "_wstart"], how="left", maintain_order="left")
+    return joined.with_columns(
+        pl.coalesce("_e", "_wend").alias("_wend"), pl.coalesce("_s", "_stop").alias("_stop")
+    ).select(GONE)

@@ -58,13 +58,13 @@ def expressions_of_rows(part: Part, time: str, key: str | None) -> list[pl.Expr]
         number = pl.len() if part.argument < 0 else x.count()
         return [number.cast(pl.Int64).alias(names[0])]
     made = {
-        "sum": lambda: x.cast(part.dtype).sum(),
-        "min": x.min,
-        "max": x.max,
-        "values": x.drop_nulls,
-        "distinct": lambda: pl.col(f"_h{part.argument}").drop_nulls().unique(),
+        "sum": x.cast(part.dtype).sum(),
+        "min": x.min(),
+        "max": x.max(),
+        "values": x.drop_nulls(),
+        "distinct": pl.col(f"_h{part.argument}").drop_nulls().unique(),
     }
-    return [made[part.kind]().alias(names[0])]
+    return [made[part.kind].alias(names[0])]
 
 
 def _picked_from_rows(part: Part, x: pl.Expr, time: str, key: str | None) -> list[pl.Expr]:

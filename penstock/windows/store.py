@@ -102,6 +102,13 @@ class Store:
         """Line in `heads` of each partition's head, -1 where there is none."""
         return self._head_at[groups]
 
+    def groups_with(self, state: int, count: int) -> Mask:
+        """Tell which of *count* groups have an unsettled window whose `_pub` is *state*."""
+        shown = np.zeros(count, np.bool_)
+        for windows in (self.heads, self.pending):
+            shown[windows.filter(pl.col("_pub") == state).get_column("_g").to_numpy()] = True
+        return shown
+
     def take(self, groups: Numbers, since: Numbers | None = None) -> pl.DataFrame:
         """Remove and return all windows of some partitions; *since*: of those that are done, only
         what a change from then on may reach.

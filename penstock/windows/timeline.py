@@ -97,6 +97,20 @@ class Timeline:
         self.floors.reserve(groups)
         self.heard.reserve(groups)
 
+    def hear(self, live: pl.DataFrame, time: str, *, tables: bool, idle: bool) -> None:
+        """Move event time on to what *live* rows say.
+
+        *time*: their time column. *tables*, *idle*: event time of tables, and when a partition was
+        heard of, are of interest.
+        """
+        numbers = live.get_column("_g").to_numpy()
+        times = live.get_column(time).to_numpy()
+        self.groups.raise_to(numbers, times)
+        if tables:
+            self.tables.raise_to(live.get_column("_tab").to_numpy(), times)
+        if idle:
+            self.heard.raise_to(numbers, live.get_column("_now").to_numpy())
+
     def delta(self, full: bool) -> dict[str, pl.DataFrame]:
         """Frames of what moved since the last call."""
         return {
