@@ -58,9 +58,9 @@ class Evictor:
         #: first time in memory per partition; NEVER: all of it is
         self.horizon = Highest()
         #: first offset that was the stream's; NEVER with FILL_HISTORY
-        self.first: int | None = (
-            NEVER if plan.fill_history else 0 if getattr(history, "since_begin", False) else None
-        )
+        self.first: int | None = NEVER if plan.fill_history else None
+        if self.first is None and getattr(history, "since_begin", False):
+            self.first = 0
         self.dropped = pl.DataFrame(
             schema={n: store.rows.schema[n] for n in ingest.identity} | {"_offset": pl.Int64}
         )

@@ -19,6 +19,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.counted import standing
+from penstock.windows.emissions import stack
 from penstock.windows.fewrows import FewResults, Picked
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
@@ -113,9 +114,7 @@ class FilterKernel:
         put = put.join(last, on="_at", how="semi", maintain_order="left")
         old, more = self._old(rows.filter(behind))
         put = put if old is None else pl.concat([old.select(put.columns), put])
-        return self._publish(
-            put, more if failed is None else failed if more is None else pl.concat([failed, more])
-        )
+        return self._publish(put, stack(failed, more))
 
     def few(self, rows: Few) -> FewResults | None:
         """See `TakesFew`."""

@@ -39,10 +39,8 @@ class Projection:
         found = [None if quick is None else quick(rows) for quick in self._quick]
         asked = [e for e, column in zip(self.expressions, found, strict=True) if column is None]
         made = iter(_values(rows, asked))
-        named = [
-            next(made) if c is None else c if c.name == n else c.alias(n)
-            for n, c in zip(self._names, found, strict=True)
-        ]
+        there = [next(made) if column is None else column for column in found]
+        named = [c if c.name == n else c.alias(n) for n, c in zip(self._names, there, strict=True)]
         # without a column beside it, a literal has one value whatever the height
         return [c if len(c) == rows.height else c.new_from_index(0, rows.height) for c in named]
 

@@ -16,6 +16,7 @@ from penstock.sql.plan import Interval
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import SHARED, Call, Shared
 from penstock.windows.interval import IntervalKernel
+from penstock.windows.row_reader import RowReader
 from tests.unit.windows.plans import BY_TABLE, Table, aggregate, duration, frame, window_plan
 
 TUMBLING = Grid(Interval(duration("10s"), duration("10s")), "ms", "UTC")
@@ -182,9 +183,9 @@ def test_a_hundred_streams_evaluate_their_expressions_once(monkeypatch):
     kernels = [IntervalKernel(replace(plan, stream_id=n)) for n in range(100)]
     asked = []
     monkeypatch.setattr(
-        IntervalKernel,
-        "_prepare",
-        lambda self, given_, kept=IntervalKernel._prepare: asked.append(self) or kept(self, given_),
+        RowReader,
+        "prepare",
+        lambda self, given_, kept=RowReader.prepare: asked.append(self) or kept(self, given_),
     )
     tables = [Table() for _ in kernels]
     for start in range(3):
