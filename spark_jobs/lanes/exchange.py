@@ -435,5 +435,18 @@ class ExchangeLane(Lane):
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":
-            return stream.timed
+            return stream.timed and self._is_source(control.producer, stream.plan)
         return control.table is None or control.table == stream.plan.source.table_id
+
+    def _is_source(self, producer: str | None, plan: StreamPlan) -> bool:
+        """Tell whether what *producer* passes on comes from a topic with rows of the plan's source.
+
+        All streams share the exchange. A tick says that the rows before it in its own topic have
+        come; those of another may wait behind their reader, and its clock may be set by hand.
+        """
+        if producer is None:
+            return True
+        catalog = self.worker.catalog.catalog
+        # by whom the topic was made for: ticks of earlier generations may still come
+        owner = int(producer.split(":", 2)[1])
+        return any(catalog.topic_owner(t) == owner for t in catalog.source_topics(plan))
