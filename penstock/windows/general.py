@@ -119,6 +119,16 @@ class GeneralKernel:
                 self.evictor.trim()
         return out.emission(self.identity)
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """See `Kernel`."""
+        rows = self.ingest.merge(rows, self.history) if self.replaces else without_clears(rows)
+        made, _ = self.ingest.prepare(rows)
+        self._reserve()
+        self.evictor.begin(rows)
+        offsets = rows.get_column("_offset").gather(made.get_column("_source"))
+        self.evictor.drop(made.with_columns(offsets))
+        self.evictor.supersede(made)
+
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """Prepared rows of one call."""
         self._reserve()

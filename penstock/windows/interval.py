@@ -415,6 +415,14 @@ class IntervalKernel:
             return self._close_all(self._clock.silent(control.time - self._idle))
         return Emission()
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """See `Kernel`."""
+        rows = without_clears(rows)
+        self._counted.begin(rows)
+        if (child := self.plan.source.child) is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == child.lower())
+        self._counted.lose(rows.with_columns(pl.lit(LATEST).alias("_floor")))
+
     def _close_all(self, groups: Numbers) -> Emission:
         """Raise T of *groups* above their open windows."""
         chained = self._slots.open_of(groups)

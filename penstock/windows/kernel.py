@@ -133,6 +133,12 @@ class Kernel(Protocol):
 
     def control(self, control: Control) -> Emission: ...
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Leave *rows* out for good: they are in the source and never count, also where windows are
+        computed from it again.
+        """
+        ...
+
     def delta(self, full: bool = False) -> Delta:
         """State changed since the last call (all of it when *full*); marks it as saved."""
         ...
