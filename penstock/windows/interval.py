@@ -412,7 +412,7 @@ class IntervalKernel:
             return self._close_all(np.arange(len(self._groups)))
         if control.kind == "tick" and self._idle:
             self._now = max(self._now, control.time)
-            return self._close_all(self._clock.silent(control.time - self._idle))
+            return self._close_all(self._clock.silent(control.heard_until - self._idle))
         return Emission()
 
     def skip(self, rows: pl.DataFrame) -> None:

@@ -39,6 +39,7 @@ _SCHEMA = {
     "mark": pl.String(),
     "filling": pl.Boolean(),
     "since": pl.Int64(),
+    "settled": pl.Int64(),
 }
 
 
@@ -199,6 +200,7 @@ class PausableKernel:
             "tables": control.tables,
             "low": control.low,
             "high": control.high,
+            "settled": control.settled,
         }
 
     def restore(self, deltas: Iterable[Delta]) -> None:
@@ -226,7 +228,14 @@ class PausableKernel:
                 self._since = line.get("since") or 0
             elif line["kind"] not in ("", _SKIPPED):
                 tables = tuple(line["tables"]) if line["tables"] is not None else None
-                control = Control(line["kind"], line["time"], tables, line["low"], line["high"])
+                control = Control(
+                    line["kind"],
+                    line["time"],
+                    tables,
+                    line["low"],
+                    line["high"],
+                    line.get("settled"),
+                )
                 if control.kind == "tick":
                     self._tick = control
                 else:

@@ -25,6 +25,7 @@ from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from spark_jobs.input import Records
+from spark_jobs.lanes.clocks import numbered
 from spark_jobs.lanes.exchange import ExchangeLane
 from spark_jobs.settings import SparkSettings
 from tests.unit.sql.memory_view import MemoryView
@@ -130,7 +131,8 @@ class Exchange:
         self._feed(encode(record))
 
     def tick(self, database: Database, time: int, partition: int = 0) -> None:
-        self.control(database, ControlRecord("tick", time=time), partition)
+        body = numbered(database.partitions)
+        self.control(database, ControlRecord("tick", time=time, body=body), partition)
 
     def rows(
         self,
