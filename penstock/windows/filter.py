@@ -220,6 +220,9 @@ class FilterKernel:
         made = made.with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
         return self._publish(made, failed)
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Results are of rows one by one: none of them is computed again."""
+
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         if self._history is None:
             return Emission()

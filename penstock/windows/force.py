@@ -238,6 +238,9 @@ class ForceKernel:
             out.rows.append(self.filler.after(gaps, known))
         self.latest = self.filler.lasting(known).drop("_i")
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Its rows are all that it computes from."""
+
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         """Nothing: the planner refuses FILL_HISTORY with this trigger."""
         return Emission()

@@ -146,6 +146,16 @@ class GeneralKernel:
                 self.evictor.trim()
         return out.emission(self.identity)
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """See `Kernel`."""
+        rows = self.ingest.merge(rows, self.history) if self.replaces else without_clears(rows)
+        made, _ = self.ingest.prepare(rows)
+        self._reserve()
+        self.evictor.begin(rows)
+        offsets = rows.get_column("_offset").gather(made.get_column("_source"))
+        self.evictor.drop(made.with_columns(offsets))
+        self.evictor.supersede(made)
+
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """Prepared rows of one call."""
         self._reserve()
@@ -327,7 +337,7 @@ class GeneralKernel:
         out = Output()
         self.stamp = Stamp(0, max(self.now, control.time))
         if control.kind == "tick":
-            self._tick(control.time, out)
+            self._tick(control.time, control.heard_until, out)
         elif control.kind == "delete":
             self._delete(control, out)
         elif control.kind == "flush":
@@ -351,14 +361,17 @@ class GeneralKernel:
                 out,
             )
 
-    def _tick(self, time: int, out: Output) -> None:
+    def _tick(self, time: int, heard_until: int, out: Output) -> None:
         if self.clock_start == NEVER:
             self.clock_start = self.clock = time
-        if time <= self.clock:
             return
         if self.idle:
+            # also by a tick of the same time: it may come from the partition that was behind
             heard = self.timeline.heard.values[: len(self.groups)]
-            self._flush(np.flatnonzero((heard != NEVER) & (heard + self.idle <= time)), out)
+            silent = (heard != NEVER) & (heard + self.idle <= heard_until)
+            self._flush(np.flatnonzero(silent), out)
+        if time <= self.clock:
+            return
         elapsed = (
             self.every
             and (time - self.clock_start) // self.every

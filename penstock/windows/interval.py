@@ -251,8 +251,16 @@ class IntervalKernel:
             return self._close_all(np.arange(len(self._groups)))
         if control.kind == "tick" and self._idle:
             self._now = max(self._now, control.time)
-            return self._close_all(self._clock.silent(control.time - self._idle))
+            return self._close_all(self._clock.silent(control.heard_until - self._idle))
         return Emission()
+
+    def skip(self, rows: pl.DataFrame) -> None:
+        """See `Kernel`."""
+        rows = without_clears(rows)
+        self._counted.begin(rows)
+        if (child := self.plan.source.child) is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == child.lower())
+        self._counted.lose(rows.with_columns(pl.lit(LATEST).alias("_floor")))
 
     def _close_all(self, groups: Numbers) -> Emission:
         """Raise T of *groups* above their open windows."""

@@ -35,11 +35,14 @@ ROOM = 200_000
 class Control:
     """A control record that concerns a kernel; `kind` is one of those in `schemas/control.avsc`.
 
-    tick    : `time` = processing time (ticks); never goes back (a lower one is ignored) delete  :
-    rows of `tables` (None: all) with low <= ts <= high, both ends included flush   : close every
-    open window now pause / resume / resume_skip : PAUSE STREAM, RESUME STREAM, RESUME STREAM …
-    IGNORE UNTREATED recalculate : recompute windows that touch low..high fill / filled : history is
-    being computed, and what comes meanwhile waits; it has been, and what waits is worked on
+    - tick: `time` = processing time (ticks); never goes back (a lower one is ignored). `settled` =
+      the moment before which all rows have come (None: `time`): a silence is counted up to it.
+    - delete: rows of `tables` (None: all) with low <= ts <= high, both ends included.
+    - flush: close every open window now.
+    - pause / resume / resume_skip: PAUSE STREAM, RESUME STREAM, RESUME STREAM … IGNORE UNTREATED.
+    - recalculate: recompute windows that touch low..high.
+    - fill / filled: history is being computed, and what comes meanwhile waits; it has been, and
+      what waits is worked on.
     """
 
     kind: str
@@ -47,6 +50,12 @@ class Control:
     tables: tuple[str, ...] | None = None
     low: int = 0
     high: int = 0
+    settled: int | None = None
+
+    @property
+    def heard_until(self) -> int:
+        """The moment before which whoever has not been heard of has been silent."""
+        return self.time if self.settled is None else self.settled
 
 
 @dataclass
@@ -142,6 +151,12 @@ class Kernel(Protocol):
     def apply(self, rows: pl.DataFrame) -> Emission: ...
 
     def control(self, control: Control) -> Emission: ...
+
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Leave *rows* out for good: they are in the source and never count, also where windows are
+        computed from it again.
+        """
+        ...
 
     def delta(self, full: bool = False) -> Delta:
         """State changed since the last call (all of it when *full*); marks it as saved."""

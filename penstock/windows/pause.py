@@ -1,14 +1,15 @@
 """PAUSE STREAM around any kernel: what arrives meanwhile is kept in order and worked off by RESUME.
 
-RESUME … IGNORE UNTREATED drops it instead (the rows stay in the source table). Of the clock's ticks
-only the last counts. While history is filled (`fill` to `filled`) rows wait in the same way. What
-waited is worked off with the history of the time when it came, so a DELETE finds the rows that it
-took. Refuses to look into rows.
+RESUME … IGNORE UNTREATED has the rows skipped instead (they stay in the source table). Of the
+clock's ticks only the last counts. While history is filled (`fill` to `filled`) rows wait in the
+same way. What waited is worked off with the history of the time when it came, so a DELETE finds the
+rows that it took. Refuses to look into rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -27,6 +28,7 @@ from penstock.windows.kernel import (
 
 _STATE = "pause"
 _ROWS = "pause.rows"
+_SKIPPED = "skipped"
 _SCHEMA = {
     "at": pl.Int64(),
     "kind": pl.String(),
@@ -37,7 +39,15 @@ _SCHEMA = {
     "mark": pl.String(),
     "filling": pl.Boolean(),
     "since": pl.Int64(),
+    "settled": pl.Int64(),
 }
+
+
+@dataclass(frozen=True)
+class _Skipped:
+    """Rows that came while the stream was paused and are left out."""
+
+    rows: pl.DataFrame
 
 
 class PausableKernel:
@@ -54,7 +64,7 @@ class PausableKernel:
         #: how many of those kept came before the pause
         self._since = 0
         #: what waits, each with the mark of the history when it came
-        self._kept: list[tuple[pl.DataFrame | Control, str]] = []
+        self._kept: list[tuple[pl.DataFrame | _Skipped | Control, str]] = []
         self._tick: Control | None = None
         self._changed = False
 
@@ -87,7 +97,8 @@ class PausableKernel:
                 # rows deleted from the source are gone from the stream too, whatever became of
                 # those written
                 self._kept[self._since :] = [
-                    k for k in self._kept[self._since :] if isinstance(k[0], Control)
+                    (_Skipped(item) if isinstance(item, pl.DataFrame) else item, mark)
+                    for item, mark in self._kept[self._since :]
                 ]
             self._changed = self._changed or self._paused
             self._paused = False
@@ -116,11 +127,12 @@ class PausableKernel:
             for item, mark in kept:
                 if self._history is not None:
                     self._history.at(mark)
-                made.append(
-                    self.inner.control(item)
-                    if isinstance(item, Control)
-                    else self.inner.apply(item)
-                )
+                if isinstance(item, _Skipped):
+                    self.inner.skip(item.rows)
+                elif isinstance(item, Control):
+                    made.append(self.inner.control(item))
+                else:
+                    made.append(self.inner.apply(item))
         finally:
             if self._history is not None:
                 self._history.at("")
@@ -144,6 +156,9 @@ class PausableKernel:
             failed=one([m.failed for m in made]),
         )
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        self.inner.skip(rows)
+
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         return self.inner.load_history(low, high)
 
@@ -158,8 +173,7 @@ class PausableKernel:
         frames = dict(inner.frames)
         kept = [*self._kept, *([(self._tick, "")] if self._tick else [])]
         lines = [
-            self._line(i, k if isinstance(k, Control) else Control("")) | {"mark": mark}
-            for i, (k, mark) in enumerate(kept)
+            self._line(i, _control_of(item)) | {"mark": mark} for i, (item, mark) in enumerate(kept)
         ]
         state = self._line(-1, Control("paused" if self._paused else "running")) | {
             "filling": self._filling,
@@ -167,9 +181,11 @@ class PausableKernel:
         }
         frames[_STATE] = pl.DataFrame([state, *lines], schema=_SCHEMA)
         rows = [
-            k.with_columns(pl.lit(i).cast(pl.Int64).alias("_at"))
-            for i, (k, _) in enumerate(self._kept)
-            if isinstance(k, pl.DataFrame)
+            (item.rows if isinstance(item, _Skipped) else item).with_columns(
+                pl.lit(i).cast(pl.Int64).alias("_at")
+            )
+            for i, (item, _) in enumerate(self._kept)
+            if not isinstance(item, Control)
         ]
         if rows:
             frames[_ROWS] = pl.concat(rows)
@@ -184,6 +200,7 @@ class PausableKernel:
             "tables": control.tables,
             "low": control.low,
             "high": control.high,
+            "settled": control.settled,
         }
 
     def restore(self, deltas: Iterable[Delta]) -> None:
@@ -209,12 +226,27 @@ class PausableKernel:
                 # states of earlier versions know of no filling
                 self._filling = bool(line.get("filling"))
                 self._since = line.get("since") or 0
-            elif line["kind"]:
+            elif line["kind"] not in ("", _SKIPPED):
                 tables = tuple(line["tables"]) if line["tables"] is not None else None
-                control = Control(line["kind"], line["time"], tables, line["low"], line["high"])
+                control = Control(
+                    line["kind"],
+                    line["time"],
+                    tables,
+                    line["low"],
+                    line["high"],
+                    line.get("settled"),
+                )
                 if control.kind == "tick":
                     self._tick = control
                 else:
                     self._kept.append((control, mark))
             elif rows is not None:
-                self._kept.append((rows.filter(pl.col("_at") == line["at"]).drop("_at"), mark))
+                held = rows.filter(pl.col("_at") == line["at"]).drop("_at")
+                self._kept.append((_Skipped(held) if line["kind"] else held, mark))
+
+
+def _control_of(item: pl.DataFrame | _Skipped | Control) -> Control:
+    """Return what stands for a kept item in the saved state."""
+    if isinstance(item, Control):
+        return item
+    return Control(_SKIPPED if isinstance(item, _Skipped) else "")

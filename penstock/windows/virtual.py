@@ -198,6 +198,9 @@ class JoinKernel:
     def control(self, control: Control) -> Emission:
         return Emission() if control.kind == "delete" else self.inner.control(control)
 
+    def skip(self, rows: pl.DataFrame) -> None:
+        """The columns of a row may come from parts that are left out and from others."""
+
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         return self.inner.load_history(low, high)
 

@@ -20,10 +20,11 @@ from penstock import names, traces
 from penstock.errors import SchemaError
 from penstock.partition import partition
 from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode, encode
-from penstock.sql.plan import StreamPlan
-from penstock.windows.kernel import LATEST
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
+from penstock.windows.kernel import EARLIEST, LATEST, Control
 from spark_jobs.history import StoredHistory, TableHistory, VirtualHistory
 from spark_jobs.input import Records
+from spark_jobs.lanes.clocks import Clocks, numbered, told_by
 from spark_jobs.lanes.leaving import Leaving
 from spark_jobs.lanes.partition import Lane
 from spark_jobs.lanes.route import PARTITIONS, Route, Taken, newest
@@ -109,6 +110,9 @@ class Sender:
             sent = dataclasses.replace(
                 sent, body=json.dumps({"partitions": partitions, "topic": lane.topic})
             )
+        if control.kind == "tick":
+            partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
+            sent = dataclasses.replace(sent, body=numbered(partitions))
         if control.kind == "delete" and control.table is not None:
             here = lane.tables(control.table)
             partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
@@ -206,6 +210,7 @@ class ExchangeLane(Lane):
         #: while a unit is worked on: what had been seen before it of the producers in it
         self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
+        self._clocks = Clocks(self._waiting)
 
     def data_unit(self, records: Records) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
@@ -277,6 +282,8 @@ class ExchangeLane(Lane):
     def ended(self, stream_id: int) -> None:
         for key in (_begun(stream_id), _announced(stream_id)):
             self._waiting.pop(key, None)
+        owners = (self._owners(s.plan) for s in self.streams.values() if s.timed)
+        self._clocks.keep(set().union(*owners))
 
     def barrier(self, control: ControlRecord, offset: int) -> None:
         """Passed when it has come from every partition of its source topic."""
@@ -435,5 +442,26 @@ class ExchangeLane(Lane):
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":
-            return stream.timed
+            # all streams share the exchange: others' time is no business of this one
+            owner = told_by(control)
+            return stream.timed and (owner is None or owner in self._owners(stream.plan))
         return control.table is None or control.table == stream.plan.source.table_id
+
+    def ticked(self, control: ControlRecord) -> None:
+        self._clocks.hear(control)
+
+    def kernel_control(self, control: ControlRecord, plan: StreamPlan) -> Control:
+        made = super().kernel_control(control, plan)
+        if control.kind != "tick" or not control.body:
+            return made
+        come = self._clocks.lowest(self._owners(plan))
+        per_second = TICKS_PER_SECOND[plan.source.precision]
+        settled = come if come == EARLIEST else come * per_second // 1000
+        return dataclasses.replace(made, settled=settled)
+
+    def _owners(self, plan: StreamPlan) -> set[int]:
+        """Ids of the databases and tables that a stream's source topics were made for, which are
+        the same for all generations of a topic.
+        """
+        catalog = self.worker.catalog.catalog
+        return {catalog.topic_owner(topic) for topic in catalog.source_topics(plan)}

@@ -22,7 +22,7 @@ from penstock.bus import Reader
 from penstock.codec import schema_ids
 from penstock.errors import PenstockError, SchemaError, StateError
 from penstock.records import DROPPED, ControlRecord, DeadLetter, decode, encode
-from penstock.sql.plan import StreamPlan
+from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.windows.kernel import LATEST, Control
 from spark_jobs.filling import Filling
 from spark_jobs.history import StoredHistory, TableHistory
@@ -165,6 +165,10 @@ class Lane(ABC):
         it.
         """
         return False
+
+    def ticked(self, control: ControlRecord) -> None:
+        """Take note of a tick; there is nothing to note where one partition tells the time."""
+        return
 
     # ---------------------------------------------------------------- records
 
@@ -365,6 +369,8 @@ class Lane(ABC):
         elif control.kind == "open_windows":
             self.show(control)
         elif control.kind in ("tick", "delete", *_KERNEL_CONTROLS):
+            if control.kind == "tick":
+                self.ticked(control)
             for stream in self.streams.values():
                 if self.precedes(control, stream):
                     continue
@@ -380,7 +386,7 @@ class Lane(ABC):
                     else self.concerns(stream, control)
                 )
                 if wanted:
-                    stream.control(self._kernel_control(control, stream.plan), offset)
+                    stream.control(self.kernel_control(control, stream.plan), offset)
                     if (
                         control.kind in ("pause", "resume", "resume_skip")
                         and stream.status != "failed"
@@ -389,9 +395,9 @@ class Lane(ABC):
                     self.touch(stream)
         self.forward(control, offset)
 
-    @staticmethod
-    def _kernel_control(control: ControlRecord, plan: StreamPlan) -> Control:
-        ticks = control.time * {"ms": 1, "us": 1_000, "ns": 1_000_000}[plan.source.precision]
+    def kernel_control(self, control: ControlRecord, plan: StreamPlan) -> Control:
+        """Return a control record as the kernel of *plan* takes it."""
+        ticks = control.time * TICKS_PER_SECOND[plan.source.precision] // 1000
         return Control(control.kind, ticks, control.tables, control.low, control.high)
 
     def _stream_on(self, stream_id: int, text: str, offset: int) -> None:
