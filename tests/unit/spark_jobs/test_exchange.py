@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock import names
 from penstock.records import ControlRecord
+from penstock.windows.kernel import EARLIEST
+from spark_jobs.lanes.clocks import Clocks, numbered
 from spark_jobs.state import StateFiles
 from tests.unit.spark_jobs.exchange_kit import Exchange
 
@@ -85,3 +88,22 @@ def test_what_is_known_of_a_topics_time_goes_with_its_last_stream(exchange: Exch
         saved = StateFiles(str(exchange.directory / "state")).load()
         assert saved is not None
         assert bool(saved.waiting.get(f"clock {database.id}")) is left
+
+
+def test_a_new_generation_of_a_topic_is_waited_for() -> None:
+    clocks = Clocks({})
+
+    def hear(generation: int, partition: int, time: int) -> int:
+        sender = names.exchange_producer(
+            7, names.ingest_topic("a", generation=generation), partition
+        )
+        clocks.hear(ControlRecord("tick", time=time, producer=sender, body=numbered(generation)))
+        return clocks.lowest([7])
+
+    assert clocks.lowest([7]) == EARLIEST
+    assert hear(1, 0, 50) == 50
+    assert hear(2, 0, 70) == EARLIEST
+    assert hear(1, 0, 80) == EARLIEST, "nothing comes from there any more"
+    assert hear(2, 1, 60) == 60
+    assert hear(2, 1, 55) == 60
+    assert clocks.lowest([7, 8]) == EARLIEST
