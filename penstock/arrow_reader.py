@@ -350,7 +350,7 @@ def _longest(chunk: pa.Array) -> int:
 def _width(kind: pa.DataType) -> int:
     """Return the bytes of each value of a type of fixed width; 0 of any other."""
     try:
-        return -(-kind.bit_width // 8)
+        return (int(kind.bit_width) + 7) // 8
     except ValueError:
         return 0
 
