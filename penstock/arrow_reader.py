@@ -44,7 +44,7 @@ class Limits:
     """What a stream may hold.
 
     Args:
-        size: bytes of all buffers once they are inflated, and of all texts once dictionaries are
+        size: bytes of all buffers once they are inflated, and of all values once dictionaries are
             resolved.
         rows: rows of the stream, and values of any array in it.
         columns: columns of its schema.
@@ -94,7 +94,8 @@ def read(data: bytes | memoryview | pa.Buffer, limits: Limits = DEFAULT) -> pa.T
         with pa.ipc.open_stream(data) as stream:
             kinds = _check_schema(stream.schema, limits)
             table = stream.read_all()
-        shared = [table.column(i) for i, kind in kinds.items() if _shares(kind)]
+        stored = (_stored(table.column(i)) for i in kinds)
+        shared = [column for column in stored if _shares(column.type)]
         _check_dictionaries(shared, limits)
         _validate(table, [i for i, kind in kinds.items() if _texts(kind)])
         _check_expanded(shared, limits)
@@ -257,6 +258,14 @@ def _repeats(kind: pa.DataType) -> bool:
     return bool(views or named.is_run_end_encoded(kind) or named.is_union(kind))
 
 
+def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return *column* as it is stored: the values of an extension type may share bytes, too."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        kind = column.type.storage_type
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
+    return column
+
+
 def _check_dictionaries(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
     """Refuse dictionaries that are looked through again and again: each batch has its own look at
     them.
@@ -307,19 +316,19 @@ def _is_ascii(chunk: pa.Array) -> bool:
 
 
 def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
-    """Refuse texts that take far more once each row has its own: dictionaries and views share
+    """Refuse values that take far more once each row has its own: dictionaries and views share
     them.
     """
     chunks = [chunk for column in columns for chunk in column.chunks]
-    # no text is longer than all bytes together: small dictionaries need no look at each row
-    if sum(len(chunk) * chunk.get_total_buffer_size() for chunk in chunks) <= limits.size:
+    # no value is longer than this: small dictionaries need no look at each row
+    if sum(len(chunk) * _longest(chunk) for chunk in chunks) <= limits.size:
         return
     total = 0
     for chunk in chunks:
         total += _expanded(chunk)
         if total > limits.size:
             raise refuse(
-                f"its texts have more than {limits.size} bytes when each row has its own",
+                f"its values have more than {limits.size} bytes when each row has its own",
                 "send it in parts",
             )
 
@@ -331,6 +340,21 @@ def _shares(kind: pa.DataType) -> bool:
     )
 
 
+def _longest(chunk: pa.Array) -> int:
+    """Return what no value of a chunk has more bytes than."""
+    if pa.types.is_dictionary(chunk.type) and (width := _width(chunk.type.value_type)):
+        return width  # a null has it, too, which the dictionary need not hold
+    return int(chunk.get_total_buffer_size())
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return the bytes of each value of a type of fixed width; 0 of any other."""
+    try:
+        return (int(kind.bit_width) + 7) // 8
+    except ValueError:
+        return 0
+
+
 def _expanded(chunk: pa.Array) -> int:
     if not pa.types.is_dictionary(chunk.type):
         # a view is 16 bytes, of which the first four are its length
@@ -338,7 +362,7 @@ def _expanded(chunk: pa.Array) -> int:
         return int(views.clip(0).sum(dtype=np.int64))
     words = chunk.dictionary
     if not (_texts(words.type) or _bytes(words.type)):
-        return 0
+        return len(chunk) * _width(words.type)
     lengths = pc.binary_length(words)
     return pc.sum(lengths.take(chunk.indices).cast(pa.int64())).as_py() or 0
 

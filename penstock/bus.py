@@ -137,6 +137,8 @@ def _error(
     )
 
 
+#: librdkafka's names of what befalls records that wait when the producer fails for good
+_PURGED = {"_PURGE_QUEUE", "_PURGE_INFLIGHT", "_FATAL"}
 #: librdkafka's names of errors that pass
 _TRANSIENT = {
     "_TRANSPORT",
@@ -250,7 +252,16 @@ class Publisher:
 
         def report(error: KafkaError | None, message: Message) -> None:
             assert on_delivery is not None
-            on_delivery(_delivery(error, message))
+            result = _delivery(error, message)
+            if error is not None and error.name() in _PURGED and self._fatal is not None:
+                result = BusError(
+                    "the record was not written",
+                    code=self._fatal.code,
+                    detail=self._fatal.detail,
+                    topic=result.topic,
+                    partition=result.partition,
+                )
+            on_delivery(result)
 
         begun = time.monotonic()
         while True:
@@ -269,8 +280,12 @@ class Publisher:
                         topic=topic,
                         retryable=True,
                     ) from None
-                self._producer.poll(0.05)
+                self._serve(self._producer.poll, 0.05)
             except KafkaException as error:
+                if error.args[0].name() == "_FATAL":
+                    self._serve(self._producer.poll, 0.0)
+                    if self._fatal is not None:
+                        continue
                 if (
                     error.args[0].name() != "_UNKNOWN_PARTITION"
                     or time.monotonic() > begun + _PROPAGATION_SECONDS
@@ -287,7 +302,7 @@ class Publisher:
             self._producer.list_topics(topic, self._timeout)
         except KafkaException as error:
             raise _error(error, "cannot ask for the topic", topic=topic) from None
-        self._producer.poll(_RETRY_SECONDS)
+        self._serve(self._producer.poll, _RETRY_SECONDS)
 
     def publish(
         self, topic: str, value: bytes | None, *, key: bytes | None = None, partition: int = -1
@@ -312,7 +327,7 @@ class Publisher:
         Raises:
             BusError: records are still under way after *timeout* seconds.
         """
-        if left := self._producer.flush(timeout):
+        if left := self._serve(self._producer.flush, timeout):
             raise BusError(
                 f"{left} records are not acknowledged after {timeout:g} s", retryable=True
             )
@@ -352,7 +367,7 @@ class Publisher:
         """Send what is queued (at most *timeout* seconds) and stop."""
         if self._closing.is_set():
             return
-        self._producer.flush(timeout)
+        self._serve(self._producer.flush, timeout)
         self._closing.set()
         self._thread.join()
         if self._fatal is None:
@@ -367,12 +382,20 @@ class Publisher:
     @vital.run
     def _poll(self) -> None:
         while not self._closing.is_set():
-            try:
-                if self._producer.poll(0.1) and self._apart:
-                    self._closing.wait(self._apart)
-            except KafkaException as error:
-                self._fatal = _error(error, "the producer cannot go on")
-                return
+            if self._serve(self._producer.poll, 0.1) and self._apart:
+                self._closing.wait(self._apart)
+
+    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
+        """Tell deliveries by *call*, which polls or flushes, and return its count.
+
+        The first call after a fatal error raises it, once. What waited is told to have failed by
+        the next one.
+        """
+        try:
+            return call(seconds)
+        except KafkaException as error:
+            self._fatal = _error(error, "the producer cannot go on")
+            return call(seconds)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():

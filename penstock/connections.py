@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import resource
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
@@ -20,6 +19,7 @@ from websockets.asyncio.server import ServerConnection
 
 from penstock import vital
 from penstock.errors import OverloadError
+from penstock.file_limit import raise_file_limit
 from penstock.limits import Open
 from penstock.wrong_logins import network_of
 
@@ -105,12 +105,6 @@ def _refuse(transport: asyncio.BaseTransport, message: str, hint: str) -> None:
     body = json.dumps({"error": {"code": OverloadError.code, "message": message, "hint": hint}})
     refused.write(f"{_HEAD}{len(body)}\r\n\r\n{body}".encode())
     refused.close()
-
-
-def raise_file_limit() -> None:
-    """Let this process have as many connections as the machine's settings permit."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Guarded(asyncio.Protocol):

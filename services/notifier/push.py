@@ -38,6 +38,7 @@ from penstock.targets import NOTIFY_HINT, AllowList
 from services.notifier.brake import Brake
 from services.notifier.courier import Courier, Surroundings, behind
 from services.notifier.intake import Intake
+from services.notifier.kafka_log import accept_loopback
 from services.notifier.metrics import PushMetrics
 from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings
@@ -132,6 +133,7 @@ class Push:
 
     def _make_app(self) -> Any:
         settings = self._settings
+        accept_loopback(settings.kafka_bootstrap)
         app = faust.App(
             names.NOTIFIER,
             broker=f"kafka://{settings.kafka_bootstrap}",

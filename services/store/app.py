@@ -20,6 +20,7 @@ from penstock.nodes import Presence
 from penstock.reach import Outbound
 from services.store.far import Far
 from services.store.flight import StoreServer
+from services.store.flight_connections import IDLE, TOO_MANY, FlightConnections
 from services.store.intake import Intake
 from services.store.query import Limits, Queries
 from services.store.resolve import Resolver
@@ -56,6 +57,14 @@ def run(settings: StoreSettings) -> int:
         buckets=SECONDS,
         registry=health.registry,
     )
+    closed = Counter(
+        "penstock_store_closed_connections",
+        "Connections to the Flight port that were ended: too many of them, or idle",
+        ["why"],
+        registry=health.registry,
+    )
+    for why in (TOO_MANY, IDLE):
+        closed.labels(why)  # 0 from the beginning on
     stop = threading.Event()
 
     def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
@@ -109,12 +118,21 @@ def run(settings: StoreSettings) -> int:
             **tls.flight_server(settings),
         )
         threading.Thread(target=vital.run(server.serve), name="flight", daemon=True).start()
+        connections = FlightConnections(
+            server.port,
+            most=settings.max_connections,
+            most_per_address=settings.max_connections_per_address,
+            idle_seconds=settings.silent_seconds,
+            closed=lambda why: closed.labels(why).inc(),
+        )
+        connections.start()
         health.ready("flight")
         while not stop.wait(0.2):
             health.ready("topics", intake.caught_up.is_set(), "topics are not being read yet")
             if intake.failed is not None:
                 return 1
         server.shutdown()
+        connections.stop()
         intake.stop()
         far.close()
     presence.close()

@@ -28,6 +28,10 @@ class StoreSettings(Settings):
     #: SELECTs that one user may run at once over Flight; 0: as many as come. Gateways, which come
     #: as root, have limits of their own
     max_queries_per_user: int = Field(default=16, ge=0)
+    #: a Flight connection ends when it was silent for so many seconds, and those that a query may
+    #: take besides; 0: never. gRPC's clients leave a connection by themselves after half an hour
+    #: without calls: before that, a call may come just as its connection is ended
+    idle_seconds: float = Field(default=1800.0, ge=0)
     query_memory: str = "512MB"
     #: most that a query may write to disk while it sorts or joins
     query_spill: str = "4GB"
@@ -38,3 +42,8 @@ class StoreSettings(Settings):
     max_result_rows: int = Field(default=10_000_000, ge=1)
     #: most bytes of them, as Arrow
     max_result_bytes: int = Field(default=1 << 30, ge=1)
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds of silence after which a Flight connection ends; 0: never."""
+        return self.idle_seconds + self.query_seconds if self.idle_seconds else 0.0

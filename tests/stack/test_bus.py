@@ -17,6 +17,7 @@ from penstock.bus import BEGINNING, END, Admin, Batch, Delivery, Publisher, Read
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError
+from penstock.kafka_users import KafkaUsers, Rule
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import Column
@@ -251,6 +252,31 @@ def test_failures_are_bus_errors(bootstrap: str, publisher: Publisher) -> None:
         assert nowhere.value.retryable
     with pytest.raises(BusError):
         Admin("127.0.0.1:1", timeout=1.0).topics()
+
+
+def test_after_a_fatal_error_every_record_fails_at_once_and_says_why(
+    bootstrap: str, topic: str
+) -> None:
+    users = KafkaUsers(bootstrap, client_id="test")
+    users.set_password("bob", "bobs password")
+    # who may not write anywhere gets no producer id: that is fatal to an idempotent producer
+    users.allow([Rule("bob", "READ", "TOPIC", topic)])
+    bob = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "bob",
+        "sasl.password": "bobs password",
+    }
+    with Publisher(bootstrap, client_id="bob", options=bob) as refused:
+        waiting = [refused.publish(topic, b"x", partition=i % 4) for i in range(100)]
+        for number, future in enumerate(waiting):
+            with pytest.raises(BusError, match="CLUSTER_AUTHORIZATION_FAILED") as failed:
+                future.result(20)
+            assert (failed.value.topic, failed.value.partition) == (topic, number % 4)
+            assert not failed.value.retryable
+        with pytest.raises(BusError, match="CLUSTER_AUTHORIZATION_FAILED"):
+            refused.publish(topic, b"x")
+        refused.flush(1)
 
 
 def test_many_threads_share_a_publisher(publisher: Publisher, admin: Admin, topic: str) -> None:

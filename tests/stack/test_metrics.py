@@ -41,7 +41,11 @@ NAMED = {
         "penstock_dead_letters",
         "penstock_query_failures_total",
     ),
-    "store": ("penstock_store_lag_seconds", "penstock_store_tail_rows"),
+    "store": (
+        "penstock_store_lag_seconds",
+        "penstock_store_tail_rows",
+        "penstock_store_closed_connections_total",
+    ),
     "notifier": ("penstock_notifier_clients", "penstock_notify_behind_events"),
 }
 

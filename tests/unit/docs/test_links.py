@@ -5,6 +5,7 @@ promise.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ _TEST = re.compile(r"(tests/[\w/]+\.(?:py|txt|json))(?:::(\w+))?")
 _FILE = re.compile(
     r"`((?:penstock|gateway|spark_jobs|services|schemas|tests|docs|bench)/[\w/.-]+\.\w+)`"
 )
+#: a test by its name alone, which says enough to find it
+_NAME = re.compile(r"`(test_\w+)`")
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -29,6 +32,14 @@ def _anchors(page: Path) -> set[str]:
         r"^#+ (.*)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
     )
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@cache
+def _test_names() -> frozenset[str]:
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    return frozenset(
+        name for text in texts for name in re.findall(r"^(?:async )?def (test_\w+)", text, re.M)
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
@@ -51,5 +62,6 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
         assert not name or re.search(rf"def {name}\b", file.read_text(encoding="utf-8")), (
             f"{page.name} names {path}::{name}"
         )
+    assert set(_NAME.findall(text)) <= _test_names()
     for path in _FILE.findall(text):
         assert (ROOT / path).exists() or path == "bench/RESULTS.md", f"{page.name} names {path}"

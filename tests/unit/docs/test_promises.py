@@ -59,6 +59,10 @@ _SECURITY_SECTIONS = {
 }
 #: a file of tests, and perhaps one test in it
 _TEST = re.compile(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`")
+#: a test may also be named alone, when that says enough to find it
+_ANY_TEST = re.compile(r"`(?:tests/[\w/]+(?:\.py)?(?:::\w+)?|test_\w+)`")
+#: paragraphs that promise nothing: they say what follows, or what is not defended
+_NO_PROMISE = ("These make the mesh connect", "What each attacker can do", "Not defended:")
 #: who may do everything: nothing is promised
 _ALMIGHTY = "| root of the machine"
 
@@ -66,6 +70,18 @@ _ALMIGHTY = "| root of the machine"
 @pytest.mark.parametrize("section", _SECURITY_SECTIONS)
 def test_each_section_about_security_names_its_tests(section: str) -> None:
     assert _TEST.search(_SECURITY_SECTIONS[section])
+
+
+def test_each_paragraph_about_security_names_its_tests() -> None:
+    prose = re.sub(r"^```.*?^```$", "", "\n".join(_SECURITY_SECTIONS.values()), flags=re.S | re.M)
+    items = [
+        item
+        for paragraph in re.split(r"\n\s*\n", prose)
+        for item in re.split(r"\n(?=- )", paragraph.strip())
+        if item and not item.startswith(("|", "#", *_NO_PROMISE))
+    ]
+    assert len(items) > 20
+    assert [item for item in items if not _ANY_TEST.search(item)] == []
 
 
 def test_each_attacker_meets_each_asset_and_names_the_tests() -> None:

@@ -107,6 +107,34 @@ def test_texts_that_rows_share_are_counted_for_each() -> None:
     assert "each row has its own" in refused(stream(pa.table({"x": shared})))
 
 
+_WIDE = 100_000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pa.array(["x" * _WIDE]),
+        pa.array(["x" * _WIDE], pa.large_string()),
+        pa.array([b"x" * _WIDE]),
+        pa.array([b"x" * _WIDE], pa.binary(_WIDE)),
+        # a null of fixed width takes as much, without a value in the dictionary
+        pa.array([], pa.binary(_WIDE)),
+        pa.array([1], pa.decimal256(50)),
+    ],
+    ids=["string", "large_string", "binary", "fixed", "fixed_nulls", "decimal"],
+)
+@pytest.mark.parametrize("extension", [False, True])
+def test_values_of_a_dictionary_are_counted_for_each_row(words: pa.Array, extension: bool) -> None:
+    indices = pa.array(np.zeros(10_000, np.int16)) if len(words) else pa.nulls(10_000, pa.int16())
+    array = pa.DictionaryArray.from_arrays(indices, words)
+    if extension:
+        array = pa.ExtensionArray.from_storage(pa.opaque(array.type, "kind", "vendor"), array)
+    body = stream(pa.table({"x": array}))
+    assert "each row has its own" in refused(body, Limits(size=200_000))
+    plain = 10_000 * (32 if pa.types.is_decimal(words.type) else _WIDE)
+    assert read(body, Limits(size=plain)).num_rows == 10_000
+
+
 def test_a_dictionary_that_many_batches_look_at_is_counted_for_each() -> None:
     words = pa.array([str(i) * 4 for i in range(20_000)])
     chunk = pa.DictionaryArray.from_arrays(pa.array([1], pa.int32()), words)

@@ -215,6 +215,16 @@ async def test_one_address_may_not_take_all_places() -> None:
             pass
 
 
+@pytest.mark.parametrize(("door", "limit"), [(hub, "max_clients"), (doorway, "max_links")])
+async def test_a_service_takes_so_many_and_no_more(door: Any, limit: str) -> None:
+    async with door(**{limit: 1}) as way:
+        async with way("root:secret"):
+            with pytest.raises(InvalidStatus, match="503") as refused:
+                async with way("ann:anns password"):
+                    pass
+            assert refused.value.response.body.startswith(b"E_OVERLOAD")
+
+
 REFUSED = [
     ({"op": "describe", "database": "d", "table": "theirs"}, "READ on d.theirs"),
     ({"op": "describe", "database": "nowhere", "table": "t"}, "READ on nowhere.t"),

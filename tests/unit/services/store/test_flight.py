@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -57,23 +61,33 @@ def _reached(revision: int, patience: float) -> None:
         raise BusError("the catalog does not get there in time", detail=f"in {patience:g} s")
 
 
-@pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
-    made = issued(tmp_path_factory.mktemp("tls"))
+@contextmanager
+def served(directory: Path, asked: _Asked, **options: Any) -> Iterator[tuple[str, bytes]]:
+    """Address and authority of a store that answers as *asked* does."""
+    made = issued(directory)
     settings = Settings(tls_cert=made.cert, tls_key=made.key)
     shelf: Any = None
     server = StoreServer(
         "grpc+tls://127.0.0.1:0",
-        cast(Queries, _Asked()),
+        cast(Queries, asked),
         cast(Shelf, shelf),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock(), "k" * 48),
         access=Access(lambda: CATALOG, "root"),
         reached=_reached,
         own_writes_seconds=1.0,
+        **options,
         **tls.flight_server(settings),
     )
-    yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
-    server.shutdown()
+    try:
+        yield f"127.0.0.1:{server.port}", made.ca.read_bytes()
+    finally:
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
+    with served(tmp_path_factory.mktemp("tls"), _Asked()) as way:
+        yield way
 
 
 def ask(door: tuple[str, bytes], names: str, key: str | None, **more: object) -> int:
@@ -112,6 +126,28 @@ def test_the_rest_is_refused_by_name(door: tuple[str, bytes], names: str) -> Non
 def test_nobody_comes_in_without_a_key(door: tuple[str, bytes], key: str | None) -> None:
     with pytest.raises(flight.FlightUnauthenticatedError, match="E_AUTH"):
         ask(door, "mine", key)
+
+
+def test_a_user_has_so_many_queries_at_once(tmp_path: Path) -> None:
+    begun = threading.Event()
+    go_on = threading.Event()
+
+    class Slow(_Asked):
+        def run(self, *args: Any, **more: Any) -> pa.Table:
+            begun.set()
+            go_on.wait(20)
+            return super().run(*args, **more)
+
+    with served(tmp_path, Slow(), max_queries=1) as way, ThreadPoolExecutor() as threads:
+        first = threads.submit(ask, way, "mine", "ann:anns password")
+        assert begun.wait(20)
+        with pytest.raises(flight.FlightUnavailableError, match="E_OVERLOAD"):
+            ask(way, "mine", "ann:anns password")
+        # gateways come as root and have limits of their own
+        second = threads.submit(ask, way, "mine", "root:secret")
+        go_on.set()
+        assert (first.result(20), second.result(20)) == (1, 1)
+        assert ask(way, "mine", "ann:anns password") == 1
 
 
 def _command(kind: str, sql: str) -> bytes:
