@@ -57,7 +57,17 @@ TARGETS = (
     Target(
         name="lanes",
         sources=("spark_jobs/lanes/*.py", "spark_jobs/processor/*.py"),
-        tests=("tests/unit/spark_jobs/test_*.py",),
+        tests=(
+            "tests/unit/spark_jobs/test_exchange*.py",
+            "tests/unit/spark_jobs/test_generation*.py",
+            "tests/unit/spark_jobs/test_leaving*.py",
+            "tests/unit/spark_jobs/test_processor*.py",
+            "tests/unit/spark_jobs/test_result_batcher*.py",
+            "tests/unit/spark_jobs/test_route*.py",
+            "tests/unit/spark_jobs/test_scan*.py",
+            "tests/unit/spark_jobs/test_stats*.py",
+            "tests/unit/spark_jobs/test_stream*.py",
+        ),
         floor=0,
     ),
     Target(

@@ -20,9 +20,10 @@ from tests.mutants.verdict import Outcome
 
 #: bytes that the tests of a mutant may take: one that never stops growing must not take the machine
 _MEMORY = 8 << 30
-#: what pytest ends with: all passed; or up to this, some failed or could not even be imported
+#: what pytest ends with when all passed, and when it was asked for tests that are not there; with
+#: anything else they failed, could not be imported, or the process died
 _PASSED = 0
-_FAILED = 2
+_NOTHING_TESTED = (4, 5)
 _REPORT = "mutants-baseline.xml"
 
 
@@ -106,8 +107,7 @@ class Tree:
             except psutil.TimeoutExpired:
                 _kill(process)
                 return None
-            # dying of a signal is a failure, too; any other status says that nothing was tested
-            if status > _FAILED:
+            if status in _NOTHING_TESTED:
                 log.seek(0)
                 raise RuntimeError(f"pytest ended with {status}:\n{log.read()}")
         return status
