@@ -122,11 +122,11 @@ nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
 	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
-	@$(MAKE) --no-print-directory mutants SEED=$(shell date -u +%Y%m%d) MINUTES=240
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done
 	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory mutants SEED=$(shell date -u +%Y%m%d) MINUTES=240
 
 clean:  ## stop all; remove .venv, caches and data, those of the stack too while it runs
 	@deploy/stack down --volumes
