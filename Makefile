@@ -21,7 +21,7 @@ LONG ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz
+.PHONY: help setup check format lint types unit test test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -89,6 +89,10 @@ conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] 
 fuzz: setup  ## random streams on the kernels against a slow calculator, 2,000 cases; failing ones are shrunk to a case file [SEED=TEXT] [CASES=N] [OUT=FILE]
 	@POLARS_MAX_THREADS=1 $(PY) -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(filter command line environment,$(origin CASES)),--cases $(CASES)) $(if $(OUT),--out $(OUT))
 
+# each mutant costs its tests once, so time is what it takes
+mutants: setup  ## small faults put into a copy of the code, and whether its tests notice; a seeded sample [ONLY=windows|lanes|codec|lease] [MINUTES=N] [SEED=TEXT] [OUT=FILE]
+	@$(PY) -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
+
 up: images  ## the stack in containers, until all is healthy [HA=1] [SCALE="gateway=2 spark-worker=3"]
 	@HA=$(HA) deploy/stack up $(foreach s,$(SCALE),--scale $(s))
 
@@ -122,6 +126,7 @@ nightly: test  ## everything, in its long and strict forms; hours
 	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done
 	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory mutants SEED=$(shell date -u +%Y%m%d) MINUTES=240
 
 clean:  ## stop all; remove .venv, caches and data, those of the stack too while it runs
 	@deploy/stack down --volumes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.nightly import NIGHTLY, drawn
 
@@ -11,5 +11,9 @@ from tests.nightly import NIGHTLY, drawn
 # examples
 settings.register_profile(
     "penstock", max_examples=drawn(100), deadline=None, derandomize=not NIGHTLY
+)
+# a mutant is dead by any failure, however small its example might be made
+settings.register_profile(
+    "mutants", settings.get_profile("penstock"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("penstock")

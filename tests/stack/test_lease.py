@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from penstock import names
 from penstock.clock import ManualClock
 from penstock.errors import LeaseLost, RemoteError
-from penstock.lease import Lease
+from penstock.lease import Holder, Lease
 from penstock.mesh.running import RunningMesh, running_mesh
 
 from .conftest import eventually
@@ -43,6 +43,7 @@ def test_one_holds_it_and_others_see_who(client: redis.Redis, name: str) -> None
     second = Lease(client, name, address="http://b:2|x")
     assert first.holder() is None
     assert first.acquire() and first.held and first.epoch == 1
+    assert first.ttl == 5
     assert not second.acquire() and not second.held
     holder = second.holder()
     assert holder is not None and (holder.epoch, holder.address) == (1, "http://a:1")
@@ -65,6 +66,7 @@ def test_who_slept_past_the_end_has_lost(client: redis.Redis, name: str) -> None
     with pytest.raises(LeaseLost) as lost:
         sleeper.renew()
     assert lost.value.epoch == 1
+    assert sleeper.epoch == 0
     with pytest.raises(LeaseLost):
         sleeper.check()
     sleeper.release()
@@ -94,6 +96,92 @@ def test_an_empty_redis_gives_no_old_epoch(client: redis.Redis, name: str) -> No
     client.delete(names.lease(name), names.lease(name) + ":epoch")
     second = Lease(client, name)
     assert second.acquire(seen=42) and second.epoch == 43
+
+
+def test_it_is_held_for_its_time_and_not_a_moment_longer(client: redis.Redis, name: str) -> None:
+    clock = ManualClock()
+    lease = Lease(client, name, ttl=50, clock=clock)
+    assert lease.acquire()
+    assert 40_000 < client.pttl(names.lease(name)) <= 50_000
+    clock.advance(49.5)
+    lease.check()
+    client.pexpire(names.lease(name), 100_000)
+    lease.renew()
+    assert 40_000 < client.pttl(names.lease(name)) <= 50_000
+    clock.advance(49.5)
+    lease.check()
+    clock.advance(0.5)
+    assert not lease.held
+    with pytest.raises(LeaseLost):
+        lease.check()
+
+
+def test_who_never_had_it_has_nothing_to_renew_or_release(client: redis.Redis, name: str) -> None:
+    holder = Lease(client, name)
+    other = Lease(client, name)
+    assert holder.acquire()
+    other.release()
+    with pytest.raises(LeaseLost):
+        other.renew()
+    with pytest.raises(LeaseLost):
+        other.check()
+    assert holder.holder() is not None
+    assert holder.token != other.token
+    assert client.get(names.lease(name)) == f"{holder.token}|1|".encode()
+
+
+def test_a_lease_is_taken_from_the_dead_and_nobody_else(client: redis.Redis, name: str) -> None:
+    dead = Lease(client, name, address="http://a:1")
+    assert dead.acquire()
+    known = dead.holder()
+    assert known is not None
+    assert dead.revoke(known)
+    assert dead.holder() is None
+    assert not dead.revoke(known)
+    heir = Lease(client, name)
+    assert heir.acquire() and heir.epoch == 2
+    assert not heir.revoke(known)
+    assert heir.holder() == Holder(2, "")
+
+
+def test_a_lease_released_may_be_taken_and_kept_again(client: redis.Redis, name: str) -> None:
+    told = threading.Event()
+    lease = Lease(client, name, ttl=3)
+    for epoch in (1, 2):
+        assert lease.acquire() and lease.epoch == epoch
+        lease.keep(lambda _: told.set())
+        # only the second time it is waited for, longer than it lasts without its keeper
+        assert not told.wait(3.5 * (epoch - 1))
+        lease.check()
+        lease.release()
+        assert lease.holder() is None and not lease.held
+        assert not [t for t in threading.enumerate() if t.name == f"lease-{name}"]
+
+
+def test_redis_may_be_away_for_as_long_as_the_lease_lasts(
+    servers: RunningMesh, client: redis.Redis, name: str
+) -> None:
+    clock = ManualClock()
+    lost: list[int] = []
+    told = threading.Event()
+    with redis.Redis.from_url(servers.redis_url) as own:
+        lease = Lease(own, name, ttl=0.3, clock=clock)
+        assert lease.acquire(seen=6)
+
+        def tell(error: LeaseLost) -> None:
+            lost.append(error.epoch)
+            lease.release()  # from its own thread
+            told.set()
+
+        # new connections go to where nobody listens, and there are no old ones
+        own.connection_pool.connection_kwargs["port"] = 1
+        own.connection_pool.reset()
+        lease.keep(tell)
+        assert not told.wait(1)
+        assert lease.held
+        clock.advance(1)
+        assert told.wait(30)
+        assert lost == [7] and not lease.held
 
 
 def test_the_keeper_renews_and_tells_when_it_is_over(client: redis.Redis, name: str) -> None:

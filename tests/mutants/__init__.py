@@ -1,0 +1,1 @@
+"""Mutation runs: small faults put into the code on purpose, and whether its tests notice."""
