@@ -3,7 +3,7 @@ again where it got lost, quotas.
 
 A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a
 partition has not reported (its control was never written, or Redis has lost the report) is
-announced again; a lane that has it already only reports. With a manual clock nobody ticks.
+announced again; a processor that has it already only reports. With a manual clock nobody ticks.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import needs_ticks
-from spark_jobs.pace import Pace
 from spark_jobs.quotas import Quotas
+from spark_jobs.tick_throttle import TickThrottle
 
-#: how often quotas are looked at: lanes report with their snapshots
+#: how often quotas are looked at: processors report with their snapshots
 _MIND_SECONDS = 1.0
 
 _log = log.get(__name__)
@@ -82,7 +82,7 @@ class Controls(threading.Thread):
         self._ticks = ticking
         self._absent: dict[int, float] = {}
         self._quotas = Quotas(client, self._send)
-        self._pace = Pace(snapshot_seconds)
+        self._throttle = TickThrottle(snapshot_seconds)
         self._halt = threading.Event()
 
     def stop(self) -> None:
@@ -115,20 +115,22 @@ class Controls(threading.Thread):
     def _tick(self, now: float) -> None:
         value = encode(ControlRecord("tick", time=milliseconds(self._clock)))
         topics = ticked_topics(self._catalog.catalog)
-        self._pace.keep(topics)
+        self._throttle.keep(topics)
         for topic, partitions in topics.items():
             positions = self._positions(topic)
             for place in ((topic, partition) for partition in range(partitions)):
-                if self._pace.allows(place, positions.get(place[1]), now):
+                if self._throttle.allows(place, positions.get(place[1]), now):
                     self._publisher.send(
                         topic,
                         value,
                         partition=place[1],
-                        on_delivery=functools.partial(self._pace.sent, place, now),
+                        on_delivery=functools.partial(self._throttle.sent, place, now),
                     )
 
     def _positions(self, topic: str) -> dict[int, int]:
-        """How far the lanes of a topic are, as far as that is known: time goes on without Redis."""
+        """How far the processors of a topic are, as far as that is known: time goes on without
+        Redis.
+        """
         try:
             said = self._redis.hgetall(names.query_progress(topic))
         except redis.RedisError:

@@ -3,7 +3,7 @@ behind them.
 
 Nothing is read before somebody asks. Then the part of the log that is not in segments yet is read
 once and kept decoded, and every further question reads on from there to the position of the asking
-unit, never past it. What segments have taken over is dropped from the tail.
+chunk, never past it. What segments have taken over is dropped from the tail.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Tail:
             try:
                 control = decode(ControlRecord, batch.values[i])
             except SchemaError:
-                continue  # the lane has made it a dead letter
+                continue  # the processor has made it a dead letter
             if control.kind == "delete" and control.table == self._table_id:
                 self.deletes.append(
                     RangeDelete(

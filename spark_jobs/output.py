@@ -1,5 +1,5 @@
-"""The way out: outputs of units to Kafka, counted in generations, so that a snapshot knows when all
-before it is in the log.
+"""The way out: outputs of chunks to Kafka, counted in generations, so that a snapshot knows when
+all before it is in the log.
 
 A generation is closed when a snapshot or a barrier needs to know; what hangs on it runs when its
 last record, and every earlier generation, has been acknowledged. Offsets come from delivery
@@ -41,7 +41,7 @@ def nobody_waits(_: Delivery) -> None:
 
 
 class Outbox:
-    """Outputs of one lane."""
+    """Outputs of one processor."""
 
     def __init__(
         self, publisher: Publisher, replay: Replay, allowed: Callable[[], None] = lambda: None
@@ -66,7 +66,7 @@ class Outbox:
         value: bytes,
         there: Callable[[Delivery], None] = nobody_waits,
     ) -> None:
-        """Publish one output of a unit unless it is known to be in the log. *there* hears of it in
+        """Publish one output of a chunk unless it is known to be in the log. *there* hears of it in
         the publisher's thread.
         """
         if self._replay.holds_back((producer, topic, partition), offset, ordinal):

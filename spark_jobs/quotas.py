@@ -1,10 +1,10 @@
 """Quotas of streams: beyond MAX_RESULTS a stream pauses until the surplus is made up for, beyond
 MAX_STATE it is stopped.
 
-Lanes report what a stream has published and keeps; the sums are held against its plan here, once a
-mesh. What follows from it goes out as control records, so it takes effect at an offset and a replay
-repeats it; a field of the stream's status says why. Other streams do not notice. Refused here:
-holding up rows of a topic, which are everybody's.
+Processors report what a stream has published and keeps; the sums are held against its plan here,
+once a mesh. What follows from it goes out as control records, so it takes effect at an offset and a
+replay repeats it; a field of the stream's status says why. Other streams do not notice. Refused
+here: holding up rows of a topic, which are everybody's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from penstock.records import ControlRecord
 _BURST_SECONDS = 5.0
 #: a surplus beyond that is forgiven: what waits for a paused stream is kept in its state
 _LONGEST_PAUSE = 30.0
-#: how long a lane may take to report that it has stopped, and what it has published of a stream's
-#: history
+#: how long a processor may take to report that it has stopped, and what it has published of a
+#: stream's history
 _STOP_SECONDS = 30.0
 _REPORT_SECONDS = 5.0
 
@@ -34,8 +34,8 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True)
 class Usage:
-    """What the lanes of a stream report, summed up; `filling`: some of them compute its history,
-    which no quota counts.
+    """What the processors of a stream report, summed up; `filling`: some of them compute its
+    history, which no quota counts.
     """
 
     rows_out: int = 0
@@ -69,7 +69,8 @@ class Account:
         return cls(now, usage.rows_out, quota * _BURST_SECONDS, now)
 
     def charged(self, usage: Usage, quota: int, now: float) -> Account:
-        """The account at *now*. Counters go back for a moment when a lane begins again from its
+        """The account at *now*. Counters go back for a moment when a processor begins again from
+        its
         state: nothing is credited for that.
         """
         free_until = now + _REPORT_SECONDS if usage.filling else self.free_until

@@ -119,7 +119,7 @@ class Supervisor:
         self._ended = Counter(
             "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
         )
-        self._letters = Gauge(
+        self._dead_letters = Gauge(
             "penstock_dead_letters",
             "Dead letters that all rooms have ever written",
             registry=registry,
@@ -286,7 +286,7 @@ class Supervisor:
 
     def _begin_anew(self, wanted: Wanted) -> None:
         """Remove a checkpoint in which not even the first epoch is whole: its driver died in the
-        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a lane
+        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a processor
         skips what lies below its own position.
         """
         fs, path = fsspec.core.url_to_fs(self._settings.checkpoint(wanted.topic, wanted.id))
@@ -347,11 +347,11 @@ class Supervisor:
     def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
         """Lag of every topic; alarms for those that stand still with records waiting."""
         there = [w for w in wanted.values() if self._existing.get(w.topic) == w.partitions]
-        letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in self._existing else []
+        dead_letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in self._existing else []
         ends = self._admin.end_offsets(
-            [*((w.topic, p) for w in there for p in range(w.partitions)), *letters]
+            [*((w.topic, p) for w in there for p in range(w.partitions)), *dead_letters]
         )
-        self._letters.set(sum(ends[place] for place in letters))
+        self._dead_letters.set(sum(ends[place] for place in dead_letters))
         for item in there:
             stored = self._redis.hgetall(names.query_progress(item.topic))
             # Redis may have lost what partitions said that get no records now: they would look far

@@ -41,7 +41,7 @@ _log = log.get(__name__)
 
 
 class Worker:
-    """Shared by all lanes of the process."""
+    """Shared by all processors of the process."""
 
     def __init__(self, settings: SparkSettings, token: str = "") -> None:
         log.configure("spark", settings.log_level)

@@ -1,1 +1,1 @@
-"""Lanes: what happens to the records of one topic-partition."""
+"""Partition processors: what happens to the records of one topic-partition."""

@@ -2,9 +2,9 @@
 finishes their groups.
 
 `Sender` is the scan's side: rows go where `route` says, controls to every exchange partition.
-`ExchangeLane` is the other side: a lane over `penstock.exchange` whose position is its own offset,
-and which drops what a producer sends twice. Order is promised per source partition only, so a range
-delete is passed on for the tables of the sending partition alone.
+`ExchangeProcessor` is the other side: a processor over `penstock.exchange` whose position is its
+own offset, and which drops what a producer sends twice. Order is promised per source partition
+only, so a range delete is passed on for the tables of the sending partition alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import LATEST
 from spark_jobs.history import StoredHistory, TableHistory, VirtualHistory
 from spark_jobs.input import Records
-from spark_jobs.lanes.leaving import Leaving
-from spark_jobs.lanes.partition import Lane
-from spark_jobs.lanes.route import PARTITIONS, Route, Taken, newest
-from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.processor.processor import PartitionProcessor
+from spark_jobs.processor.result_batcher import ResultBatcher
+from spark_jobs.processor.route import PARTITIONS, Route, Taken, newest
+from spark_jobs.processor.stream import LiveStream
 from spark_jobs.replay import Position
 from spark_jobs.state import Snapshot
 from spark_jobs.worker import Worker
@@ -36,15 +36,15 @@ _MAX_BYTES = 700_000
 
 
 class Sender:
-    """A scan lane's way to the exchange."""
+    """A scan processor's way to the exchange."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, processor: PartitionProcessor) -> None:
+        self._processor = processor
 
     def begun(self, stream: LiveStream, offset: int) -> None:
         """Tell a stream that fills its history what this partition held before it."""
         route = stream.route
-        stored = self._lane.stored(stream.plan)
+        stored = self._processor.stored(stream.plan)
         if route is None or stored is None:
             return
 
@@ -55,9 +55,9 @@ class Sender:
         stream.guard(meet, offset, offset)
 
     def rows(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
-        """Send a unit's rows of one stream to the partitions of their groups.
+        """Send a chunk's rows of one stream to the partitions of their groups.
 
-        All at once: what is sent for a unit is told apart by its number within the unit, so a
+        All at once: what is sent for a chunk is told apart by its number within the chunk, so a
         second sending would pass for a repeat.
         """
         mine = [t for t in taken if t.table_id in stream.plan.source.table_ids]
@@ -68,14 +68,14 @@ class Sender:
             stream.guard(lambda: self._send(stream, mine, first, last), first, last)
 
     def _send(self, stream: LiveStream, taken: Sequence[Taken], first: int, last: int) -> None:
-        lane = self._lane
+        processor = self._processor
         assert stream.route is not None
         for of_table in taken:
             stream.count(of_table.rows)
         stream.changed = True
         trace = newest(taken)
-        parts, failed = stream.route.split(taken, lane.stored(stream.plan))
-        producer = names.exchange_producer(stream.id, lane.topic, lane.partition)
+        parts, failed = stream.route.split(taken, processor.stored(stream.plan))
+        producer = names.exchange_producer(stream.id, processor.topic, processor.partition)
         for place, part in parts:
             if trace is not None:
                 part = part.with_columns(pl.lit(trace).alias(traces.COLUMN))
@@ -94,40 +94,42 @@ class Sender:
                     ordinal,
                     start + size >= part.height,
                 )
-                lane.outbox.send(producer, names.EXCHANGE, place, last, ordinal, encode(record))
+                processor.outbox.send(
+                    producer, names.EXCHANGE, place, last, ordinal, encode(record)
+                )
         if failed is not None and failed.height:
             stream.bury(failed, last)
 
     def control(self, control: ControlRecord, offset: int) -> None:
         """Pass a control on when the exchange has to know it."""
-        lane = self._lane
+        processor = self._processor
         if not self._wanted(control):
             return
-        sent = dataclasses.replace(control, producer=lane.forwarder, offset=offset, ordinal=0)
+        sent = dataclasses.replace(control, producer=processor.forwarder, offset=offset, ordinal=0)
         if control.kind == "barrier":
-            partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
+            partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
             sent = dataclasses.replace(
-                sent, body=json.dumps({"partitions": partitions, "topic": lane.topic})
+                sent, body=json.dumps({"partitions": partitions, "topic": processor.topic})
             )
         if control.kind == "delete" and control.table is not None:
-            here = lane.tables(control.table)
-            partitions = lane.worker.catalog.catalog.topics().get(lane.topic, 1)
+            here = processor.tables(control.table)
+            partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
             wanted = (
                 here
                 if control.tables is None
-                else {t for t in control.tables if partition(t, partitions) == lane.partition}
+                else {t for t in control.tables if partition(t, partitions) == processor.partition}
             )
             sent = dataclasses.replace(sent, tables=tuple(sorted(wanted)))
             if not wanted:
                 return
         value = encode(sent)
         for place in range(PARTITIONS):
-            lane.outbox.send(lane.forwarder, names.EXCHANGE, place, offset, 0, value)
+            processor.outbox.send(processor.forwarder, names.EXCHANGE, place, offset, 0, value)
 
     def _wanted(self, control: ControlRecord) -> bool:
         if control.kind in ("barrier", "stream_off", "begin"):
             return True
-        streams = [s for s in self._lane.streams.values() if s.plan.path == "exchange"]
+        streams = [s for s in self._processor.streams.values() if s.plan.path == "exchange"]
         if control.stream is not None:
             return any(s.id == control.stream for s in streams)
         if control.kind == "tick":
@@ -187,7 +189,7 @@ class _OwnGroups:
         )
 
 
-class ExchangeLane(Lane):
+class ExchangeProcessor(PartitionProcessor):
     """All exchange streams, on one partition of the exchange."""
 
     reader = "exchange"
@@ -203,11 +205,11 @@ class ExchangeLane(Lane):
     ) -> None:
         #: topics of a new generation that have been heard of
         self._turned: set[str] = set()
-        #: while a unit is worked on: what had been seen before it of the producers in it
+        #: while a chunk is worked on: what had been seen before it of the producers in it
         self._before: dict[str, Position] = {}
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
 
-    def data_unit(self, records: Records) -> None:
+    def process_records(self, records: Records) -> None:
         frames: dict[int, list[pl.DataFrame]] = {}
         followed: dict[int, str] = {}
         for i in range(len(records)):
@@ -229,15 +231,15 @@ class ExchangeLane(Lane):
                 )
         first = int(records.offsets[0])
         last = int(records.offsets[-1])
-        leaving = Leaving()
+        batcher = ResultBatcher()
         for stream_id, parts in frames.items():
             stream = self.streams.get(stream_id)
             if stream is not None:
                 rows = pl.concat(parts, how="diagonal")
                 steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
                 rows = self._full(stream.plan, rows.with_columns(_step=steps).drop("_record"))
-                stream.apply(rows, first, last, leaving, followed.get(stream_id))
-        leaving.go()
+                stream.apply(rows, first, last, batcher, followed.get(stream_id))
+        batcher.flush()
         self._before = {}
 
     @staticmethod

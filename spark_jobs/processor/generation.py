@@ -1,5 +1,5 @@
-"""What a lane of a topic's next generation takes over from the one it comes from: the state of the
-tables that are its own. Pure.
+"""What a processor of a topic's next generation takes over from the one it comes from: the state of
+the tables that are its own. Pure.
 
 Each new partition comes from one old one, so state is only ever split. It is split by child table:
 a stream's group in a scan belongs to one table, and what is kept of it is found by the group's
@@ -20,10 +20,10 @@ from penstock.errors import StateError
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import Delta
-from spark_jobs.lanes.stats import FRAME
+from spark_jobs.processor.stats import FRAME
 from spark_jobs.state import Snapshot
 
-#: in a lane's state: where the partition was closed to all but results, and where it ended
+#: in a processor's state: where the partition was closed to all but results, and where it ended
 CLOSED = "closed"
 ENDED = "ended"
 #: frames whose column `n` is the number of a group

@@ -1,9 +1,10 @@
-"""A lane: the records of one topic-partition in offset order, its streams, its state, its outputs.
+"""A partition processor: the records of one topic-partition in offset order, its streams, its
+state, its outputs.
 
-Records are worked on in units, runs of data records or a single control record; a unit is the grain
-of positions, of replay and of snapshots. The lane's own position is the truth: what lies below it
-is skipped, what is missing above it is read from the log. Refused: going on past a gap that the log
-cannot fill.
+Records are worked on in chunks, runs of data records or a single control record; a chunk is the
+grain of positions, of replay and of snapshots. The processor's own position is the truth: what lies
+below it is skipped, what is missing above it is read from the log. Refused: going on past a gap
+that the log cannot fill.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from penstock.windows.kernel import LATEST, Control
 from spark_jobs.filling import Filling
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records
-from spark_jobs.lanes.stream import LiveStream
 from spark_jobs.output import Ends, Outbox, Stamp, published
 from spark_jobs.poison import Poison
+from spark_jobs.processor.published import positions_of
+from spark_jobs.processor.stream import LiveStream
 from spark_jobs.replay import Position, Published, Replay
-from spark_jobs.stamps import stamps_of
 from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
@@ -45,7 +46,7 @@ def _filling(stream_id: int) -> str:
     return f"filling {stream_id}"
 
 
-class Lane(ABC):
+class PartitionProcessor(ABC):
     """Work of one topic-partition from its first record in a task to the task's end."""
 
     #: name in barriers and dead letters
@@ -101,18 +102,21 @@ class Lane(ABC):
         self._saver = ThreadPoolExecutor(1, "snapshots")
         if found or not clean:
             self.log.info(
-                "lane opened", next=self.next, replay_until=self._replay.until, found=len(found)
+                "partition processor opened",
+                next=self.next,
+                replay_until=self._replay.until,
+                found=len(found),
             )
 
-    # ------------------------------------------------- what scans and exchange lanes do differently
+    # -------------------------------------------- what scans and exchange processors do differently
 
     @abstractmethod
-    def data_unit(self, records: Records) -> None:
+    def process_records(self, records: Records) -> None:
         """Work on a run of data records."""
 
     @abstractmethod
     def forward(self, control: ControlRecord, offset: int) -> None:
-        """Pass a control record on to whoever comes behind this lane."""
+        """Pass a control record on to whoever comes behind this processor."""
 
     @abstractmethod
     def barrier(self, control: ControlRecord, offset: int) -> None:
@@ -120,23 +124,23 @@ class Lane(ABC):
 
     @abstractmethod
     def plans(self) -> list[StreamPlan]:
-        """Plans in the catalog whose outputs this lane may have published."""
+        """Plans in the catalog whose outputs this processor may have published."""
 
     @abstractmethod
     def outputs(self, plan: StreamPlan) -> dict[str, int]:
-        """Topics that the lane writes for a stream, and how many partitions each has."""
+        """Topics that the processor writes for a stream, and how many partitions each has."""
 
     @abstractmethod
     def history(self, plan: StreamPlan) -> StoredHistory | None:
-        """What the stream's kernel may read again; None when it has no kernel in this lane."""
+        """What the stream's kernel may read again; None when it has no kernel in this processor."""
 
     @abstractmethod
     def tables(self, table_id: int) -> set[str]:
-        """Tables of a supertable that this lane is known to hold rows of."""
+        """Tables of a supertable that this processor is known to hold rows of."""
 
     @abstractmethod
     def inherited(self) -> Snapshot | None:
-        """The state in which a lane begins that takes the place of another."""
+        """The state in which a processor begins that takes the place of another."""
 
     @abstractmethod
     def turned(self, control: ControlRecord, offset: int) -> bool:
@@ -150,7 +154,7 @@ class Lane(ABC):
 
     @abstractmethod
     def stored(self, plan: StreamPlan) -> TableHistory | None:
-        """Rows of the source as this lane has them, for a stream that it passes on."""
+        """Rows of the source as this processor has them, for a stream that it passes on."""
 
     @abstractmethod
     def ended(self, stream_id: int) -> None:
@@ -193,8 +197,8 @@ class Lane(ABC):
         self.outbox.check()
 
     def _beginning(self, first: int) -> int:
-        """Where a lane without state begins: at the log's start, though Spark's offsets are further
-        when only the state was lost.
+        """Where a processor without state begins: at the log's start, though Spark's offsets are
+        further when only the state was lost.
         """
         if not first:
             return 0
@@ -206,7 +210,7 @@ class Lane(ABC):
         )
 
     def _run(self, records: Records, start: int, stop: int) -> int:
-        """Work on one unit that begins at *start* and ends at *stop* or before; returns where it
+        """Work on one chunk that begins at *start* and ends at *stop* or before; returns where it
         ended.
         """
         first = int(records.offsets[start])
@@ -218,29 +222,29 @@ class Lane(ABC):
             else self._poison.limit(first, last, bound=bound)
         )
         end = max(int(records.offsets.searchsorted(last, side="right")), start + 1)
-        unit = records.slice(start, end)
+        chunk = records.slice(start, end)
         last = int(records.offsets[end - 1])
-        is_control = bool(unit.ids[0] == names.CONTROL_SCHEMA_ID)
+        is_control = bool(chunk.ids[0] == names.CONTROL_SCHEMA_ID)
         if self._poison.given_up(first):
-            self.bury(unit, 0, "E_POISON", "the operator died three times at this record")
+            self.bury(chunk, 0, "E_POISON", "the operator died three times at this record")
             if is_control:
-                self._abandon(unit)
-            self._advance(unit)
+                self._abandon(chunk)
+            self._advance(chunk)
             self.snapshot()
             return end
         if is_control:
-            self.settle()
+            self.process_deferred()
         with self.at_work(first, last):
-            self.worker.failpoints.scan(unit.values)
+            self.worker.failpoints.scan(chunk.values)
             if is_control:
-                self._control_unit(first, unit)
+                self._process_control(first, chunk)
             else:
-                self.data_unit(unit)
+                self.process_records(chunk)
             if self._replay:
                 self.worker.failpoints.reach("mid_replay")
-        self._advance(unit)
-        if self.puts_off_much:
-            self.settle()
+        self._advance(chunk)
+        if self.deferred_enough:
+            self.process_deferred()
         self.worker.failpoints.reach("after_produce", self.outbox.wait)
         return end
 
@@ -256,17 +260,17 @@ class Lane(ABC):
         return self._poison.suspects(offset)
 
     @property
-    def puts_off_much(self) -> bool:
+    def deferred_enough(self) -> bool:
         """Whether records that are put off have become so many that they should be worked on."""
         return False
 
-    def settle(self) -> None:
-        """Work on the records that `data_unit` has put off."""
+    def process_deferred(self) -> None:
+        """Work on the records that `process_records` has put off."""
         return
 
-    def _advance(self, unit: Records) -> None:
-        self.next = int(unit.offsets[-1]) + 1
-        self._time = max(self._time, int(unit.timestamps[-1]))
+    def _advance(self, chunk: Records) -> None:
+        self.next = int(chunk.offsets[-1]) + 1
+        self._time = max(self._time, int(chunk.timestamps[-1]))
         self._replay.passed(self.next)
         self._dirty = True
 
@@ -329,17 +333,17 @@ class Lane(ABC):
         """Send a record that cannot be used to the dead letters."""
         self.post(DeadLetter.of(records, index, self.reader, code, reason))
 
-    def post(self, letter: DeadLetter) -> None:
+    def post(self, dead_letter: DeadLetter) -> None:
         """Send a dead letter."""
-        self.outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+        self.outbox.post(names.DEAD_LETTER, encode(dead_letter), partition=0)
 
     # ---------------------------------------------------------------- controls
 
-    def _control_unit(self, offset: int, unit: Records) -> None:
+    def _process_control(self, offset: int, chunk: Records) -> None:
         try:
-            control = decode(ControlRecord, unit.values[0])
+            control = decode(ControlRecord, chunk.values[0])
         except SchemaError as error:
-            self.bury(unit, 0, error.code, str(error))
+            self.bury(chunk, 0, error.code, str(error))
             return
         if self.repeated(control.producer, control.offset, control.ordinal):
             return
@@ -512,9 +516,9 @@ class Lane(ABC):
         if begun:
             self.report_live(stream_id, begun[0])
 
-    def _abandon(self, unit: Records) -> None:
+    def _abandon(self, chunk: Records) -> None:
         """A stretch of history that kills the operator is given up, and the stream with it."""
-        control = decode(ControlRecord, unit.values[0])
+        control = decode(ControlRecord, chunk.values[0])
         stream = self.streams.get(control.stream or 0)
         if control.kind == "fill" and stream is not None:
             stream.fail("the operator died three times while it filled the stream's history")
@@ -553,7 +557,7 @@ class Lane(ABC):
         """Take the state as it is now; it is written once everything published up to here is in the
         log.
         """
-        self.settle()
+        self.process_deferred()
         if self._saving is not None:
             self._saving.result(_PATIENCE)
         full = self._files.full_due
@@ -637,7 +641,7 @@ class Lane(ABC):
         since = state.time if state.time >= 0 else first_time
 
         def stamps(topic: str, values: Sequence[bytes | None]) -> list[Stamp]:
-            return [s for s in stamps_of(self.worker, topic, values) if s[0] in producers]
+            return [s for s in positions_of(self.worker, topic, values) if s[0] in producers]
 
         try:
             return published(

@@ -21,7 +21,7 @@ _EXCHANGE = schemas.BUILT_IN_IDS["exchange"]
 _EVENTS = schemas.BUILT_IN_IDS["events"]
 
 
-def stamps_of(worker: Worker, topic: str, values: Sequence[bytes | None]) -> Iterator[Stamp]:
+def positions_of(worker: Worker, topic: str, values: Sequence[bytes | None]) -> Iterator[Stamp]:
     """Stamps of all records that have one; what cannot be read has none."""
     ids = schema_ids(values)
     known = np.unique(ids).tolist()

@@ -35,8 +35,8 @@ _CLOCK = "route.tables"
 
 @dataclass(frozen=True)
 class Taken:
-    """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit,
-    id) of the newest traced record.
+    """A chunk's rows of one table, whose time column is called `time`; `trace` = (place in the
+    chunk, id) of the newest traced record.
     """
 
     table_id: int
@@ -64,7 +64,7 @@ class Taken:
 
 
 def newest(taken: Iterable[Taken]) -> str | None:
-    """The trace id of the last of the unit's records that has one."""
+    """The trace id of the last of the chunk's records that has one."""
     return max((t.trace for t in taken if t.trace is not None), default=(-1, None))[1]
 
 
@@ -146,7 +146,7 @@ class Route:
     ) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
         """(exchange partition, rows) in order, and the rows on which an expression failed.
 
-        *taken*: of the unit all that the stream reads; only a virtual source has several tables.
+        *taken*: of the chunk all that the stream reads; only a virtual source has several tables.
         *history*: of the table, for partial writes.
         """
         if self._mapper is not None:

@@ -30,27 +30,27 @@ from penstock.windows.groups import TABLES, Numbers
 from penstock.windows.steps import Mask, grown
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
-from spark_jobs.lanes.exchange import Sender
-from spark_jobs.lanes.generation import CLOSED, ENDED, inherit
-from spark_jobs.lanes.leaving import Leaving
-from spark_jobs.lanes.partition import Lane
-from spark_jobs.lanes.route import Taken, newest
-from spark_jobs.lanes.stream import LiveStream
+from spark_jobs.processor.exchange import Sender
+from spark_jobs.processor.generation import CLOSED, ENDED, inherit
+from spark_jobs.processor.processor import PartitionProcessor
+from spark_jobs.processor.result_batcher import ResultBatcher
+from spark_jobs.processor.route import Taken, newest
+from spark_jobs.processor.stream import LiveStream
 from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
-#: records put off that are worked on together at the latest, and their bytes: with many streams
+#: deferred records that are worked on together at the latest, and their bytes: with many streams
 #: most are of tables of their own
-_UNREAD = 512
-_UNREAD_BYTES = 8 << 20
+_MOST_DEFERRED = 512
+_MOST_DEFERRED_BYTES = 8 << 20
 #: how long the catalog may be behind the topic that it names
 _CATALOG_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of one schema within a unit: `index[i]` is the place in the unit of the codec's i-th
+    """Rows of one schema within a chunk: `index[i]` is the place in the chunk of the codec's i-th
     record.
     """
 
@@ -58,7 +58,7 @@ class _Part:
     decoded: Decoded
 
 
-class ScanLane(Lane):
+class ScanProcessor(PartitionProcessor):
     """All streams over the tables of one topic, on one partition."""
 
     reader = "scan"
@@ -77,8 +77,8 @@ class ScanLane(Lane):
         #: by a child table's number in `TABLES`: the table that it is of, where it is known to
         #: belong here
         self._home: Numbers = np.empty(0, np.int64)
-        self._unread: list[Records] = []
-        self._unread_count = self._unread_bytes = 0
+        self._deferred: list[Records] = []
+        self._deferred_count = self._deferred_bytes = 0
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
@@ -86,17 +86,17 @@ class ScanLane(Lane):
 
     # ---------------------------------------------------------------- data
 
-    def data_unit(self, records: Records) -> None:
+    def process_records(self, records: Records) -> None:
         read = {table for stream in self.streams.values() for table in stream.plan.source.table_ids}
         distinct = _distinct(records.ids)
         unasked = [schema_id for schema_id in distinct if self._unasked(schema_id, read)]
         if unasked and not self.suspicious(int(records.offsets[0])):
             if len(unasked) == len(distinct):
-                self._put_off(records)
+                self._defer(records)
                 return
-            put_off = np.isin(records.ids, unasked)
-            self._put_off(records.chosen(np.flatnonzero(put_off).tolist()))
-            records = records.chosen(np.flatnonzero(~put_off).tolist())
+            deferred = np.isin(records.ids, unasked)
+            self._defer(records.chosen(np.flatnonzero(deferred).tolist()))
+            records = records.chosen(np.flatnonzero(~deferred).tolist())
         if len(records):
             self._work(records)
 
@@ -106,32 +106,34 @@ class ScanLane(Lane):
         return found is not None and found[0].id not in read
 
     @property
-    def puts_off_much(self) -> bool:
-        return self._unread_count >= _UNREAD or self._unread_bytes >= _UNREAD_BYTES
+    def deferred_enough(self) -> bool:
+        return (
+            self._deferred_count >= _MOST_DEFERRED or self._deferred_bytes >= _MOST_DEFERRED_BYTES
+        )
 
-    def _put_off(self, records: Records) -> None:
-        self._unread.append(records)
-        self._unread_count += len(records)
-        self._unread_bytes += sum(len(v) for v in records.values if v is not None)
+    def _defer(self, records: Records) -> None:
+        self._deferred.append(records)
+        self._deferred_count += len(records)
+        self._deferred_bytes += sum(len(v) for v in records.values if v is not None)
 
-    def settle(self) -> None:
-        """Look into the records that no stream reads, most of them the lane's own streams' results
-        on their way to the store.
+    def process_deferred(self) -> None:
+        """Look into the records that no stream reads, most of them the processor's own streams'
+        results on their way to the store.
 
         Alone a record costs as much as dozens do together, and for these nobody waits. But what is
         wrong with them has to be told, and how far their producers are has to be known, before a
         control changes who reads and before a state says that they are done.
         """
-        if self._unread:
-            records = joined(self._unread)
-            self._unread = []
-            self._unread_count = self._unread_bytes = 0
+        if self._deferred:
+            records = joined(self._deferred)
+            self._deferred = []
+            self._deferred_count = self._deferred_bytes = 0
             with self.at_work(int(records.offsets[0]), int(records.offsets[-1])):
                 self.worker.failpoints.reach("mid_settle")
-                if not self._sound(records):
+                if not self._check_only(records):
                     self._work(records)
 
-    def _sound(self, records: Records) -> bool:
+    def _check_only(self, records: Records) -> bool:
         """Whether nothing is wrong with records that no stream reads; then all that has to be noted
         of them is.
 
@@ -260,7 +262,7 @@ class ScanLane(Lane):
         return 0 <= number < len(self._home) and self._home.item(number) == table_id
 
     def _rows(self, table: Table, records: Records, parts: list[_Part]) -> pl.DataFrame:
-        """The unit's rows of one table in the kernels' input layout."""
+        """The chunk's rows of one table in the kernels' input layout."""
         frames = []
         for part in parts:
             rows = part.decoded.rows
@@ -388,7 +390,7 @@ class ScanLane(Lane):
 
     def _to_streams(self, taken: Sequence[Taken], first: int, last: int) -> None:
         streams = [s for s in self.streams.values() if s.status != "failed"]
-        leaving = Leaving()
+        batcher = ResultBatcher()
         for part in taken:
             reading = [
                 s
@@ -400,8 +402,8 @@ class ScanLane(Lane):
             if reading:
                 with SHARED.among(part.rows):
                     for stream in reading:
-                        stream.apply(part.rows, first, last, leaving, newest([part]))
-        leaving.go()
+                        stream.apply(part.rows, first, last, batcher, newest([part]))
+        batcher.flush()
         for stream in streams:
             if stream.plan.path == "exchange":
                 self._sender.rows(stream, taken, first, last)
@@ -472,14 +474,14 @@ class ScanLane(Lane):
                 field = f"{names.STATS}{former}:{self.partition}"
                 self.worker.report(lambda r, k=key, f=field: r.hdel(k, f))  # type: ignore[misc]
 
-    def _advance(self, unit: Records) -> None:
-        super()._advance(unit)
+    def _advance(self, chunk: Records) -> None:
+        super()._advance(chunk)
         if self._ending is not None:
             (key, offset), self._ending = self._ending, None
             self.keep()
             self.worker.report_ended(key, f"{self.reader}:{self.partition}", offset)
 
-    # ---------------------------------------------------------------- the rest of a lane's answers
+    # ------------------------------------------------------------ the rest of a processor's answers
 
     def forward(self, control: ControlRecord, offset: int) -> None:
         self._sender.control(control, offset)
@@ -550,8 +552,8 @@ class ScanLane(Lane):
 
 
 def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
-    """Of the unit's records of one table, the last that has a trace: its place in the unit, and the
-    id.
+    """Of the chunk's records of one table, the last that has a trace: its place in the chunk, and
+    the id.
     """
     found: list[tuple[int, str]] = []
     for part in parts:

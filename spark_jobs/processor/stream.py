@@ -1,4 +1,4 @@
-"""One stream in one lane: its kernel, whether it runs, and how what it emits leaves.
+"""One stream in one processor: its kernel, whether it runs, and how what it emits leaves.
 
 A stream that fails stops alone: its kernel is dropped, its status says why, and every other stream
 goes on. Refused here: deciding which rows a stream sees.
@@ -24,10 +24,10 @@ from penstock.windows import make_kernel
 from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
-from spark_jobs.lanes.leaving import Leaving
-from spark_jobs.lanes.route import Route
-from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox, nobody_waits
+from spark_jobs.processor.result_batcher import ResultBatcher
+from spark_jobs.processor.route import Route
+from spark_jobs.processor.stats import Stats
 from spark_jobs.worker import Worker
 
 _SAMPLE_ROWS = 100
@@ -49,7 +49,7 @@ class LiveStream:
         history: StoredHistory | None,
         saved: Iterable[Delta] = (),
     ) -> None:
-        """*history* None: this lane only passes the stream's rows on and computes nothing."""
+        """*history* None: this processor only passes the stream's rows on and computes nothing."""
         self._worker = worker
         self._outbox = outbox
         self._topic = topic
@@ -71,7 +71,7 @@ class LiveStream:
         self._kernel: Kernel | None = None
         #: the kernel's way for a few rows, if it has one
         self._few: Callable[[Few], FewResults | None] | None = None
-        #: where the stream's rows go, when this lane passes them on
+        #: where the stream's rows go, when this processor passes them on
         self.route: Route | None = None
         self.stats = Stats()
         if status != "failed":
@@ -88,15 +88,20 @@ class LiveStream:
         self._few = kernel.few if isinstance(kernel, TakesFew) else None
 
     def apply(
-        self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None
+        self,
+        rows: pl.DataFrame,
+        first: int,
+        last: int,
+        batcher: ResultBatcher,
+        trace: str | None = None,
     ) -> None:
-        """Feed the rows of the unit first..last and publish what comes of them, under the trace of
+        """Feed the rows of the chunk first..last and publish what comes of them, under the trace of
         the newest that has one.
         """
         if (kernel := self._kernel) is not None:
             self.count(rows)
             self.guard(
-                lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows),
+                lambda: self._publish(kernel.apply(rows), first, last, batcher, trace, rows),
                 first,
                 last,
             )
@@ -152,11 +157,11 @@ class LiveStream:
         self.stats.rows_in += mine
 
     def open_windows(self) -> pl.DataFrame | None:
-        """Results of the windows that are open now; None when this lane computes none."""
+        """Results of the windows that are open now; None when this processor computes none."""
         return self._kernel.open_windows() if self._kernel is not None else None
 
     def progress(self) -> tuple[int, str, str]:
-        """How far this lane has come with the stream, for `Worker.report_streams`."""
+        """How far this processor has come with the stream, for `Worker.report_streams`."""
         return self.id, f"{names.STATS}{self._topic}:{self._partition}", self.stats.to_json()
 
     def control(self, control: Control, offset: int) -> None:
@@ -236,7 +241,7 @@ class LiveStream:
         )
 
     def guard(self, action: Callable[[], None], first: int, last: int) -> None:
-        """Do *action* for the unit first..last; what goes wrong in it stops this stream alone."""
+        """Do *action* for the chunk first..last; what goes wrong in it stops this stream alone."""
         try:
             action()
             self.changed = True
@@ -254,16 +259,16 @@ class LiveStream:
 
     def _at_once(self, work: Callable[[], Emission], offset: int) -> None:
         """Publish what comes of *work* at one offset."""
-        leaving = Leaving()
-        self.guard(lambda: self._publish(work(), offset, offset, leaving), offset, offset)
-        leaving.go()
+        batcher = ResultBatcher()
+        self.guard(lambda: self._publish(work(), offset, offset, batcher), offset, offset)
+        batcher.flush()
 
     def _publish(
         self,
         emission: Emission,
         first: int,
         last: int,
-        leaving: Leaving,
+        batcher: ResultBatcher,
         trace: str | None = None,
         made_of: pl.DataFrame | None = None,
     ) -> None:
@@ -284,7 +289,7 @@ class LiveStream:
             )
             # the broker's append times never go back within a partition
             there = nobody_waits if made_of is None else self._timed(int(made_of.item(0, "_now")))
-            leaving.add(self, part, lambda values: self._send(table.topic, last, values, there))
+            batcher.add(self, part, lambda values: self._send(table.topic, last, values, there))
         if emission.events:
             self._events(emission.events, first, last, trace)
         if trace is not None:
@@ -352,7 +357,7 @@ class LiveStream:
             ):
                 size = size + len(lines[taken])
                 taken = taken + 1
-            self._letter(
+            self._post_dead_letter(
                 "E_LATE",
                 f"{taken} rows came after their windows were over",
                 last,
@@ -380,7 +385,7 @@ class LiveStream:
         """One dead letter per source record with rows that failed, holding a sample of them as
         JSON.
 
-        What failed in a result, not in a row, counts for the unit's *last* record.
+        What failed in a result, not in a row, counts for the chunk's *last* record.
         """
         self.stats.failed += rows.height
         self.stats.error = str(rows["_reason"][0])[:1000]
@@ -399,7 +404,7 @@ class LiveStream:
         )
         for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
             sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
-            self._letter(
+            self._post_dead_letter(
                 "E_EXPRESSION",
                 f"{part.height} rows failed: {part['_reason'][0]}",
                 int(str(offset)),
@@ -407,13 +412,15 @@ class LiveStream:
                 sample,
             )
 
-    def _letter(self, code: str, reason: str, offset: int, came: int, value: bytes) -> None:
+    def _post_dead_letter(
+        self, code: str, reason: str, offset: int, came: int, value: bytes
+    ) -> None:
         """About rows, *value*, of which the first came at *came*, in ticks."""
         time = self._milliseconds(came)
-        letter = DeadLetter(
+        dead_letter = DeadLetter(
             self._topic, self._partition, offset, "stream", code, reason, time, self.id, value
         )
-        self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
+        self._outbox.post(names.DEAD_LETTER, encode(dead_letter), partition=0)
 
 
 def _json_lines(rows: pl.DataFrame) -> bytes:

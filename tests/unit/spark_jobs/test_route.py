@@ -10,7 +10,7 @@ import polars as pl
 
 from penstock.sql.plan import Member, Origin, StreamPlan
 from penstock.versions import DELETE, MERGE, UPSERT
-from spark_jobs.lanes.route import PARTITIONS, Route, Taken, needed, newest
+from spark_jobs.processor.route import PARTITIONS, Route, Taken, needed, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 
 T0 = 1_700_006_400_000
@@ -158,11 +158,11 @@ def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> No
             orient="row",
         )
 
-    unit = [
+    chunk = [
         Taken(101, "ts", written("p", "a", 0, 2, 3), (2, "old")),
         Taken(102, "ts", written("q", "b", 1, 4), (4, "new")),
     ]
-    [(_, part)], failed = route.split(unit, None)
+    [(_, part)], failed = route.split(chunk, None)
     assert failed is None
     assert part.select("_offset", "a", "b").rows() == [
         (0, 0, None),
@@ -172,4 +172,4 @@ def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> No
         (4, None, 4),
     ]
     assert part["_step"].n_unique() == 5
-    assert newest(unit) == "new" and newest(unit[:1]) == "old"
+    assert newest(chunk) == "new" and newest(chunk[:1]) == "old"
