@@ -4,7 +4,7 @@ leave it.
 Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for
 their own table (`_late`: only the scan sees all of a table), rows that replace earlier ones,
 whichever group those were in, and the columns worth sending. Rows of virtual sources are renamed
-here and joined behind the exchange. Refuses to send: that is `Sender`'s.
+here and joined behind the exchange. Refuses to send: that is `ExchangeSender`'s.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from penstock.windows.groups import TABLES, Numbers
 from penstock.windows.steps import Mask, grown
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records, joined
-from spark_jobs.processor.exchange import Sender
+from spark_jobs.processor.exchange_sender import ExchangeSender
 from spark_jobs.processor.generation import CLOSED, ENDED, inherit
 from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.result_batcher import ResultBatcher
@@ -82,7 +82,7 @@ class ScanProcessor(PartitionProcessor):
         #: under which key, and at which offset, to say that the partition has ended
         self._ending: tuple[str, int] | None = None
         super().__init__(worker, directory, topic, topic_id, partition, first_time)
-        self._sender = Sender(self)
+        self._sender = ExchangeSender(self)
 
     # ---------------------------------------------------------------- data
 

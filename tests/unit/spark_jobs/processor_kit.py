@@ -186,7 +186,7 @@ class Mesh:
         self.worker = MemoryWorker(directory, self.log)
         self.processors: dict[tuple[str, int], PartitionProcessor] = {}
         self.positions: dict[tuple[str, int], int] = defaultdict(int)
-        for module in ("output", "history", "processor.processor"):
+        for module in ("output", "log_tail", "processor.processor"):
             monkeypatch.setattr(f"spark_jobs.{module}.Reader", self.log.reader)
 
     def stream(self, number: int, text: str) -> StreamPlan:
@@ -253,7 +253,8 @@ class Mesh:
 
     def save(self) -> None:
         for processor in self.processors.values():
-            processor.keep()
+            if processor.due is not None:
+                processor.keep()
 
     def close(self) -> None:
         """End all tasks; whoever comes next is told what there is from the log's beginning."""
