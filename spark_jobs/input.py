@@ -61,7 +61,7 @@ class Records:
             self.ids[part],
         )
 
-    def chosen(self, places: Sequence[int]) -> Records:
+    def choose(self, places: Sequence[int]) -> Records:
         at = np.asarray(places, np.int64)
         return Records(
             self.topic,
@@ -73,8 +73,8 @@ class Records:
         )
 
 
-def joined(parts: Sequence[Records]) -> Records:
-    """*parts*, of one topic-partition, as one."""
+def concatenate(parts: Sequence[Records]) -> Records:
+    """Return *parts*, of one topic-partition, as one."""
     offsets, times, ids = (
         np.concatenate([getattr(p, name) for p in parts])
         for name in ("offsets", "timestamps", "ids")
@@ -176,7 +176,7 @@ class _Taken:
         self._close()
         if not self._parts:
             return _EMPTY
-        return self._parts[0] if len(self._parts) == 1 else joined(self._parts)
+        return self._parts[0] if len(self._parts) == 1 else concatenate(self._parts)
 
     def _close(self) -> None:
         if self._few:

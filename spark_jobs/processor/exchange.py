@@ -22,18 +22,10 @@ from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.result_batcher import ResultBatcher
 from spark_jobs.processor.route import Route
 from spark_jobs.processor.stream import LiveStream
-from spark_jobs.replay import Position
+from spark_jobs.replay import NOTHING, Position
 from spark_jobs.state import Snapshot
 from spark_jobs.virtual_history import VirtualHistory
 from spark_jobs.worker import Worker
-
-
-def _announced(stream_id: int) -> str:
-    return f"on {stream_id}"
-
-
-def _begun(stream_id: int) -> str:
-    return f"begun {stream_id}"
 
 
 class ExchangeProcessor(PartitionProcessor):
@@ -68,11 +60,13 @@ class ExchangeProcessor(PartitionProcessor):
             except (SchemaError, pl.exceptions.PolarsError) as error:
                 self.bury(records, i, "E_MALFORMED", str(error))
                 continue
-            self._before.setdefault(record.producer, self._seen.get(record.producer, (-1, -1)))
+            self._before.setdefault(
+                record.producer, self.positions.seen.get(record.producer, NOTHING)
+            )
             if traces.COLUMN in rows.columns:
                 followed[record.stream] = str(rows[traces.COLUMN][0])
                 rows = rows.drop(traces.COLUMN)
-            if not self.repeated(record.producer, record.offset, record.ordinal):
+            if not self.positions.is_repeat(record.producer, record.offset, record.ordinal):
                 frames.setdefault(record.stream, []).append(
                     rows.with_columns(_record=pl.lit(offset, dtype=pl.Int64))
                 )
@@ -80,7 +74,7 @@ class ExchangeProcessor(PartitionProcessor):
         last = int(records.offsets[-1])
         batcher = ResultBatcher()
         for stream_id, parts in frames.items():
-            stream = self.streams.get(stream_id)
+            stream = self.streams.by_id.get(stream_id)
             if stream is not None:
                 rows = pl.concat(parts, how="diagonal")
                 steps = pl.struct("_record", "_step").rle_id().cast(pl.UInt32)
@@ -105,55 +99,36 @@ class ExchangeProcessor(PartitionProcessor):
         """Nobody comes behind the exchange; but every announcement of a stream says where it begins
         in a source partition.
         """
-        if (
-            control.kind == "stream_on"
-            and control.stream in self.streams
-            and control.producer is not None
-        ):
-            self._note_begin(control.stream, control.producer.split(":", 2)[2], control.offset)
-        if (
-            control.kind == "stream_on"
-            and control.stream in self.streams
-            and _announced(control.stream) in self._waiting
-        ):
-            self._hear(self.streams[control.stream], control, offset)
+        stream = self.streams.by_id.get(control.stream or 0)
+        if control.kind != "stream_on" or stream is None:
+            return
+        if control.producer is not None:
+            where = control.producer.split(":", 2)[2]
+            self.pending.note_begin(stream.id, where, control.offset)
+        if self.pending.awaits_announcements(stream.id):
+            self._hear(stream, control, offset)
 
-    def _note_begin(self, stream_id: int, where: str, offset: int) -> None:
-        known = self._waiting.setdefault(_begun(stream_id), [])
-        if all(k.rpartition("@")[0] != where for k in known):
-            known.append(f"{where}@{offset}")
+    def end_stream(self, stream_id: int) -> None:
+        self.pending.forget_announcements(stream_id)
 
-    def ended(self, stream_id: int) -> None:
-        for key in (_begun(stream_id), _announced(stream_id)):
-            self._waiting.pop(key, None)
-
-    def barrier(self, control: ControlRecord, offset: int) -> None:
-        """Passed when it has come from every partition of its source topic."""
+    def pass_barrier(self, control: ControlRecord, offset: int) -> None:
+        """Pass a barrier when it has come from every partition of its source topic."""
         try:
             origin = json.loads(control.body)
-            needed = int(origin["partitions"])
-            key = f"{control.id} {origin['topic']}"
+            partitions = int(origin["partitions"])
+            topic = str(origin["topic"])
         except (ValueError, KeyError, TypeError):
             return  # not one that a scan passed on
-        heard = self._waiting.setdefault(key, [])
-        if control.producer is not None and control.producer not in heard:
-            heard.append(control.producer)
-        if len(heard) >= needed:
-            del self._waiting[key]
-            self.outbox.then(
-                lambda _: self.worker.report_barrier(
-                    control.id, f"{self.reader}:{self.topic}:{self.partition}", offset
-                )
-            )
+        if self.pending.hear_barrier(control.id, topic, control.producer, partitions):
+            self.report_barrier(control, offset)
 
-    def show(self, control: ControlRecord) -> None:
-        """Answered when the question has come from every partition of its source topic."""
-        topic = (control.producer or "").split(":", 2)[-1].rpartition(":")[0]
-        heard = self._waiting.setdefault(f"open {control.id} {topic}", [])
-        heard.append(control.producer or "")
-        if len(set(heard)) >= self.worker.catalog.catalog.topics().get(topic, 1):
-            del self._waiting[f"open {control.id} {topic}"]
-            super().show(control)
+    def show_open_windows(self, control: ControlRecord) -> None:
+        """Answer when the question has come from every partition of its source topic."""
+        producer = control.producer or ""
+        topic = producer.split(":", 2)[-1].rpartition(":")[0]
+        partitions = self.worker.catalog.catalog.topics().get(topic, 1)
+        if self.pending.hear_question(control.id, topic, producer, partitions):
+            super().show_open_windows(control)
 
     def plans(self) -> list[StreamPlan]:
         return [s.plan for s in self.worker.catalog.catalog.streams() if s.plan.path == "exchange"]
@@ -163,24 +138,22 @@ class ExchangeProcessor(PartitionProcessor):
         target = {} if table is None else {table.topic: table.partitions}
         return {**target, names.EVENTS: names.BUILT_IN_TOPICS[names.EVENTS]}
 
-    def begun(self, stream: LiveStream, offset: int) -> None:
-        """Whether there is history to fill is known when every source partition has announced the
-        stream.
+    def begin_stream(self, stream: LiveStream, offset: int) -> None:
+        """Hold a stream that fills its history until every source partition has announced it: only
+        then is it known what there is to fill.
         """
         if stream.plan.fill_history:
-            self._waiting[_announced(stream.id)] = []
-            self.hold(stream, offset)
+            self.pending.await_announcements(stream.id)
+            self.filler.hold(stream, offset)
 
     def tables(self, table_id: int) -> set[str]:
         return set()
 
-    def inherited(self) -> Snapshot | None:
+    def inherit_state(self) -> Snapshot | None:
         return None
 
-    def turned(self, control: ControlRecord, offset: int) -> bool:
-        """The source of streams goes on in another topic: what they read again is in that one
-        now.
-        """
+    def apply_generation_control(self, control: ControlRecord, offset: int) -> bool:
+        """Have streams read again from another topic, if their source goes on there."""
         if control.kind != "begin":
             return False
         catalog = self.worker.catalog.catalog
@@ -189,49 +162,43 @@ class ExchangeProcessor(PartitionProcessor):
             self._turned.add(topic)
             mine = [
                 s
-                for s in self.streams.values()
+                for s in self.streams.by_id.values()
                 if s.status != "failed" and topic in catalog.source_topics(s.plan)
             ]
-            if mine and self._dirty:
-                self.snapshot()
+            if mine:
+                self.snapshot_if_dirty()
             for stream in mine:
-                stream.alter(stream.text, self.history(stream.plan))
-                self.touch(stream)
+                self.streams.alter(stream, stream.text)
         return True
 
     def _hear(self, stream: LiveStream, control: ControlRecord, offset: int) -> None:
-        """History is what lies before the announcements, once they have come from all source
-        partitions.
+        """Fill a stream's history, which is what lies before its announcements, once they have come
+        from all source partitions.
         """
-        heard = self._waiting[_announced(stream.id)]
-        heard.append(f"{(control.producer or '').rpartition(':')[2]}:{control.offset}")
+        partition = (control.producer or "").rpartition(":")[2]
+        heard = self.pending.add_announcement(stream.id, partition, control.offset)
         table = self.worker.catalog.catalog.table_by_id(stream.plan.source.table_id)
-        if table is not None and len(heard) >= table.partitions:
-            until = json.dumps({p: int(o) for p, _, o in (h.partition(":") for h in heard)})
-            self.begin_history(stream, until, offset)
-            del self._waiting[_announced(stream.id)]
+        if table is not None and self.pending.count_announcements(stream.id) >= table.partitions:
+            self.filler.begin(stream, json.dumps(heard), offset)
+            self.pending.end_announcements(stream.id)
 
     def history(self, plan: StreamPlan) -> StoredHistory | None:
         def bounds(topic: str, partitions: int) -> dict[int, int]:
             producers = {
                 p: names.exchange_producer(plan.stream_id, topic, p) for p in range(partitions)
             }
-            stamps = {
-                p: self._before.get(name) or self._seen.get(name, (-1, -1))
+            seen = self.positions.seen
+            positions = {
+                p: self._before.get(name) or seen.get(name, NOTHING)
                 for p, name in producers.items()
             }
             # of a partition that has taken the place of another and has sent nothing yet, all below
             # its beginning was in the other
             first = self.worker.catalog.catalog.begins(topic)
-            return {p: max(offset + 1, first.get(p, 0)) for p, (offset, _) in stamps.items()}
+            return {p: max(offset + 1, first.get(p, 0)) for p, (offset, _) in positions.items()}
 
         def begins(topic: str) -> dict[int, int]:
-            known = {
-                w: int(offset)
-                for w, _, offset in (
-                    line.rpartition("@") for line in self._waiting.get(_begun(plan.stream_id), ())
-                )
-            }
+            known = self.pending.begins(plan.stream_id)
             lineage = self.worker.catalog.catalog.lineage(topic)
             wheres = {p: [f"{t}:{p % n}" for t, n in lineage] for p in range(lineage[0][1])}
             return {
@@ -258,12 +225,12 @@ class ExchangeProcessor(PartitionProcessor):
         )
         return OwnGroups(stored, route, self.partition)
 
-    def stored(self, plan: StreamPlan) -> TableHistory | None:
+    def stored_rows(self, plan: StreamPlan) -> TableHistory | None:
         return None
 
     def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:
-        """The first source partition that announces a stream makes it begin here; another may still
-        be on its way there.
+        """See `PartitionProcessor`. The first source partition that announces a stream makes it
+        begin here; another may still be on its way there.
         """
         if control.kind != "delete" or control.producer is None:
             return False
@@ -278,9 +245,7 @@ class ExchangeProcessor(PartitionProcessor):
                 if n
             ),
         }
-        return wheres.isdisjoint(
-            known.rpartition("@")[0] for known in self._waiting.get(_begun(stream.id), ())
-        )
+        return wheres.isdisjoint(self.pending.begins(stream.id))
 
     def concerns(self, stream: LiveStream, control: ControlRecord) -> bool:
         if control.kind == "tick":

@@ -29,10 +29,10 @@ class ExchangeSender:
     def __init__(self, processor: PartitionProcessor) -> None:
         self._processor = processor
 
-    def begun(self, stream: LiveStream, offset: int) -> None:
+    def announce_history(self, stream: LiveStream, offset: int) -> None:
         """Tell a stream that fills its history what this partition held before it."""
         route = stream.route
-        stored = self._processor.stored(stream.plan)
+        stored = self._processor.stored_rows(stream.plan)
         if route is None or stored is None:
             return
 
@@ -62,7 +62,7 @@ class ExchangeSender:
             stream.count(of_table.rows)
         stream.changed = True
         trace = newest(taken)
-        parts, failed = stream.route.split(taken, processor.stored(stream.plan))
+        parts, failed = stream.route.split(taken, processor.stored_rows(stream.plan))
         producer = names.exchange_producer(stream.id, processor.topic, processor.partition)
         for place, part in parts:
             if trace is not None:
@@ -91,7 +91,7 @@ class ExchangeSender:
     def control(self, control: ControlRecord, offset: int) -> None:
         """Pass a control on when the exchange has to know it."""
         processor = self._processor
-        if not self._wanted(control):
+        if not self._concerns_exchange(control):
             return
         sent = dataclasses.replace(control, producer=processor.forwarder, offset=offset, ordinal=0)
         if control.kind == "barrier":
@@ -114,10 +114,10 @@ class ExchangeSender:
         for place in range(PARTITIONS):
             processor.outbox.send(processor.forwarder, names.EXCHANGE, place, offset, 0, value)
 
-    def _wanted(self, control: ControlRecord) -> bool:
+    def _concerns_exchange(self, control: ControlRecord) -> bool:
         if control.kind in ("barrier", "stream_off", "begin"):
             return True
-        streams = [s for s in self._processor.streams.values() if s.plan.path == "exchange"]
+        streams = [s for s in self._processor.streams.by_id.values() if s.plan.path == "exchange"]
         if control.stream is not None:
             return any(s.id == control.stream for s in streams)
         if control.kind == "tick":

@@ -186,7 +186,7 @@ class Mesh:
         self.worker = MemoryWorker(directory, self.log)
         self.processors: dict[tuple[str, int], PartitionProcessor] = {}
         self.positions: dict[tuple[str, int], int] = defaultdict(int)
-        for module in ("output", "log_tail", "processor.processor"):
+        for module in ("log_tail", "processor.published", "processor.gap"):
             monkeypatch.setattr(f"spark_jobs.{module}.Reader", self.log.reader)
 
     def stream(self, number: int, text: str) -> StreamPlan:
