@@ -86,7 +86,7 @@ class ExchangeSender:
                     producer, names.EXCHANGE, place, last, ordinal, encode(record)
                 )
         if failed is not None and failed.height:
-            stream.bury(failed, last)
+            stream.output.bury(failed, last)
 
     def control(self, control: ControlRecord, offset: int) -> None:
         """Pass a control on when the exchange has to know it."""

@@ -4,7 +4,7 @@ over them. Records that no stream reads are deferred and checked together.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
