@@ -32,7 +32,7 @@ _MIND_SECONDS = 1.0
 _log = log.get(__name__)
 
 
-def ticked_topics(catalog: Catalog) -> dict[str, int]:
+def topics_to_tick(catalog: Catalog) -> dict[str, int]:
     """Topics, with their partitions, that carry a stream in need of processing time."""
     found: dict[str, int] = {}
     for stream in catalog.streams():
@@ -41,20 +41,20 @@ def ticked_topics(catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def missing(
+def find_missing(
     stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]
 ) -> list[tuple[str, int]]:
-    """Source partitions (topic, number) to which a stream has to be announced again."""
+    """Return the source partitions (topic, number) to which a stream has to be announced again."""
     fields = set(reported)
     known = fields | {
         f.partition(":")[2] for f in fields if f.startswith((names.FAILED, names.FILLING))
     }
     lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in known]
-    if stream.plan.path == "exchange" and not lost:
-        behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
-        # any scan partition passes it on to all of the exchange
-        lost = [(next(iter(topics)), 0)] if topics and behind - known else []
-    return lost
+    if lost or not topics or stream.plan.path != "exchange":
+        return lost
+    behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+    # any scan partition passes it on to all of the exchange
+    return [(next(iter(topics)), 0)] if behind - known else []
 
 
 class Controls(threading.Thread):
@@ -114,7 +114,7 @@ class Controls(threading.Thread):
 
     def _tick(self, now: float) -> None:
         value = encode(ControlRecord("tick", time=milliseconds(self._clock)))
-        topics = ticked_topics(self._catalog.catalog)
+        topics = topics_to_tick(self._catalog.catalog)
         self._throttle.keep(topics)
         for topic, partitions in topics.items():
             positions = self._positions(topic)
@@ -124,7 +124,7 @@ class Controls(threading.Thread):
                         topic,
                         value,
                         partition=place[1],
-                        on_delivery=functools.partial(self._throttle.sent, place, now),
+                        on_delivery=functools.partial(self._throttle.note_delivery, place, now),
                     )
 
     def _positions(self, topic: str) -> dict[int, int]:
@@ -144,7 +144,7 @@ class Controls(threading.Thread):
             if not topics or stream.status == "failed":
                 continue
             reported = [str(f) for f in self._redis.hkeys(names.stream_status(stream.id))]
-            lost = missing(stream, topics, reported)
+            lost = find_missing(stream, topics, reported)
             if not lost:
                 self._absent.pop(stream.id, None)
                 continue

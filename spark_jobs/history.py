@@ -108,7 +108,7 @@ class TableHistory:
         wanted = [n for n in ("_op", "tbname", *self._types) if n in {"_op", "tbname", *columns}]
         for partition, until in (self._marked or self._bounds()).items():
             found = self._tail(partition, until)
-            columns = ["_offset", *(held for n in wanted for held in self._stored_as(n))]
+            columns = ["_offset", *(held for n in wanted for held in self._names_in_storage(n))]
             pieces = (
                 piece
                 for segment in self._segments(partition)
@@ -178,44 +178,50 @@ class TableHistory:
             tail.rows = [pl.concat(tail.rows, how="diagonal_relaxed")]
         frames = [r.filter(wanted) for r in tail.rows]
         if stored is not None:
-            times = {
-                held
-                for n, t in self._types.items()
-                if t.kind == "TIMESTAMP"
-                for held in self._stored_as(n)
-            }
-            ticks = [pl.col(n).cast(pl.Int64) for n in stored.columns if n in times]
-            frames.insert(0, stored.with_columns(ticks))
+            frames.insert(0, self._in_ticks(stored))
         if not frames:
             return self._layout(None)
         rows = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("_offset") < until)
         keys = ["tbname", time, *([self._source.key_column] if self._source.key_column else [])]
-        lived = self._layout(choose(rows, keys, [d for d in tail.deletes if d.offset < until]))
-        if self._begins is not None and (begin := self._begins().get(partition, 0)):
-            lived = lived.with_columns(
-                pl.when(pl.col("_offset") >= begin)
-                .then(pl.col("_offset"))
-                .otherwise(-1)
-                .alias("_offset")
-            )
-        return lived
+        deletes = [d for d in tail.deletes if d.offset < until]
+        return self._mark_older(partition, self._layout(choose(rows, keys, deletes)))
+
+    def _in_ticks(self, stored: pl.DataFrame) -> pl.DataFrame:
+        """Return rows of segments with their times as whole numbers, as the log has them."""
+        times = {
+            name
+            for column, kind in self._types.items()
+            if kind.kind == "TIMESTAMP"
+            for name in self._names_in_storage(column)
+        }
+        return stored.with_columns(pl.col(n).cast(pl.Int64) for n in stored.columns if n in times)
+
+    def _mark_older(self, partition: int, rows: pl.DataFrame) -> pl.DataFrame:
+        """Give rows from before the stream's beginning a negative offset."""
+        begin = self._begins().get(partition, 0) if self._begins is not None else 0
+        if not begin:
+            return rows
+        offset = pl.col("_offset")
+        return rows.with_columns(
+            pl.when(offset >= begin).then(offset).otherwise(-1).alias("_offset")
+        )
 
     def _layout(
         self, rows: pl.DataFrame | None, names: Sequence[str] | None = None
     ) -> pl.DataFrame:
-        """*rows* in the kernels' layout, or these columns of it."""
+        """Return *rows* in the kernels' layout, or these columns of it."""
         types = self._schema if names is None else {n: self._schema[n] for n in names}
         if rows is None:
             return pl.DataFrame(schema=types)
         there = set(rows.columns)
         found = {
-            n: [pl.col(held) for held in self._stored_as(n) if held in there] or [pl.lit(None)]
+            n: [pl.col(s) for s in self._names_in_storage(n) if s in there] or [pl.lit(None)]
             for n in types
         }
         return rows.select(
             pl.coalesce(found[n]).cast(t, strict=False).alias(n) for n, t in types.items()
         )
 
-    def _stored_as(self, name: str) -> tuple[str, ...]:
-        """Names of a column of the plan in what is stored."""
+    def _names_in_storage(self, name: str) -> tuple[str, ...]:
+        """Return the names of a column of the plan in what is stored."""
         return self._stored().get(name, (name,))

@@ -8,7 +8,7 @@ import fsspec
 
 from penstock import log, names
 from penstock.catalog.reader import CatalogReader
-from spark_jobs.queries import Wanted, wanted_topics
+from spark_jobs.queries import Wanted, topics_to_read
 from spark_jobs.settings import SparkSettings
 
 _log = log.get(__name__)
@@ -29,7 +29,7 @@ class Leftovers:
 
     def remove_topic(self, wanted: Wanted) -> None:
         """Remove what is kept of a topic, unless the next generation of it takes that over."""
-        if any(w.id == wanted.id for w in wanted_topics(self._catalog.catalog).values()):
+        if any(w.id == wanted.id for w in topics_to_read(self._catalog.catalog).values()):
             return
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
             self._remove(f"{directory}/{wanted.id}")
@@ -39,7 +39,7 @@ class Leftovers:
         removal was disturbed, and of topics of earlier generations that are gone.
         """
         self.due = False
-        known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
+        known = {str(w.id) for w in topics_to_read(self._catalog.catalog).values()}
         for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
             fs, path = fsspec.core.url_to_fs(directory)
             for child in fs.ls(path, detail=False) if fs.exists(path) else ():

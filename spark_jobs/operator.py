@@ -24,7 +24,7 @@ from pyspark import TaskContext
 from penstock import log, names
 from penstock.errors import StateError
 from spark_jobs import pipe
-from spark_jobs.input import Inbox
+from spark_jobs.input import Inbox, Records
 from spark_jobs.processor.exchange import ExchangeProcessor
 from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.scan import ScanProcessor
@@ -83,24 +83,20 @@ class Operator:
                 break
             if len(records):
                 if processor is None:
-                    kind = ExchangeProcessor if records.topic == names.EXCHANGE else ScanProcessor
-                    directory = state_directory(
-                        self._settings, records.topic, self._id, records.partition
-                    )
-                    processor = kind(
-                        worker,
-                        directory,
-                        records.topic,
-                        self._id,
-                        records.partition,
-                        int(records.timestamps[0]),
-                    )
+                    processor = self._open_processor(worker, records)
                 processor.feed(records)
             if processor is not None:
                 processor.snapshot_if_due()
         if processor is not None:
             processor.close()
         worker.failpoints.reach("before_commit")
+
+    def _open_processor(self, worker: Worker, records: Records) -> PartitionProcessor:
+        """Return the processor of the topic-partition that *records* are the first of."""
+        kind = ExchangeProcessor if records.topic == names.EXCHANGE else ScanProcessor
+        directory = state_directory(self._settings, records.topic, self._id, records.partition)
+        first_time = int(records.timestamps[0])
+        return kind(worker, directory, records.topic, self._id, records.partition, first_time)
 
     def _report_start(self, worker: Worker) -> None:
         """Say that a task of this query reads; without records it knows its number only, not its

@@ -86,12 +86,12 @@ class Outbox:
             generation.pending += 1
         self.sent += 1
 
-        def delivered(result: Delivery | BusError) -> None:
+        def report(result: Delivery | BusError) -> None:
             if isinstance(result, Delivery):
                 there(result)
-            self._delivered(generation, result)
+            self._note_delivery(generation, result)
 
-        self._publisher.send(topic, value, key=key, partition=partition, on_delivery=delivered)
+        self._publisher.send(topic, value, key=key, partition=partition, on_delivery=report)
 
     def then(self, action: Callable[[Ends], None]) -> None:
         """Run *action* once all that was sent so far is in the log, in the publisher's thread: it
@@ -124,7 +124,7 @@ class Outbox:
         if not done.is_set():
             raise BusError(f"outputs are not acknowledged after {timeout:g} s", retryable=True)
 
-    def _delivered(self, generation: _Generation, result: Delivery | BusError) -> None:
+    def _note_delivery(self, generation: _Generation, result: Delivery | BusError) -> None:
         with self._lock:
             generation.pending -= 1
             if isinstance(result, BusError):

@@ -62,7 +62,7 @@ class Poison:
         inside = first < self._first <= last and (not bound or self._weight >= LIMIT - ALONE)
         return self._first - 1 if inside else last
 
-    def given_up(self, offset: int) -> bool:
+    def is_given_up(self, offset: int) -> bool:
         """Whether the record has killed often enough."""
         return self._first == self._last == offset and self._weight >= LIMIT
 

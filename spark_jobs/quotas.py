@@ -68,7 +68,7 @@ class Account:
     def open(cls, usage: Usage, quota: int, now: float) -> Account:
         return cls(now, usage.rows_out, quota * _BURST_SECONDS, now)
 
-    def charged(self, usage: Usage, quota: int, now: float) -> Account:
+    def charge(self, usage: Usage, quota: int, now: float) -> Account:
         """The account at *now*. Counters go back for a moment when a processor begins again from
         its
         state: nothing is credited for that.
@@ -126,17 +126,9 @@ class Quotas:
             # whom an earlier driver has paused nobody else lets go; who is not paused does not
             # notice
             known = self._known[stream.id] = _Known(held=names.QUOTA in status or bool(limit))
-        if (
-            stream.plan.max_state
-            and usage.full_bytes > stream.plan.max_state << 20
-            and now > known.stops_until
-        ):
+        if _keeps_too_much(stream, usage) and now > known.stops_until:
             self._stop(stream, known, usage, now)
-        known.account = (
-            (known.account or Account.open(usage, limit, now)).charged(usage, limit, now)
-            if limit
-            else None
-        )
+        known.account = None if not limit else _charge(known.account, usage, limit, now)
         if known.account is None or known.account.credit >= 0:
             self._release(stream, known, status)
         elif not known.held:
@@ -171,6 +163,17 @@ class Quotas:
         if stream.status == "running" and names.HELD not in status:
             self._send(stream, ControlRecord("resume", stream=stream.id))
         known.held = False
+
+
+def _keeps_too_much(stream: StreamEntry, usage: Usage) -> bool:
+    """Return True if a stream's state is larger than its MAX_STATE."""
+    most = stream.plan.max_state
+    return bool(most) and usage.full_bytes > most << 20
+
+
+def _charge(account: Account | None, usage: Usage, quota: int, now: float) -> Account:
+    """Return the account at *now*, which is opened first if there is none."""
+    return (account or Account.open(usage, quota, now)).charge(usage, quota, now)
 
 
 def _name(stream: StreamEntry) -> str:

@@ -71,13 +71,13 @@ class Replay:
         known = self._last.get(route)
         return known is not None and (offset, ordinal) <= (known.offset, known.ordinal)
 
-    def published_within(self, first: int, last: int) -> bool:
+    def has_outputs_within(self, first: int, last: int) -> bool:
         """Whether a chunk with an end in first..last has left outputs, so that its boundaries
         bind.
         """
         return any(first <= end <= last for _, end in self._chunks)
 
-    def passed(self, next_offset: int) -> None:
+    def forget_below(self, next_offset: int) -> None:
         """Forget what lies below *next_offset*."""
         if self._ends and self._ends[0] < next_offset:
             self._ends = self._ends[bisect_left(self._ends, next_offset) :]

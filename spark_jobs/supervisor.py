@@ -32,7 +32,7 @@ from spark_jobs.figures import Figures
 from spark_jobs.lags import LAG_SECONDS, Lags, Progress
 from spark_jobs.leftovers import Leftovers
 from spark_jobs.operator import Operator
-from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, wanted_topics
+from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, topics_to_read
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 
@@ -149,7 +149,7 @@ class Supervisor:
             self._redis.set(names.safe_mode(), "", ex=_HEARTBEAT_SECONDS)
             self._health.ready("queries", True, "safe mode: no stream runs")
             return
-        wanted = wanted_topics(self._catalog.catalog)
+        wanted = topics_to_read(self._catalog.catalog)
         self._watch(now)
         if now - self._lags_at >= LAG_SECONDS:
             self._lags_at = now
@@ -187,7 +187,7 @@ class Supervisor:
             if (query := self._queries.get(topic)) is not None:
                 self._stop(query)
                 self._wake.set()
-                if wanted_topics(self._catalog.catalog).get(topic) != query.wanted:
+                if topics_to_read(self._catalog.catalog).get(topic) != query.wanted:
                     self._forget(query.wanted)
             return
         failures = self._failures.get(topic, Failures())

@@ -55,7 +55,7 @@ class TickThrottle:
             return True
         return now - since < self._patience
 
-    def sent(self, place: Place, now: float, result: Delivery | BusError) -> None:
+    def note_delivery(self, place: Place, now: float, result: Delivery | BusError) -> None:
         """A tick that was sent at *now* is in the log, or is not."""
         if isinstance(result, Delivery):
             self._waiting.setdefault(place, (result.offset, now))

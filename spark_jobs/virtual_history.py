@@ -106,6 +106,6 @@ class VirtualHistory:
                 topic,
                 lambda: self._bounds(topic, partitions),
                 lambda: self._begins(topic),
-                self._worker.stored_names(table.id),
+                self._worker.names_in_storage(table.id),
             )
         return self._tables[table.id]

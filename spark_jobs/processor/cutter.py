@@ -44,7 +44,7 @@ class Cutter:
         """Return where the chunk that begins at *start* ends, at *stop* or before."""
         first = int(records.offsets[start])
         last = self._replay.limit(first, int(records.offsets[stop - 1]))
-        bound = self._replay.published_within(first, last)
+        bound = self._replay.has_outputs_within(first, last)
         if self._poison.alone(first, bound=bound):
             last = first
         else:

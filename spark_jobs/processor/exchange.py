@@ -214,7 +214,7 @@ class ExchangeProcessor(PartitionProcessor):
             )
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
-        held = self.worker.stored_names(plan.source.table_id)
+        held = self.worker.names_in_storage(plan.source.table_id)
         stored = TableHistory(
             self.worker,
             plan.source,
@@ -225,7 +225,7 @@ class ExchangeProcessor(PartitionProcessor):
         )
         return OwnGroups(stored, route, self.partition)
 
-    def stored_rows(self, plan: StreamPlan) -> TableHistory | None:
+    def source_rows(self, plan: StreamPlan) -> TableHistory | None:
         return None
 
     def precedes(self, control: ControlRecord, stream: LiveStream) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -32,13 +32,13 @@ class ExchangeSender:
     def announce_history(self, stream: LiveStream, offset: int) -> None:
         """Tell a stream that fills its history what this partition held before it."""
         route = stream.route
-        stored = self._processor.stored_rows(stream.plan)
+        stored = self._processor.source_rows(stream.plan)
         if route is None or stored is None:
             return
 
         def meet() -> None:
             for rows in stored.versions(route.looked_at):
-                route.met(rows)
+                route.meet(rows)
 
         stream.guard(meet, offset, offset)
 
@@ -62,7 +62,7 @@ class ExchangeSender:
             stream.count(of_table.rows)
         stream.changed = True
         trace = newest(taken)
-        parts, failed = stream.route.split(taken, processor.stored_rows(stream.plan))
+        parts, failed = stream.route.split(taken, processor.source_rows(stream.plan))
         producer = names.exchange_producer(stream.id, processor.topic, processor.partition)
         for place, part in parts:
             if trace is not None:
@@ -100,16 +100,10 @@ class ExchangeSender:
                 sent, body=json.dumps({"partitions": partitions, "topic": processor.topic})
             )
         if control.kind == "delete" and control.table is not None:
-            here = processor.tables(control.table)
-            partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
-            wanted = (
-                here
-                if control.tables is None
-                else {t for t in control.tables if partition(t, partitions) == processor.partition}
-            )
-            sent = dataclasses.replace(sent, tables=tuple(sorted(wanted)))
-            if not wanted:
+            tables = self._tables_here(control.table, control.tables)
+            if not tables:
                 return
+            sent = dataclasses.replace(sent, tables=tuple(sorted(tables)))
         value = encode(sent)
         for place in range(PARTITIONS):
             processor.outbox.send(processor.forwarder, names.EXCHANGE, place, offset, 0, value)
@@ -122,8 +116,21 @@ class ExchangeSender:
             return any(s.id == control.stream for s in streams)
         if control.kind == "tick":
             return any(s.timed for s in streams)
-        if control.body == DROPPED and any(
-            control.table in s.plan.source.table_ids for s in streams
-        ):
+        if control.body == DROPPED and _any_reads(streams, control.table):
             return True
         return any(control.table in (None, s.plan.source.table_id) for s in streams)
+
+    def _tables_here(self, table_id: int, tables: Iterable[str] | None) -> set[str]:
+        """Return those of *tables*, or of all tables of *table_id*, that belong to this
+        partition.
+        """
+        processor = self._processor
+        here = processor.tables(table_id)
+        if tables is None:
+            return here
+        partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
+        return {t for t in tables if partition(t, partitions) == processor.partition}
+
+
+def _any_reads(streams: Iterable[LiveStream], table_id: int | None) -> bool:
+    return any(table_id in stream.plan.source.table_ids for stream in streams)

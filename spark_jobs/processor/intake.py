@@ -106,7 +106,7 @@ class Intake:
             earliest = int(records.timestamps[chosen].min())
             table = codecs[0].table
             latest: int = decoded.rows.get_column(table.time_column).max()  # type: ignore[assignment]
-            if self.placement.misplaced(decoded.rows, owners, table) is not None:
+            if self.placement.find_misplaced(decoded.rows, owners, table) is not None:
                 return None
             if self._bound_passed(latest, table, earliest):
                 return None
@@ -235,7 +235,7 @@ class Intake:
 
     def _in_place(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows whose tables belong to this partition, and bury the others."""
-        mask = self.placement.misplaced(rows, np.broadcast_to(table.id, rows.height), table)
+        mask = self.placement.find_misplaced(rows, np.broadcast_to(table.id, rows.height), table)
         if mask is None:
             return rows
         name = rows.item(int(mask.argmax()), "tbname")

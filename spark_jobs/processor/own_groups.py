@@ -27,13 +27,13 @@ class OwnGroups:
 
     def fetch(self, low: int, high: int, tables: Sequence[str] | None = None) -> pl.DataFrame:
         """See `penstock.windows.kernel.History`."""
-        return self._route.finished_at(self._partition, self._stored.fetch(low, high, tables))
+        return self._route.select_finished(self._partition, self._stored.fetch(low, high, tables))
 
     def fetch_versions(
         self, low: int, high: int, tables: Sequence[str] | None = None
     ) -> pl.DataFrame:
         """See `penstock.windows.kernel.History`."""
-        return self._route.finished_at(
+        return self._route.select_finished(
             self._partition, self._stored.fetch_versions(low, high, tables)
         )
 

@@ -16,7 +16,7 @@ def _filling(stream_id: int) -> str:
     return f"filling {stream_id}"
 
 
-def _announced(stream_id: int) -> str:
+def _announcements(stream_id: int) -> str:
     return f"on {stream_id}"
 
 
@@ -70,22 +70,22 @@ class Pending:
 
     def await_announcements(self, stream_id: int) -> None:
         """Begin to collect a stream's announcements by the partitions of its source."""
-        self._stored[_announced(stream_id)] = []
+        self._stored[_announcements(stream_id)] = []
 
     def awaits_announcements(self, stream_id: int) -> bool:
-        return _announced(stream_id) in self._stored
+        return _announcements(stream_id) in self._stored
 
     def add_announcement(self, stream_id: int, partition: str, offset: int) -> dict[str, int]:
         """Note an announcement, and return the offsets of all there are by source partition."""
-        texts = self._stored[_announced(stream_id)]
+        texts = self._stored[_announcements(stream_id)]
         texts.append(f"{partition}:{offset}")
         return {p: int(o) for p, _, o in (text.partition(":") for text in texts)}
 
     def count_announcements(self, stream_id: int) -> int:
-        return len(self._stored[_announced(stream_id)])
+        return len(self._stored[_announcements(stream_id)])
 
     def end_announcements(self, stream_id: int) -> None:
-        del self._stored[_announced(stream_id)]
+        del self._stored[_announcements(stream_id)]
 
     def note_begin(self, stream_id: int, where: str, offset: int) -> None:
         """Note that a stream begins at *offset* in the source partition *where* (topic:partition);
@@ -102,7 +102,7 @@ class Pending:
 
     def forget_announcements(self, stream_id: int) -> None:
         """Forget a stream's beginnings and announcements."""
-        for key in (_begins(stream_id), _announced(stream_id)):
+        for key in (_begins(stream_id), _announcements(stream_id)):
             self._stored.pop(key, None)
 
     # ------------------------------------------- what has to come from every source partition

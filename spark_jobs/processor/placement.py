@@ -29,7 +29,7 @@ class Placement:
         """Return the names of the child tables of *table_id* that are known to belong here."""
         return set(TABLES.names(np.flatnonzero(self._home == table_id)).to_list())
 
-    def misplaced(self, rows: pl.DataFrame, owners: Numbers, table: Table) -> Mask | None:
+    def find_misplaced(self, rows: pl.DataFrame, owners: Numbers, table: Table) -> Mask | None:
         """Return a mask of the rows that belong to another partition; None if all are in place.
 
         Args:

@@ -135,7 +135,7 @@ class PartitionProcessor(ABC):
         """Do what a stream's beginning here at *offset* asks for."""
 
     @abstractmethod
-    def stored_rows(self, plan: StreamPlan) -> TableHistory | None:
+    def source_rows(self, plan: StreamPlan) -> TableHistory | None:
         """Return the rows of the source as this processor has them, for a stream that it passes on;
         None where it has none.
         """
@@ -210,7 +210,7 @@ class PartitionProcessor(ABC):
     def _process(self, chunk: Records) -> None:
         first = int(chunk.offsets[0])
         is_control = bool(chunk.ids[0] == names.CONTROL_SCHEMA_ID)
-        if self._poison.given_up(first):
+        if self._poison.is_given_up(first):
             self._give_up(chunk, is_control)
             return
         if is_control:
@@ -230,7 +230,7 @@ class PartitionProcessor(ABC):
 
     def _advance(self, chunk: Records) -> None:
         self.positions.advance(chunk)
-        self._replay.passed(self.positions.next)
+        self._replay.forget_below(self.positions.next)
         self.finish_chunk()
 
     @contextmanager

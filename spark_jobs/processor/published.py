@@ -11,7 +11,7 @@ import polars as pl
 
 import schemas
 from penstock import names
-from penstock.bus import Reader
+from penstock.bus import Batch, Reader
 from penstock.codec import schema_ids
 from penstock.errors import BusError, PenstockError, SchemaError, StateError
 from penstock.records import ControlRecord, EventsRecord, ExchangeRecord, decode
@@ -70,11 +70,7 @@ def _read(
             batches = reader.read(10_000, 1.0)
             silent = 0 if batches else silent + 1
             for batch in batches:
-                found += [
-                    Published(producer, batch.topic, batch.partition, first, last, ordinal)
-                    for producer, first, last, ordinal in positions_of(worker, batch.values)
-                    if producer in producers
-                ]
+                found += _published_in(worker, producers, batch)
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     left.pop((batch.topic, batch.partition), None)
     if left:
@@ -82,6 +78,14 @@ def _read(
             "cannot read what was published before", detail=str(sorted(left)), retryable=True
         )
     return found
+
+
+def _published_in(worker: Worker, producers: Collection[str], batch: Batch) -> list[Published]:
+    return [
+        Published(producer, batch.topic, batch.partition, first, last, ordinal)
+        for producer, first, last, ordinal in positions_of(worker, batch.values)
+        if producer in producers
+    ]
 
 
 def _begins(

@@ -243,15 +243,15 @@ class ScanProcessor(PartitionProcessor):
         """Histories are of tables, not of streams: they stay."""
 
     def history(self, plan: StreamPlan) -> StoredHistory | None:
-        return None if plan.path == "exchange" else self.stored_rows(plan)
+        return None if plan.path == "exchange" else self.source_rows(plan)
 
-    def stored_rows(self, plan: StreamPlan) -> TableHistory | None:
+    def source_rows(self, plan: StreamPlan) -> TableHistory | None:
         source = plan.source
         if source.kind == "virtual":
             return None
         key = (source.table_id, source.columns, source.tags)
         if key not in self._histories:
-            held = self.worker.stored_names(source.table_id)
+            held = self.worker.names_in_storage(source.table_id)
             self._histories[key] = TableHistory(
                 self.worker,
                 source,

@@ -136,7 +136,7 @@ class LiveStream:
             from_offset=first,
             offset=last,
         )
-        there = self.output.timed(rows.columns["_now"][0])
+        there = self.output.time_delivery(rows.columns["_now"][0])
         self.output.send(codec.table.topic, last, values, there)
         return results
 
@@ -321,5 +321,5 @@ class LiveStream:
         there = nobody_waits
         if made_of is not None:
             # the broker's append times never go back within a partition
-            there = output.timed(int(made_of.item(0, "_now")))
+            there = output.time_delivery(int(made_of.item(0, "_now")))
         batcher.add(self, part, lambda values: output.send(table.topic, last, values, there))

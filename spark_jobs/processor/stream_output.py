@@ -69,7 +69,7 @@ class StreamOutput:
             )
             ordinals[partition] += 1
 
-    def timed(self, oldest: int) -> Callable[[Delivery], None]:
+    def time_delivery(self, oldest: int) -> Callable[[Delivery], None]:
         """Return what notes how long after the oldest of its rows, which came at *oldest* (ticks),
         a result is in the log, by the broker's clock.
         """

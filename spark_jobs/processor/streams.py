@@ -36,7 +36,7 @@ class Streams:
     def restore(self, state: Snapshot) -> None:
         """Open all streams that *state* holds."""
         stored = {i: entry for i, entry in state.streams.items() if entry is not None}
-        gone = self._worker.dropped(stored)
+        gone = self._worker.find_dropped(stored)
         for stream_id, (text, status) in stored.items():
             if stream_id not in gone:
                 self.open(stream_id, text, status, state)

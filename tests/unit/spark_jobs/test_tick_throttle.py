@@ -17,7 +17,7 @@ def ticked(throttle: TickThrottle, seconds: int, position: int | None) -> list[i
     found: list[int] = []
     for now in range(seconds):
         if throttle.allows(HERE, position, now):
-            throttle.sent(HERE, now, Delivery("in.d", 0, 100 + len(found), 0))
+            throttle.note_delivery(HERE, now, Delivery("in.d", 0, 100 + len(found), 0))
             found.append(now)
     return found
 
@@ -28,7 +28,7 @@ def test_who_keeps_up_is_ticked_every_time() -> None:
         assert throttle.allows(HERE, 100 + now - 3, now), (
             "a snapshot says a little later where the processor is"
         )
-        throttle.sent(HERE, now, Delivery("in.d", 0, 100 + now, 0))
+        throttle.note_delivery(HERE, now, Delivery("in.d", 0, 100 + now, 0))
 
 
 def test_who_stands_still_is_ticked_for_seconds_and_then_rarely() -> None:
@@ -49,7 +49,7 @@ def test_ticks_come_again_when_the_waiting_one_is_passed() -> None:
 def test_nobody_waits_for_a_place_that_is_not_known_or_a_tick_that_is_not_there() -> None:
     assert ticked(TickThrottle(1.0), 20, None) == list(range(20))
     throttle = TickThrottle(1.0)
-    throttle.sent(HERE, 0.0, BusError("the record was not written"))
+    throttle.note_delivery(HERE, 0.0, BusError("the record was not written"))
     assert throttle.allows(HERE, 0, 20.0)
 
 
