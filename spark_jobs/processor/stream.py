@@ -12,6 +12,7 @@ from dataclasses import replace
 import polars as pl
 
 from penstock import log, names, traces
+from penstock.bus import Delivery
 from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
 from penstock.few import Few
@@ -318,7 +319,7 @@ class LiveStream:
             trace=traces.stamp(trace),
             hashes=emission.hashes,
         )
-        there = nobody_waits
+        there: Callable[[Delivery], None] = nobody_waits
         if made_of is not None:
             # the broker's append times never go back within a partition
             there = output.time_delivery(int(made_of.item(0, "_now")))
