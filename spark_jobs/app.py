@@ -17,7 +17,7 @@ from penstock.nodes import Presence
 from spark_jobs.controls import Controls
 from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership
-from spark_jobs.queries import wanted_topics
+from spark_jobs.queries import topics_to_read
 from spark_jobs.recovery import recover
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
@@ -74,7 +74,7 @@ def run(settings: SparkSettings) -> int:
             presence.close()
             return 0
         health.ready("queries", False, "starting")
-        recover(settings, list(wanted_topics(catalog.catalog).values()))
+        recover(settings, list(topics_to_read(catalog.catalog).values()))
         publisher = Publisher(settings.kafka_bootstrap, client_id="spark-driver")
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(

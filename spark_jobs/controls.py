@@ -3,7 +3,7 @@ again where it got lost, quotas.
 
 A tick is data: it takes effect at its offset, so a replay repeats what happened. A stream that a
 partition has not reported (its control was never written, or Redis has lost the report) is
-announced again; a lane that has it already only reports. With a manual clock nobody ticks.
+announced again; a processor that has it already only reports. With a manual clock nobody ticks.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import needs_ticks
-from spark_jobs.pace import Pace
 from spark_jobs.quotas import Quotas
+from spark_jobs.tick_throttle import TickThrottle
 
-#: how often quotas are looked at: lanes report with their snapshots
+#: how often quotas are looked at: processors report with their snapshots
 _MIND_SECONDS = 1.0
 
 _log = log.get(__name__)
 
 
-def ticked_topics(catalog: Catalog) -> dict[str, int]:
+def topics_to_tick(catalog: Catalog) -> dict[str, int]:
     """Topics, with their partitions, that carry a stream in need of processing time."""
     found: dict[str, int] = {}
     for stream in catalog.streams():
@@ -41,20 +41,20 @@ def ticked_topics(catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def missing(
+def find_missing(
     stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]
 ) -> list[tuple[str, int]]:
-    """Source partitions (topic, number) to which a stream has to be announced again."""
+    """Return the source partitions (topic, number) to which a stream has to be announced again."""
     fields = set(reported)
     known = fields | {
         f.partition(":")[2] for f in fields if f.startswith((names.FAILED, names.FILLING))
     }
     lost = [(t, p) for t, n in topics.items() for p in range(n) if f"{t}:{p}" not in known]
-    if stream.plan.path == "exchange" and not lost:
-        behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
-        # any scan partition passes it on to all of the exchange
-        lost = [(next(iter(topics)), 0)] if topics and behind - known else []
-    return lost
+    if lost or not topics or stream.plan.path != "exchange":
+        return lost
+    behind = {f"{names.EXCHANGE}:{q}" for q in range(names.BUILT_IN_TOPICS[names.EXCHANGE])}
+    # any scan partition passes it on to all of the exchange
+    return [(next(iter(topics)), 0)] if behind - known else []
 
 
 class Controls(threading.Thread):
@@ -82,7 +82,7 @@ class Controls(threading.Thread):
         self._ticks = ticking
         self._absent: dict[int, float] = {}
         self._quotas = Quotas(client, self._send)
-        self._pace = Pace(snapshot_seconds)
+        self._throttle = TickThrottle(snapshot_seconds)
         self._halt = threading.Event()
 
     def stop(self) -> None:
@@ -114,21 +114,23 @@ class Controls(threading.Thread):
 
     def _tick(self, now: float) -> None:
         value = encode(ControlRecord("tick", time=milliseconds(self._clock)))
-        topics = ticked_topics(self._catalog.catalog)
-        self._pace.keep(topics)
+        topics = topics_to_tick(self._catalog.catalog)
+        self._throttle.keep(topics)
         for topic, partitions in topics.items():
             positions = self._positions(topic)
             for place in ((topic, partition) for partition in range(partitions)):
-                if self._pace.allows(place, positions.get(place[1]), now):
+                if self._throttle.allows(place, positions.get(place[1]), now):
                     self._publisher.send(
                         topic,
                         value,
                         partition=place[1],
-                        on_delivery=functools.partial(self._pace.sent, place, now),
+                        on_delivery=functools.partial(self._throttle.note_delivery, place, now),
                     )
 
     def _positions(self, topic: str) -> dict[int, int]:
-        """How far the lanes of a topic are, as far as that is known: time goes on without Redis."""
+        """How far the processors of a topic are, as far as that is known: time goes on without
+        Redis.
+        """
         try:
             said = self._redis.hgetall(names.query_progress(topic))
         except redis.RedisError:
@@ -142,7 +144,7 @@ class Controls(threading.Thread):
             if not topics or stream.status == "failed":
                 continue
             reported = [str(f) for f in self._redis.hkeys(names.stream_status(stream.id))]
-            lost = missing(stream, topics, reported)
+            lost = find_missing(stream, topics, reported)
             if not lost:
                 self._absent.pop(stream.id, None)
                 continue

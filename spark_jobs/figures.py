@@ -1,4 +1,4 @@
-"""Figures of all streams as metrics of the driver: summed over lanes from what those report to
+"""Figures of all streams as metrics of the driver: summed over processors from what those report to
 Redis.
 """
 
@@ -43,8 +43,8 @@ class Figures(Collector):
             registry=registry,
         )
         self._known: set[str] = set()
-        #: by stream: what each of its lanes has counted
-        self._lanes: dict[str, list[Mapping[str, Any]]] = {}
+        #: by stream: what each of its processors has counted
+        self._counted: dict[str, list[Mapping[str, Any]]] = {}
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
@@ -55,15 +55,16 @@ class Figures(Collector):
             labels=["stream"],
         )
         bounds = [*map(str, SECONDS), "+Inf"]
-        for name, lanes in self._lanes.items():
+        for name, processors in self._counted.items():
             counts = [
                 sum(each)
                 for each in zip(
-                    *(lane["followed"] for lane in lanes if "followed" in lane), strict=True
+                    *(processor["followed"] for processor in processors if "followed" in processor),
+                    strict=True,
                 )
             ]
             if counts:
-                seconds = sum(lane.get("followed_seconds", 0.0) for lane in lanes)
+                seconds = sum(processor.get("followed_seconds", 0.0) for processor in processors)
                 shown.add_metric(
                     [name], list(zip(bounds, accumulate(counts), strict=True)), seconds
                 )
@@ -79,12 +80,12 @@ class Figures(Collector):
         pipe = self._redis.pipeline(transaction=False)
         for stream_id in streams.values():
             pipe.hgetall(names.stream_status(stream_id))
-        lanes: dict[str, list[Mapping[str, Any]]] = {}
+        processors: dict[str, list[Mapping[str, Any]]] = {}
         for name, fields in zip(streams, pipe.execute(), strict=True):
-            lanes[name] = found = [
+            processors[name] = found = [
                 json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)
             ]
             for key, gauge in self._gauges.items():
                 gauge.labels(name).set(sum(s[key] for s in found))
             self._broken.labels(name).set(sum(str(f).startswith(names.FAILED) for f in fields))
-        self._lanes = lanes
+        self._counted = processors

@@ -1,6 +1,6 @@
 """FILL_HISTORY by stretches of time, each at a control record of its own.
 
-A lane that begins a stream cuts its history into stretches and writes the first to its own
+A processor that begins a stream cuts its history into stretches and writes the first to its own
 partition, as a control `fill`. Where that comes back, in its order among the rows, the stretch is
 computed, its results carry that offset, and the next one is written; behind the last comes
 `filled`. So other streams go on between two stretches, memory holds one of them, and after a crash
@@ -49,8 +49,8 @@ class Filling:
         return replace(self, ends=self.ends[1:], low=self.ends[0] + 1)
 
     def control(self, stream_id: int, producer: str, offset: int) -> ControlRecord:
-        """The record that has the next step done; *producer*, *offset*: of the lane, and of the
-        record at which this is written.
+        """The record that has the next step done; *producer*, *offset*: of the processor, and of
+        the record at which this is written.
         """
         kind = "fill" if self.ends else "filled"
         return ControlRecord(

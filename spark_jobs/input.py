@@ -1,10 +1,10 @@
 """The way in: Spark's batches of a task, taken as many at a time as there are.
 
 Spark hands over one record at a time and a filler with it; a kernel call costs the same for one
-record as for hundreds, so what has arrived while the last unit ran becomes the next unit. What does
-not fit a unit stays in the socket; a full one stops Spark. The longer units take (with a hundred
-streams a tenth of a second), the longer the next one is gathered: more rows then share what is
-fixed of its cost.
+record as for hundreds, so what has arrived while the last chunk ran becomes the next chunk. What
+does not fit a chunk stays in the socket; a full one stops Spark. The longer chunks take (with a
+hundred streams a tenth of a second), the longer the next one is gathered: more rows then share what
+is fixed of its cost.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.codec import schema_ids
-from spark_jobs.handed import Columns, Handed
+from spark_jobs.task_batches import Columns, TaskBatches
 
 #: a record's place: its partition above so many bits, in which its offset is
 OFFSET_BITS = 48
 _OFFSET = (1 << OFFSET_BITS) - 1
-#: a unit is gathered for so many seconds at most, however fast records come; or for as long as the
+#: a chunk is gathered for so many seconds at most, however fast records come; or for as long as the
 #: last one took, if that was longer
 _GATHER = 0.01
-#: of that time a lull may take this part: while a long unit is at work Spark stands still behind a
+#: of that time a lull may take this part: while a long chunk is at work Spark stands still behind a
 #: full socket, and has to wake up first
 _LULL = 1 / 8
 #: records of a batch that are taken out of it one by one
@@ -61,7 +61,7 @@ class Records:
             self.ids[part],
         )
 
-    def chosen(self, places: Sequence[int]) -> Records:
+    def choose(self, places: Sequence[int]) -> Records:
         at = np.asarray(places, np.int64)
         return Records(
             self.topic,
@@ -73,8 +73,8 @@ class Records:
         )
 
 
-def joined(parts: Sequence[Records]) -> Records:
-    """*parts*, of one topic-partition, as one."""
+def concatenate(parts: Sequence[Records]) -> Records:
+    """Return *parts*, of one topic-partition, as one."""
     offsets, times, ids = (
         np.concatenate([getattr(p, name) for p in parts])
         for name in ("offsets", "timestamps", "ids")
@@ -92,12 +92,14 @@ def joined(parts: Sequence[Records]) -> Records:
 class Inbox:
     """Everything a task is given, in order."""
 
-    def __init__(self, topic: str, handed: Handed, *, max_records: int, max_bytes: int) -> None:
-        """*handed*: `place`, `time` (when it was appended, ms), `value` of records of one partition
-        of *topic*; a filler has no place.
+    def __init__(
+        self, topic: str, batches: TaskBatches, *, max_records: int, max_bytes: int
+    ) -> None:
+        """*batches*: `place`, `time` (when it was appended, ms), `value` of records of one
+        partition of *topic*; a filler has no place.
         """
         self._topic = topic
-        self._handed = handed
+        self._batches = batches
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._ended = False
@@ -123,10 +125,10 @@ class Inbox:
             if (
                 taken.records
                 and time.monotonic() > begun + gather
-                or not self._handed.waits(lull if taken.records else timeout)
+                or not self._batches.waits(lull if taken.records else timeout)
             ):
                 break
-            columns = self._handed.take()
+            columns = self._batches.take()
             if columns is None:
                 self._ended = True
             else:
@@ -140,7 +142,7 @@ _EMPTY = Records("", -1, np.empty(0, np.int64), np.empty(0, np.int64), [], np.em
 
 
 class _Taken:
-    """Records of one unit as they come: a few at a time as Python's values, which Arrow would take
+    """Records of one chunk as they come: a few at a time as Python's values, which Arrow would take
     longer for; many as they are.
     """
 
@@ -174,7 +176,7 @@ class _Taken:
         self._close()
         if not self._parts:
             return _EMPTY
-        return self._parts[0] if len(self._parts) == 1 else joined(self._parts)
+        return self._parts[0] if len(self._parts) == 1 else concatenate(self._parts)
 
     def _close(self) -> None:
         if self._few:

@@ -160,7 +160,7 @@ class Leadership:
                 self._strict = bool(self._redis.exists(names.standby()))
                 self.lease.renew()
             except LeaseLost:
-                if not self._halt.is_set() and not self._regained():
+                if not self._halt.is_set() and not self._regain():
                     _log.critical("somebody else leads the jobs now", epoch=self._epoch)
                     self._on_lost()
                     return
@@ -172,7 +172,7 @@ class Leadership:
                     self._on_lost()
                     return
 
-    def _regained(self) -> bool:
+    def _regain(self) -> bool:
         """Whether the lease, which ran out or went with Redis's data, is ours again and was nobody
         else's in between.
         """

@@ -1,4 +1,5 @@
-"""The operator: the function that Spark runs over a task's records. A thin adapter around a lane.
+"""The operator: the function that Spark runs over a task's records, a thin adapter around a
+partition processor.
 
 It publishes by itself (Spark reads a Python worker's output only when an epoch ends) and hands
 Spark nothing. It never returns before its input has ended, because Spark would take what is left as
@@ -23,12 +24,12 @@ from pyspark import TaskContext
 from penstock import log, names
 from penstock.errors import StateError
 from spark_jobs import pipe
-from spark_jobs.handed import Handed, InputEnded
-from spark_jobs.input import Inbox
-from spark_jobs.lanes.exchange import ExchangeLane
-from spark_jobs.lanes.partition import Lane
-from spark_jobs.lanes.scan import ScanLane
+from spark_jobs.input import Inbox, Records
+from spark_jobs.processor.exchange import ExchangeProcessor
+from spark_jobs.processor.processor import PartitionProcessor
+from spark_jobs.processor.scan import ScanProcessor
 from spark_jobs.settings import SparkSettings
+from spark_jobs.task_batches import InputEnded, TaskBatches
 from spark_jobs.worker import Worker, worker_of
 
 #: exit status of a worker that failed (sysexits.h: internal software error)
@@ -68,38 +69,34 @@ class Operator:
             )
         worker = worker_of(self._settings, self._token)
         self._report_start(worker)
-        handed = Handed(batches, source)
+        task_batches = TaskBatches(batches, source)
         inbox = Inbox(
             self._topic,
-            handed,
+            task_batches,
             max_records=self._settings.unit_records,
             max_bytes=self._settings.unit_bytes,
         )
-        lane: Lane | None = None
+        processor: PartitionProcessor | None = None
         while True:
-            records = inbox.take(lane.due if lane is not None else None)
+            records = inbox.take(processor.due if processor is not None else None)
             if records is None:
                 break
             if len(records):
-                if lane is None:
-                    kind = ExchangeLane if records.topic == names.EXCHANGE else ScanLane
-                    directory = state_directory(
-                        self._settings, records.topic, self._id, records.partition
-                    )
-                    lane = kind(
-                        worker,
-                        directory,
-                        records.topic,
-                        self._id,
-                        records.partition,
-                        int(records.timestamps[0]),
-                    )
-                lane.feed(records)
-            if lane is not None:
-                lane.snapshot_if_due()
-        if lane is not None:
-            lane.close()
+                if processor is None:
+                    processor = self._open_processor(worker, records)
+                processor.feed(records)
+            if processor is not None:
+                processor.snapshot_if_due()
+        if processor is not None:
+            processor.close()
         worker.failpoints.reach("before_commit")
+
+    def _open_processor(self, worker: Worker, records: Records) -> PartitionProcessor:
+        """Return the processor of the topic-partition that *records* are the first of."""
+        kind = ExchangeProcessor if records.topic == names.EXCHANGE else ScanProcessor
+        directory = state_directory(self._settings, records.topic, self._id, records.partition)
+        first_time = int(records.timestamps[0])
+        return kind(worker, directory, records.topic, self._id, records.partition, first_time)
 
     def _report_start(self, worker: Worker) -> None:
         """Say that a task of this query reads; without records it knows its number only, not its

@@ -1,9 +1,9 @@
-"""The way out: outputs of units to Kafka, counted in generations, so that a snapshot knows when all
-before it is in the log.
+"""The way out: outputs of chunks to Kafka, counted in generations, so that a snapshot knows when
+all before it is in the log.
 
 A generation is closed when a snapshot or a barrier needs to know; what hangs on it runs when its
 last record, and every earlier generation, has been acknowledged. Offsets come from delivery
-reports, never from asking the broker. After a crash `published` reads what the predecessor got out.
+reports, never from asking the broker. What a predecessor got out is read by `processor.published`.
 A record that cannot be delivered is fatal: the operator dies and the successor replays.
 """
 
@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from penstock.bus import Admin, Delivery, Publisher, Reader
+from penstock.bus import Delivery, Publisher
 from penstock.errors import BusError
-from spark_jobs.replay import Published, Replay
+from spark_jobs.replay import Replay
 
 _PATIENCE = 30.0
-#: clocks of several brokers may differ by this much, milliseconds
-_SKEW = 5_000
 
 #: what ran to its end: "topic:partition" → offset behind the last delivered output
 Ends = Mapping[str, int]
-#: (producer, from_offset, offset, ordinal) of one output record
-Stamp = tuple[str, int, int, int]
 
 
 @dataclass
@@ -41,7 +37,7 @@ def nobody_waits(_: Delivery) -> None:
 
 
 class Outbox:
-    """Outputs of one lane."""
+    """Outputs of one processor."""
 
     def __init__(
         self, publisher: Publisher, replay: Replay, allowed: Callable[[], None] = lambda: None
@@ -66,7 +62,7 @@ class Outbox:
         value: bytes,
         there: Callable[[Delivery], None] = nobody_waits,
     ) -> None:
-        """Publish one output of a unit unless it is known to be in the log. *there* hears of it in
+        """Publish one output of a chunk unless it is known to be in the log. *there* hears of it in
         the publisher's thread.
         """
         if self._replay.holds_back((producer, topic, partition), offset, ordinal):
@@ -90,12 +86,12 @@ class Outbox:
             generation.pending += 1
         self.sent += 1
 
-        def delivered(result: Delivery | BusError) -> None:
+        def report(result: Delivery | BusError) -> None:
             if isinstance(result, Delivery):
                 there(result)
-            self._delivered(generation, result)
+            self._note_delivery(generation, result)
 
-        self._publisher.send(topic, value, key=key, partition=partition, on_delivery=delivered)
+        self._publisher.send(topic, value, key=key, partition=partition, on_delivery=report)
 
     def then(self, action: Callable[[Ends], None]) -> None:
         """Run *action* once all that was sent so far is in the log, in the publisher's thread: it
@@ -128,7 +124,7 @@ class Outbox:
         if not done.is_set():
             raise BusError(f"outputs are not acknowledged after {timeout:g} s", retryable=True)
 
-    def _delivered(self, generation: _Generation, result: Delivery | BusError) -> None:
+    def _note_delivery(self, generation: _Generation, result: Delivery | BusError) -> None:
         with self._lock:
             generation.pending -= 1
             if isinstance(result, BusError):
@@ -153,53 +149,3 @@ class Outbox:
 def _run(due: Iterable[tuple[Callable[[Ends], None], Ends]]) -> None:
     for action, ends in due:
         action(ends)
-
-
-def published(
-    admin: Admin,
-    bootstrap: str,
-    outputs: Mapping[tuple[str, int], int],
-    since: int,
-    stamps: Callable[[str, Sequence[bytes | None]], Iterable[Stamp]],
-) -> list[Published]:
-    """What is in the logs of *outputs* behind the known ends.
-
-    *outputs*: (topic, partition) → end known from the state (0: none). *since*: append time (ms) of
-    the newest record that the state covers: nothing unsaved is older. *stamps*: the stamps in a
-    topic's record values, of the producers in question only.
-
-    Raises:
-        BusError: a log cannot be read.
-    """
-    if not outputs:
-        return []
-    ends = admin.end_offsets(outputs)
-    starts = admin.start_offsets(outputs)
-    at = admin.offsets_at(outputs, max(since - _SKEW, 0))
-    begin = {
-        tp: max(known, starts[tp], at[tp] if at[tp] >= 0 else ends[tp])
-        for tp, known in outputs.items()
-    }
-    left = {tp: offset for tp, offset in begin.items() if offset < ends[tp]}
-    found: list[Published] = []
-    if not left:
-        return found
-    with Reader(bootstrap, left, client_id="penstock-replay", max_wait_ms=20) as reader:
-        silent = 0
-        while left and silent < _PATIENCE:
-            batches = reader.read(10_000, 1.0)
-            silent = 0 if batches else silent + 1
-            for batch in batches:
-                for producer, from_offset, offset, ordinal in stamps(batch.topic, batch.values):
-                    found.append(
-                        Published(
-                            producer, batch.topic, batch.partition, from_offset, offset, ordinal
-                        )
-                    )
-                if batch.next_offset >= ends[batch.topic, batch.partition]:
-                    left.pop((batch.topic, batch.partition), None)
-    if left:
-        raise BusError(
-            "cannot read what was published before", detail=str(sorted(left)), retryable=True
-        )
-    return found

@@ -1,11 +1,11 @@
-"""Which record kills the operator: a mark outside the process of the unit at work, and the count of
-its deaths.
+"""Which record kills the operator: a mark outside the process of the chunk at work, and the count
+of its deaths.
 
-The mark is a small file that each unit overwrites in place before it runs (as mapped memory, within
-a microsecond; no sync: it has to outlive the process, not the machine). Who starts after a death
-reads it: the unit at work then is tried again record by record, and a record that was at work in
-three deaths is given up as a dead letter. The end of a unit clears the mark, so that other deaths
-count for nobody.
+The mark is a small file that each chunk overwrites in place before it runs (as mapped memory,
+within a microsecond; no sync: it has to outlive the process, not the machine). Who starts after a
+death reads it: the chunk at work then is tried again record by record, and a record that was at
+work in three deaths is given up as a dead letter. The end of a chunk clears the mark, so that other
+deaths count for nobody.
 
 When the driver went too, it mostly took its workers along, and the record at work is as good as any
 other: such a death counts a fourth. It counts, for a record may bring down a whole machine.
@@ -49,20 +49,20 @@ class Poison:
             self._weight += ALONE if run == self._run else WITH_DRIVER
 
     def alone(self, offset: int, *, bound: bool) -> bool:
-        """Whether the record must run in a unit of its own. *bound*: outputs of the unit are
+        """Whether the record must run in a chunk of its own. *bound*: outputs of the chunk are
         published, so that cutting it otherwise would change their positions; that is done only
         after a second death.
         """
         return self.suspects(offset) and (not bound or self._weight >= LIMIT - ALONE)
 
     def limit(self, first: int, last: int, *, bound: bool) -> int:
-        """Where a unit that begins at *first* has to end: in front of a suspect, which must not
-        hide in the unit of its neighbours.
+        """Where a chunk that begins at *first* has to end: in front of a suspect, which must not
+        hide in the chunk of its neighbours.
         """
         inside = first < self._first <= last and (not bound or self._weight >= LIMIT - ALONE)
         return self._first - 1 if inside else last
 
-    def given_up(self, offset: int) -> bool:
+    def is_given_up(self, offset: int) -> bool:
         """Whether the record has killed often enough."""
         return self._first == self._last == offset and self._weight >= LIMIT
 
@@ -71,13 +71,13 @@ class Poison:
         return self._first <= offset <= self._last
 
     def begin(self, first: int, last: int) -> None:
-        """A unit goes to work."""
+        """A chunk goes to work."""
         self._mark[:] = _MARK.pack(
             first, last, self._weight if self.suspects(first) else 0, self._run
         )
 
     def clear(self) -> None:
-        """The unit is done."""
+        """The chunk is done."""
         self._mark[:] = _NONE
 
     def close(self) -> None:

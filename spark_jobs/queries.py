@@ -53,7 +53,7 @@ class Action:
     mode: Mode = "realtime"
 
 
-def wanted_topics(catalog: Catalog) -> dict[str, Wanted]:
+def topics_to_read(catalog: Catalog) -> dict[str, Wanted]:
     """Every topic that has to be read, by name."""
     found = {names.EXCHANGE: Wanted(names.EXCHANGE, names.BUILT_IN_TOPICS[names.EXCHANGE], 0)}
     for database in catalog.databases():
@@ -72,12 +72,9 @@ def decide(
     backlog: int,
     slots: int,
 ) -> tuple[list[Action], list[Wanted]]:
-    """What to do now, and the topics there are no slots for."""
-    actions = [Action("stop", r.wanted) for t, r in running.items() if wanted.get(t) != r.wanted]
+    """Return what to do now, and the topics there are no slots for."""
     kept = {t: r for t, r in running.items() if wanted.get(t) == r.wanted and r.active}
-    actions += [
-        Action("stop", r.wanted) for r in kept.values() if r.mode == "realtime" and r.lag > backlog
-    ]
+    actions = _stops(wanted, running, kept, backlog)
     used = sum(r.wanted.partitions for r in kept.values()) + SPARE_SLOTS
     starved = []
     for topic, item in wanted.items():
@@ -87,10 +84,23 @@ def decide(
             starved.append(item)
             continue
         used += item.partitions
-        actions.append(
-            Action("start", item, "microbatch" if lags.get(topic, 0) > backlog else "realtime")
-        )
+        mode: Mode = "microbatch" if lags.get(topic, 0) > backlog else "realtime"
+        actions.append(Action("start", item, mode))
     return actions, starved
+
+
+def _stops(
+    wanted: Mapping[str, Wanted],
+    running: Mapping[str, Running],
+    kept: Mapping[str, Running],
+    backlog: int,
+) -> list[Action]:
+    """Return the stops of queries that are wanted no more, and of those in real time that are too
+    far behind.
+    """
+    gone = [r for t, r in running.items() if wanted.get(t) != r.wanted]
+    behind = [r for r in kept.values() if r.mode == "realtime" and r.lag > backlog]
+    return [Action("stop", r.wanted) for r in (*gone, *behind)]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Quotas of streams: beyond MAX_RESULTS a stream pauses until the surplus is made up for, beyond
 MAX_STATE it is stopped.
 
-Lanes report what a stream has published and keeps; the sums are held against its plan here, once a
-mesh. What follows from it goes out as control records, so it takes effect at an offset and a replay
-repeats it; a field of the stream's status says why. Other streams do not notice. Refused here:
-holding up rows of a topic, which are everybody's.
+Processors report what a stream has published and keeps; the sums are held against its plan here,
+once a mesh. What follows from it goes out as control records, so it takes effect at an offset and a
+replay repeats it; a field of the stream's status says why. Other streams do not notice. Refused
+here: holding up rows of a topic, which are everybody's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from penstock.records import ControlRecord
 _BURST_SECONDS = 5.0
 #: a surplus beyond that is forgiven: what waits for a paused stream is kept in its state
 _LONGEST_PAUSE = 30.0
-#: how long a lane may take to report that it has stopped, and what it has published of a stream's
-#: history
+#: how long a processor may take to report that it has stopped, and what it has published of a
+#: stream's history
 _STOP_SECONDS = 30.0
 _REPORT_SECONDS = 5.0
 
@@ -34,8 +34,8 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True)
 class Usage:
-    """What the lanes of a stream report, summed up; `filling`: some of them compute its history,
-    which no quota counts.
+    """What the processors of a stream report, summed up; `filling`: some of them compute its
+    history, which no quota counts.
     """
 
     rows_out: int = 0
@@ -68,8 +68,9 @@ class Account:
     def open(cls, usage: Usage, quota: int, now: float) -> Account:
         return cls(now, usage.rows_out, quota * _BURST_SECONDS, now)
 
-    def charged(self, usage: Usage, quota: int, now: float) -> Account:
-        """The account at *now*. Counters go back for a moment when a lane begins again from its
+    def charge(self, usage: Usage, quota: int, now: float) -> Account:
+        """The account at *now*. Counters go back for a moment when a processor begins again from
+        its
         state: nothing is credited for that.
         """
         free_until = now + _REPORT_SECONDS if usage.filling else self.free_until
@@ -125,17 +126,9 @@ class Quotas:
             # whom an earlier driver has paused nobody else lets go; who is not paused does not
             # notice
             known = self._known[stream.id] = _Known(held=names.QUOTA in status or bool(limit))
-        if (
-            stream.plan.max_state
-            and usage.full_bytes > stream.plan.max_state << 20
-            and now > known.stops_until
-        ):
+        if _keeps_too_much(stream, usage) and now > known.stops_until:
             self._stop(stream, known, usage, now)
-        known.account = (
-            (known.account or Account.open(usage, limit, now)).charged(usage, limit, now)
-            if limit
-            else None
-        )
+        known.account = None if not limit else _charge(known.account, usage, limit, now)
         if known.account is None or known.account.credit >= 0:
             self._release(stream, known, status)
         elif not known.held:
@@ -170,6 +163,17 @@ class Quotas:
         if stream.status == "running" and names.HELD not in status:
             self._send(stream, ControlRecord("resume", stream=stream.id))
         known.held = False
+
+
+def _keeps_too_much(stream: StreamEntry, usage: Usage) -> bool:
+    """Return True if a stream's state is larger than its MAX_STATE."""
+    most = stream.plan.max_state
+    return bool(most) and usage.full_bytes > most << 20
+
+
+def _charge(account: Account | None, usage: Usage, quota: int, now: float) -> Account:
+    """Return the account at *now*, which is opened first if there is none."""
+    return (account or Account.open(usage, quota, now)).charge(usage, quota, now)
 
 
 def _name(stream: StreamEntry) -> str:

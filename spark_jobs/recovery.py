@@ -65,7 +65,7 @@ def recover(settings: SparkSettings, wanted: list[Wanted]) -> list[str]:
         if backup is None or not (old := behind(here, positions_of(backup))):
             continue
         # the checkpoint of a lost disk; one that is there may be ahead of the state, which the
-        # lanes then read from the log
+        # processors then read from the log
         checkpoint = not here
         restore(vault, backup, place, partitions=old, checkpoint=checkpoint)
         _log.warning(

@@ -1,9 +1,9 @@
 """What a successor may leave out and where it must cut, after its predecessor died: pure decisions
 about positions.
 
-A unit is a run of source records computed at once. All that it publishes carries (from_offset,
-offset, ordinal) of the unit under one producer id, and goes to several output partitions, each of
-which may or may not have got it before the crash. Computing the same unit again gives the same
+A chunk is a run of source records computed at once. All that it publishes carries (from_offset,
+offset, ordinal) of the chunk under one producer id, and goes to several output partitions, each of
+which may or may not have got it before the crash. Computing the same chunk again gives the same
 outputs, so it is enough to cut the input at the old boundaries and to hold back what is already
 there. Refused here: reading logs (`spark_jobs.output`) and any guess about what was not found in
 them.
@@ -51,7 +51,7 @@ class Replay:
             if known is None or (p.offset, p.ordinal) > (known.offset, known.ordinal):
                 self._last[p.route] = p
         self._ends = sorted(e for e in ends if e >= next_offset)
-        self._units = {(e.from_offset, e.offset) for e in self._last.values()}
+        self._chunks = {(e.from_offset, e.offset) for e in self._last.values()}
 
     def __bool__(self) -> bool:
         return bool(self._ends)
@@ -62,7 +62,7 @@ class Replay:
         return self._ends[-1] if self._ends else -1
 
     def limit(self, first: int, last: int) -> int:
-        """The offset at which a unit that begins at *first* and could reach *last* has to end."""
+        """The offset at which a chunk that begins at *first* and could reach *last* has to end."""
         at = bisect_left(self._ends, first)
         return min(last, self._ends[at]) if at < len(self._ends) else last
 
@@ -71,13 +71,13 @@ class Replay:
         known = self._last.get(route)
         return known is not None and (offset, ordinal) <= (known.offset, known.ordinal)
 
-    def published_within(self, first: int, last: int) -> bool:
-        """Whether a unit with an end in first..last has left outputs, so that its boundaries
+    def has_outputs_within(self, first: int, last: int) -> bool:
+        """Whether a chunk with an end in first..last has left outputs, so that its boundaries
         bind.
         """
-        return any(first <= end <= last for _, end in self._units)
+        return any(first <= end <= last for _, end in self._chunks)
 
-    def passed(self, next_offset: int) -> None:
+    def forget_below(self, next_offset: int) -> None:
         """Forget what lies below *next_offset*."""
         if self._ends and self._ends[0] < next_offset:
             self._ends = self._ends[bisect_left(self._ends, next_offset) :]

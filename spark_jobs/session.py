@@ -109,6 +109,50 @@ def checkpoint_files(directory: str) -> dict[str, str]:
     )
 
 
+def _options(settings: SparkSettings) -> dict[str, str]:
+    """Return the settings of the context, those that the user gives last."""
+    local = settings.master == "local"
+    return {
+        **_SESSION,
+        "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
+        "spark.ui.enabled": "false",
+        **({"spark.authenticate": "true"} if local or settings.secret else {}),
+        "spark.driver.host": settings.driver_host,
+        "spark.driver.bindAddress": settings.driver_host,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.executor.memory": settings.executor_memory,
+        "spark.executor.extraJavaOptions": _JVM,
+        "spark.python.daemon.module": "spark_jobs.daemon",
+        "spark.python.worker.reuse": "true",
+        # on a TCP socket without TCP_NODELAY, as Spark's is, a record waits up to 40 ms for the
+        # one before it to be acknowledged
+        "spark.python.unix.domain.socket.enabled": "true",
+        **(
+            {"spark.python.unix.domain.socket.dir": socket_directory(tempfile.gettempdir())}
+            if local
+            else {}
+        ),
+        "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
+        # one worker per partition is the parallelism: threads below it would only fight over
+        # the cores
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        **{f"spark.executorEnv.{name}": value for name, value in ALLOCATORS.items()},
+        "spark.task.maxFailures": "4",
+        "spark.locality.wait": "0",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.cleaner.periodicGC.interval": "10min",
+        **_KEPT_CONSUMERS,
+        # Hadoop's file systems set the rights of what they make themselves, whatever the
+        # process's umask
+        "spark.hadoop.fs.permissions.umask-mode": "077",
+        **checkpoint_files(settings.checkpoint_dir),
+        **settings.conf,
+    }
+
+
 @dataclass
 class SparkSessions:
     """A session per mode, over one context."""
@@ -127,46 +171,7 @@ class SparkSessions:
             .setMaster(f"local[{settings.slots},4]" if local else settings.master)
             .setAppName("penstock")
         )
-        options = {
-            **_SESSION,
-            "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
-            "spark.ui.enabled": "false",
-            **({"spark.authenticate": "true"} if local or settings.secret else {}),
-            "spark.driver.host": settings.driver_host,
-            "spark.driver.bindAddress": settings.driver_host,
-            "spark.driver.memory": settings.driver_memory,
-            "spark.driver.extraJavaOptions": _JVM,
-            "spark.executor.memory": settings.executor_memory,
-            "spark.executor.extraJavaOptions": _JVM,
-            "spark.python.daemon.module": "spark_jobs.daemon",
-            "spark.python.worker.reuse": "true",
-            # on a TCP socket without TCP_NODELAY, as Spark's is, a record waits up to 40 ms for the
-            # one before it to be acknowledged
-            "spark.python.unix.domain.socket.enabled": "true",
-            **(
-                {"spark.python.unix.domain.socket.dir": socket_directory(tempfile.gettempdir())}
-                if local
-                else {}
-            ),
-            "spark.executorEnv.PYTHONPATH": ":".join(p for p in sys.path if p),
-            # one worker per partition is the parallelism: threads below it would only fight over
-            # the cores
-            "spark.executorEnv.POLARS_MAX_THREADS": "1",
-            "spark.executorEnv.OMP_NUM_THREADS": "1",
-            **{f"spark.executorEnv.{name}": value for name, value in ALLOCATORS.items()},
-            "spark.task.maxFailures": "4",
-            "spark.locality.wait": "0",
-            "spark.scheduler.mode": "FAIR",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.cleaner.periodicGC.interval": "10min",
-            **_KEPT_CONSUMERS,
-            # Hadoop's file systems set the rights of what they make themselves, whatever the
-            # process's umask
-            "spark.hadoop.fs.permissions.umask-mode": "077",
-            **checkpoint_files(settings.checkpoint_dir),
-            **settings.conf,
-        }
-        for key, value in options.items():
+        for key, value in _options(settings).items():
             conf.set(key, value)
         if settings.secret is not None and not local:
             # what is set before the JVM is there stands on its command line

@@ -235,8 +235,8 @@ def _encode(snapshot: Snapshot, base: str) -> bytes:
             for frame_name, frame in delta.frames.items():
                 buffer = io.BytesIO()
                 # a handle of its own: polars locks the frame while it writes, and asks for the GIL
-                # meanwhile; the lane's thread may ask for that lock while it holds the GIL (the
-                # kernel's state holds the same frames), and both would wait for ever
+                # meanwhile; the processor's thread may ask for that lock while it holds the GIL
+                # (the kernel's state holds the same frames), and both would wait for ever
                 frame.clone().write_ipc_stream(buffer)
                 rows.append((stream, delta.full, frame_name, buffer.getvalue()))
     meta = {

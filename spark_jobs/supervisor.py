@@ -14,7 +14,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-import fsspec
 import psutil
 import redis
 from prometheus_client import Counter, Gauge
@@ -30,16 +29,15 @@ from penstock.health import Health
 from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
 from spark_jobs.epochs import Epochs
 from spark_jobs.figures import Figures
+from spark_jobs.lags import LAG_SECONDS, Lags, Progress
+from spark_jobs.leftovers import Leftovers
 from spark_jobs.operator import Operator
-from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, wanted_topics
+from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, topics_to_read
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 
 _ROUND_SECONDS = 0.5
-_LAG_SECONDS = 2.0
 _HEARTBEAT_SECONDS = 15
-#: no progress for this long with records waiting is worth an alarm
-_STUCK_SECONDS = 20.0
 #: Spark's error class for a checkpoint without any epoch in which there is something all the same
 _HALF_BEGUN = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
 #: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in
@@ -54,13 +52,12 @@ class _Query:
     wanted: Wanted
     mode: Mode
     handle: StreamingQuery
-    started: float
+    progress: Progress
     reading: bool = False
     dead: set[int] = field(default_factory=set)
-    lag: int = 0
-    moved: float = 0.0
-    positions: dict[str, int] = field(default_factory=dict)
-    alarmed: bool = False
+
+    def running(self) -> Running:
+        return Running(self.wanted, self.mode, True, self.progress.lag)
 
 
 class Supervisor:
@@ -89,18 +86,14 @@ class Supervisor:
         self._clock = clock
         self._queries: dict[str, _Query] = {}
         self._failures: dict[str, Failures] = {}
-        self._lags: dict[str, int] = {}
-        self._positions: dict[str, dict[str, int]] = {}
+        self._lags = Lags(client, admin, catalog, health.registry, sessions.slots)
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
-        self._leftovers = False
+        self._leftovers = Leftovers(settings, catalog)
         self._host = socket.gethostname()
         self._wake = threading.Event()
         self._halt = threading.Event()
         registry = health.registry
-        self._lag_gauge = Gauge(
-            "penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry
-        )
         self._mode_gauge = Gauge(
             "penstock_query_realtime",
             "1 in real time, 0 in micro-batches",
@@ -110,22 +103,11 @@ class Supervisor:
         self._restarts = Counter(
             "penstock_query_failures", "Queries that failed", ["topic"], registry=registry
         )
-        self._stuck = Counter(
-            "penstock_query_stuck",
-            "Times a query made no progress with records waiting",
-            ["topic"],
-            registry=registry,
-        )
         self._ended = Counter(
             "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
         )
-        self._letters = Gauge(
-            "penstock_dead_letters",
-            "Dead letters that all rooms have ever written",
-            registry=registry,
-        )
         self._figures = Figures(client, registry)
-        catalog.listen(self._changed)
+        catalog.listen(self._note_changes)
 
     def stop(self) -> None:
         """End `run` soon."""
@@ -138,7 +120,7 @@ class Supervisor:
         Raises:
             Exception: the JVM is gone.
         """
-        self._remove_leftovers()
+        self._leftovers.remove_all()
         if not self._settings.safe_mode:
             self._redis.delete(names.safe_mode())
         while not self._halt.is_set():
@@ -152,10 +134,10 @@ class Supervisor:
         for query in list(self._queries.values()):
             self._stop(query)
 
-    def _changed(self, changes: list[Changed]) -> None:
+    def _note_changes(self, changes: list[Changed]) -> None:
         self._wake.set()
         if any(isinstance(c.new, Database) and c.new.removed for c in changes):
-            self._leftovers = True
+            self._leftovers.due = True
         if self._settings.safe_mode:
             gone = [c.old.id for c in changes if c.new is None and isinstance(c.old, StreamEntry)]
             if gone:
@@ -167,24 +149,27 @@ class Supervisor:
             self._redis.set(names.safe_mode(), "", ex=_HEARTBEAT_SECONDS)
             self._health.ready("queries", True, "safe mode: no stream runs")
             return
-        wanted = wanted_topics(self._catalog.catalog)
+        wanted = topics_to_read(self._catalog.catalog)
         self._watch(now)
-        if now - self._lags_at >= _LAG_SECONDS:
+        if now - self._lags_at >= LAG_SECONDS:
             self._lags_at = now
-            self._measure(wanted, now)
+            running = {t: q.progress for t, q in self._queries.items()}
+            self._lags.measure(wanted.values(), self._existing, running, now)
             self._figures.measure(self._catalog.catalog)
-            if self._leftovers:
-                self._remove_leftovers()
-        running = {t: Running(q.wanted, q.mode, True, q.lag) for t, q in self._queries.items()}
+            if self._leftovers.due:
+                self._leftovers.remove_all()
         actions, starved = decide(
             wanted,
-            running,
-            self._lags,
+            {t: q.running() for t, q in self._queries.items()},
+            self._lags.by_topic,
             backlog=self._settings.backlog_records,
             slots=self._sessions.slots(),
         )
         for action in actions:
             self._do(action, now)
+        self._report_readiness(wanted, starved)
+
+    def _report_readiness(self, wanted: dict[str, Wanted], starved: list[Wanted]) -> None:
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
         more = (
             "set PENSTOCK_SPARK_SLOTS"
@@ -202,7 +187,7 @@ class Supervisor:
             if (query := self._queries.get(topic)) is not None:
                 self._stop(query)
                 self._wake.set()
-                if wanted_topics(self._catalog.catalog).get(topic) != query.wanted:
+                if topics_to_read(self._catalog.catalog).get(topic) != query.wanted:
                     self._forget(query.wanted)
             return
         failures = self._failures.get(topic, Failures())
@@ -218,11 +203,14 @@ class Supervisor:
             )
             handle = self._sessions.query(topic, action.wanted.id, action.mode, operator, at_once)
         except BusError as error:
-            self._failed(topic, str(error), now)
+            self._note_failure(topic, str(error), now)
             return
-        self._queries[topic] = _Query(action.wanted, action.mode, handle, now, moved=now)
+        progress = Progress(started=now, moved=now)
+        self._queries[topic] = _Query(action.wanted, action.mode, handle, progress)
         self._mode_gauge.labels(topic).set(action.mode == "realtime")
-        _log.info("query started", topic=topic, mode=action.mode, lag=self._lags.get(topic, 0))
+        _log.info(
+            "query started", topic=topic, mode=action.mode, lag=self._lags.by_topic.get(topic, 0)
+        )
 
     def _at_once(self, wanted: Wanted) -> int:
         """How many records of a topic's backlog may cross into Python together; few when whoever
@@ -234,8 +222,7 @@ class Supervisor:
             return CAUTIOUS
         ends = self._admin.end_offsets([(topic, p) for p in partitions])
         starts = self._admin.start_offsets([(topic, p) for p in partitions])
-        positions = self._positions.get(topic, {})
-        begins = {p: max(positions.get(str(p), 0), starts[topic, p]) for p in partitions}
+        begins = {p: max(self._lags.position(topic, p), starts[topic, p]) for p in partitions}
         size = mean_size(
             self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions}
         )
@@ -267,16 +254,16 @@ class Supervisor:
             self._queries.pop(topic)
             failure = query.handle.exception()
             if failure is not None:
-                self._failed(topic, str(failure), now)
+                self._note_failure(topic, str(failure), now)
                 if _HALF_BEGUN in str(failure):
                     self._begin_anew(query.wanted)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
                 self._redis.hdel(names.query_progress(topic), _CATCHING_UP)
                 self._lags_at = 0.0
-                self._lags.pop(topic, None)
+                self._lags.by_topic.pop(topic, None)
 
-    def _failed(self, topic: str, reason: str, now: float) -> None:
+    def _note_failure(self, topic: str, reason: str, now: float) -> None:
         self._failures[topic] = self._failures.get(topic, Failures()).another(now)
         self._restarts.labels(topic).inc()
         _log.error(
@@ -286,12 +273,11 @@ class Supervisor:
 
     def _begin_anew(self, wanted: Wanted) -> None:
         """Remove a checkpoint in which not even the first epoch is whole: its driver died in the
-        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a lane
+        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a processor
         skips what lies below its own position.
         """
-        fs, path = fsspec.core.url_to_fs(self._settings.checkpoint(wanted.topic, wanted.id))
         _log.warning("the checkpoint was never whole, beginning anew", topic=wanted.topic)
-        self._remove(fs, path)
+        self._leftovers.remove_checkpoint(wanted)
 
     def _stop(self, query: _Query) -> None:
         query.handle.stop()
@@ -309,18 +295,18 @@ class Supervisor:
         tasks = [
             json.loads(value) for name, value in fields.items() if str(name).startswith("task:")
         ]
-        self._bury(query, tasks)
+        self._retry_dead(query, tasks)
         query.reading = query.reading or len(tasks) >= query.wanted.partitions
         if query.reading:
             beat = {
                 "mode": query.mode,
                 "partitions": query.wanted.partitions,
-                "lag": query.lag,
+                "lag": query.progress.lag,
                 "time": milliseconds(self._clock),
             }
             self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)
 
-    def _bury(self, query: _Query, tasks: list[dict[str, Any]]) -> None:
+    def _retry_dead(self, query: _Query, tasks: list[dict[str, Any]]) -> None:
         """Have tasks tried again whose worker has died on this machine; of others Spark hears with
         the next record.
         """
@@ -344,92 +330,9 @@ class Supervisor:
         if fields:
             self._redis.hdel(key, *fields)
 
-    def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
-        """Lag of every topic; alarms for those that stand still with records waiting."""
-        there = [w for w in wanted.values() if self._existing.get(w.topic) == w.partitions]
-        letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in self._existing else []
-        ends = self._admin.end_offsets(
-            [*((w.topic, p) for w in there for p in range(w.partitions)), *letters]
-        )
-        self._letters.set(sum(ends[place] for place in letters))
-        for item in there:
-            stored = self._redis.hgetall(names.query_progress(item.topic))
-            # Redis may have lost what partitions said that get no records now: they would look far
-            # behind for ever
-            positions = self._positions.get(item.topic, {}) | {
-                str(k): int(v) for k, v in stored.items() if str(k).isdigit()
-            }
-            self._positions[item.topic] = positions
-            begins = self._catalog.catalog.begins(item.topic)
-            lag = sum(
-                max(ends[item.topic, p] - positions.get(str(p), begins.get(p, 0)), 0)
-                for p in range(item.partitions)
-            )
-            self._lags[item.topic] = lag
-            self._lag_gauge.labels(item.topic).set(lag)
-            if (query := self._queries.get(item.topic)) is None:
-                continue
-            if positions != query.positions or not lag:
-                query.positions = positions
-                query.moved = now
-                query.alarmed = False
-            elif now - query.moved > _STUCK_SECONDS and not query.alarmed:
-                query.alarmed = True
-                self._stuck.labels(item.topic).inc()
-                _log.error(
-                    "records wait but the query makes no progress",
-                    topic=item.topic,
-                    lag=lag,
-                    slots=self._sessions.slots(),
-                )
-            query.lag = lag if now - query.started > _LAG_SECONDS else 0
-
-    # ---------------------------------------------------------------- what dropped topics leave
-
     def _forget(self, wanted: Wanted) -> None:
-        """Remove the state of a topic that is gone."""
+        """Remove what is kept of a topic that is gone."""
         self._redis.delete(names.query_progress(wanted.topic), names.query_heartbeat(wanted.topic))
-        self._lags.pop(wanted.topic, None)
-        self._positions.pop(wanted.topic, None)
+        self._lags.forget(wanted.topic)
         self._existing.pop(wanted.topic, None)
-        if any(w.id == wanted.id for w in wanted_topics(self._catalog.catalog).values()):
-            return  # the next generation of the topic takes the state over
-        for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
-            fs, path = fsspec.core.url_to_fs(f"{directory}/{wanted.id}")
-            self._remove(fs, path)
-
-    def _remove(self, fs: fsspec.AbstractFileSystem, path: str) -> None:
-        """Remove a directory of a topic that is gone. A worker of its stopped query may be writing
-        its last file there just now: what that leaves goes with `_remove_leftovers`.
-        """
-        try:
-            if fs.exists(path):
-                fs.rm(path, recursive=True)
-        except OSError as error:
-            _log.info(
-                "state of a dropped topic is still being written, removed later",
-                path=path,
-                reason=str(error),
-            )
-            self._leftovers = True
-
-    def _remove_leftovers(self) -> None:
-        """Remove state of topics that were dropped while this process was not there, or whose
-        removal was disturbed, and of topics of earlier generations that are gone.
-        """
-        self._leftovers = False
-        known = {str(w.id) for w in wanted_topics(self._catalog.catalog).values()}
-        for directory in (self._settings.checkpoint_dir, self._settings.state_dir):
-            fs, path = fsspec.core.url_to_fs(directory)
-            for child in fs.ls(path, detail=False) if fs.exists(path) else ():
-                name = str(child).rstrip("/").rpartition("/")[2]
-                if name.isdigit() and name not in known:
-                    fs.rm(str(child), recursive=True)
-        for database in self._catalog.catalog.databases():
-            for topic, partitions in database.lineage[: database.removed]:
-                states = [
-                    names.state_directory(self._settings.state_dir, str(database.id), topic, p)
-                    for p in range(partitions)
-                ]
-                for directory in (self._settings.checkpoint(topic, database.id), *states):
-                    self._remove(*fsspec.core.url_to_fs(directory))
+        self._leftovers.remove_topic(wanted)

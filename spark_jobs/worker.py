@@ -41,7 +41,7 @@ _log = log.get(__name__)
 
 
 class Worker:
-    """Shared by all lanes of the process."""
+    """Shared by all processors of the process."""
 
     def __init__(self, settings: SparkSettings, token: str = "") -> None:
         log.configure("spark", settings.log_level)
@@ -81,7 +81,7 @@ class Worker:
             known = self._codecs[schema_id] = TableCodec(table, schema_id)
         return known
 
-    def stored_names(self, table_id: int) -> Callable[[], StoredNames]:
+    def names_in_storage(self, table_id: int) -> Callable[[], StoredNames]:
         """Asks for the names that a table's columns have in what is stored."""
 
         def ask() -> StoredNames:
@@ -90,7 +90,7 @@ class Worker:
 
         return ask
 
-    def dropped(self, streams: Iterable[int]) -> set[int]:
+    def find_dropped(self, streams: Iterable[int]) -> set[int]:
         """Those of these streams that were dropped in safe mode: they are not run even up to where
         that happened.
         """

@@ -1,4 +1,4 @@
-"""A partition of the exchange without a mesh: the lane itself, over a log and a catalog in memory."""
+"""A partition of the exchange without a mesh: the processor itself, over a log and a catalog in memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from spark_jobs.input import Records
-from spark_jobs.lanes.clocks import numbered
-from spark_jobs.lanes.exchange import ExchangeLane
+from spark_jobs.processor.clocks import numbered
+from spark_jobs.processor.exchange import ExchangeProcessor
 from spark_jobs.settings import SparkSettings
 from tests.unit.sql.memory_view import MemoryView
 
@@ -66,15 +66,15 @@ class Exchange:
         self._targets: dict[int, Table] = {}
         self._sent = 0
         self._worker = _Worker(self)
-        self.lane = self.restarted()
+        self.processor = self.restarted()
 
-    def restarted(self) -> ExchangeLane:
-        """The lane as it comes up from what the one before has saved."""
+    def restarted(self) -> ExchangeProcessor:
+        """Start the processor as it comes up from what the one before has saved."""
         worker: Any = self._worker
-        self.lane = ExchangeLane(
+        self.processor = ExchangeProcessor(
             worker, str(self.directory / "state"), names.EXCHANGE, 0, 0, first_time=0
         )
-        return self.lane
+        return self.processor
 
     def database(self, name: str, **options: Any) -> Database:
         made = Database(next(self._ids), name, **options)
@@ -178,8 +178,8 @@ class Exchange:
         return TableCodec(target).decode(mine).rows.to_dicts() if mine else []
 
     def _feed(self, value: bytes) -> None:
-        offset = self.lane.next if self.lane.next >= 0 else 0
-        self.lane.feed(
+        offset = self.processor.positions.next if self.processor.positions.next >= 0 else 0
+        self.processor.feed(
             Records(
                 names.EXCHANGE,
                 0,
@@ -230,7 +230,7 @@ class _Admin:
 
 
 class _Worker:
-    """What a lane asks of `spark_jobs.worker.Worker`, answered from memory."""
+    """What a processor asks of `spark_jobs.worker.Worker`, answered from memory."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -257,7 +257,7 @@ class _Worker:
         table = self._exchange.catalog.table_by_id(table_id)
         return None if table is None else TableCodec(table)
 
-    def stored_names(self, table_id: int) -> Callable[[], dict[str, str]]:
+    def names_in_storage(self, table_id: int) -> Callable[[], dict[str, str]]:
         return dict
 
     def dropped(self, streams: Iterable[int]) -> set[int]:

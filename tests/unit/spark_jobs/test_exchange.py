@@ -9,7 +9,8 @@ import pytest
 from penstock import names
 from penstock.records import ControlRecord
 from penstock.windows.kernel import EARLIEST
-from spark_jobs.lanes.clocks import Clocks, numbered
+from spark_jobs.processor.clocks import Clocks, numbered
+from spark_jobs.processor.pending import Pending
 from spark_jobs.state import StateFiles
 from tests.unit.spark_jobs.exchange_kit import Exchange
 
@@ -69,7 +70,7 @@ def test_a_group_is_silent_when_no_partition_can_have_rows_of_it_any_more(
     exchange.rows(database, plan, [("d1", T0, 1)], T0, partition=1)
     exchange.tick(database, T0 + 60_000, partition=0)
     if restarted:
-        exchange.lane.close()
+        exchange.processor.close()
         exchange.restarted()
     exchange.rows(database, plan, [("d1", T0 + 1, 1)], T0 + 1_000, partition=1)
     exchange.tick(database, T0 + 2_000, partition=1)
@@ -84,14 +85,14 @@ def test_what_is_known_of_a_topics_time_goes_with_its_last_stream(exchange: Exch
     exchange.tick(database, T0)
     for plan, left in zip(plans, (True, False), strict=True):
         exchange.control(database, ControlRecord("stream_off", stream=plan.stream_id))
-        exchange.lane.keep()
+        exchange.processor.keep()
         saved = StateFiles(str(exchange.directory / "state")).load()
         assert saved is not None
         assert bool(saved.waiting.get(f"clock {database.id}")) is left
 
 
 def test_a_new_generation_of_a_topic_is_waited_for() -> None:
-    clocks = Clocks({})
+    clocks = Clocks(Pending({}))
 
     def hear(generation: int, partition: int, time: int) -> int:
         sender = names.exchange_producer(

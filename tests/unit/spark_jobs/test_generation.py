@@ -17,8 +17,9 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.windows import Control, Emission, Kernel, make_kernel
 from penstock.windows.kernel import Delta
-from spark_jobs.lanes.generation import CLOSED, ENDED, inherit
-from spark_jobs.lanes.stats import FRAME
+from spark_jobs.processor.generation import inherit
+from spark_jobs.processor.pending import CLOSED, ENDED
+from spark_jobs.processor.stats import FRAME
 from spark_jobs.state import Snapshot
 from tests.conformance.memory import MemoryHistory
 from tests.conformance.schema import Schema

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from spark_jobs.handed import Handed
 from spark_jobs.input import OFFSET_BITS, Inbox
+from spark_jobs.task_batches import TaskBatches
 
 NAMES = ["place", "time", "value"]
 
 
-class Waiting(Handed):
+class Waiting(TaskBatches):
     """Batches of which somebody says whether one waits."""
 
     def __init__(
@@ -42,7 +42,7 @@ def batch(*offsets: int | None) -> pa.RecordBatch:
 def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> None:
     inbox = Inbox(
         "in.x",
-        Handed(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)])),
+        TaskBatches(iter([batch(0), batch(None), batch(1), batch(None), batch(2, 3)])),
         max_records=100,
         max_bytes=1 << 20,
     )
@@ -58,7 +58,7 @@ def test_records_that_wait_are_taken_together_and_fillers_are_not_records() -> N
 def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
     inbox = Inbox(
         "in.x",
-        Handed(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)])),
+        TaskBatches(iter([batch(None, 0), batch(None, 1), batch(2, None), batch(None)])),
         max_records=100,
         max_bytes=1 << 20,
     )
@@ -74,7 +74,9 @@ def test_a_filler_in_front_and_one_behind_are_no_records_either() -> None:
 def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...]) -> None:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     batches = [batch(*range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-    records = Inbox("in.x", Handed(iter(batches)), max_records=1000, max_bytes=1 << 30).take(None)
+    records = Inbox("in.x", TaskBatches(iter(batches)), max_records=1000, max_bytes=1 << 30).take(
+        None
+    )
     assert records is not None
     assert records.partition == 3
     assert records.offsets.tolist() == list(range(100))
@@ -85,7 +87,7 @@ def test_records_are_the_same_however_many_come_together(sizes: tuple[int, ...])
 
 def test_limits_cut() -> None:
     inbox = Inbox(
-        "in.x", Handed(iter([batch(i) for i in range(10)])), max_records=4, max_bytes=1 << 20
+        "in.x", TaskBatches(iter([batch(i) for i in range(10)])), max_records=4, max_bytes=1 << 20
     )
     sizes = []
     while (records := inbox.take(None)) is not None:
@@ -102,7 +104,7 @@ def test_what_does_not_fit_is_left_where_it_is() -> None:
             given.append(i)
             yield batch(i)
 
-    inbox = Inbox("in.x", Handed(source()), max_records=5, max_bytes=1 << 20)
+    inbox = Inbox("in.x", TaskBatches(source()), max_records=5, max_bytes=1 << 20)
     taken = 0
     while (records := inbox.take(None)) is not None:
         taken += len(records)
@@ -141,7 +143,7 @@ def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr("spark_jobs.input.time.monotonic", lambda: next(ticks) * 0.004)
     inbox = Inbox(
-        "in.x", Handed(iter([batch(i) for i in range(10)])), max_records=100, max_bytes=1 << 20
+        "in.x", TaskBatches(iter([batch(i) for i in range(10)])), max_records=100, max_bytes=1 << 20
     )
     sizes = []
     while (records := inbox.take(None)) is not None:
@@ -150,7 +152,7 @@ def test_a_flood_is_cut_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) <= 4
 
 
-def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(
+def test_after_a_long_chunk_more_is_gathered_and_a_lull_is_waited_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
@@ -173,7 +175,7 @@ def test_after_a_long_unit_more_is_gathered_and_a_lull_is_waited_out(
     asked.clear()
     gathered = inbox.take(None)
     assert len(gathered or ()) == pytest.approx(0.2 / 0.004, abs=2), (
-        "for as long as the unit before took"
+        "for as long as the chunk before took"
     )
     assert asked[0] is None
     assert all(lull == pytest.approx(0.2 / 8, rel=0.05) for lull in asked[1:])
@@ -205,7 +207,7 @@ def test_what_ends_the_input_early_is_raised() -> None:
         yield batch(1)
         raise OSError("gone")
 
-    inbox = Inbox("in.x", Handed(source()), max_records=1, max_bytes=1 << 20)
+    inbox = Inbox("in.x", TaskBatches(source()), max_records=1, max_bytes=1 << 20)
     assert inbox.take(None) is not None
     with pytest.raises(OSError, match="gone"):
         inbox.take(None)

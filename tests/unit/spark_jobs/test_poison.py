@@ -18,11 +18,11 @@ def test_a_record_that_kills_is_given_up_at_its_third_death(tmp_path: Path) -> N
     second.clear()
     second.begin(130, 130)  # second death
     third = Poison(path, "driver")
-    assert not third.given_up(130)
+    assert not third.is_given_up(130)
     third.begin(130, 130)  # third death
     last = Poison(path, "driver")
-    assert last.given_up(130)
-    assert not last.given_up(131)
+    assert last.is_given_up(130)
+    assert not last.is_given_up(131)
 
 
 def test_a_unit_with_published_outputs_is_taken_apart_only_after_a_second_death(
@@ -42,7 +42,7 @@ def test_deaths_between_units_count_for_nobody(tmp_path: Path) -> None:
         mark = Poison(path, "driver")
         mark.begin(7, 7)
         mark.clear()
-    assert not Poison(path, "driver").given_up(7)
+    assert not Poison(path, "driver").is_given_up(7)
     assert not Poison(path, "driver").alone(7, bound=False)
 
 
@@ -70,18 +70,18 @@ def test_deaths_of_the_driver_say_less_about_the_record_at_work(tmp_path: Path) 
     for run in range(1, LIMIT // WITH_DRIVER):
         mark = Poison(path, f"run {run}")
         assert mark.alone(7, bound=False)
-        assert not mark.given_up(7)
+        assert not mark.is_given_up(7)
         mark.begin(7, 7)
-    assert Poison(path, "the last").given_up(7)
+    assert Poison(path, "the last").is_given_up(7)
 
 
 def test_deaths_of_both_kinds_add_up(tmp_path: Path) -> None:
     path = tmp_path / "mark"
     for run in ("first", "first", "second", "second"):
         mark = Poison(path, run)
-        assert not mark.given_up(7)
+        assert not mark.is_given_up(7)
         mark.begin(7, 7)
     # two workers died so far, and two drivers
-    assert not (mark := Poison(path, "third")).given_up(7)
+    assert not (mark := Poison(path, "third")).is_given_up(7)
     mark.begin(7, 7)
-    assert Poison(path, "third").given_up(7)
+    assert Poison(path, "third").is_given_up(7)

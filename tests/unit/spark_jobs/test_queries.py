@@ -7,7 +7,7 @@ from penstock.catalog.model import Database, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from spark_jobs.queries import Action, Failures, Running, Wanted, decide, wanted_topics
+from spark_jobs.queries import Action, Failures, Running, Wanted, decide, topics_to_read
 
 A = Wanted("in.a", 4, 100)
 B = Wanted("in.b", 4, 101)
@@ -18,7 +18,7 @@ def test_a_topic_per_database_and_per_table_with_its_own() -> None:
     columns = (Column("ts", ColumnType("TIMESTAMP")),)
     own = Table(102, "a", "Big", "stable", "in.a.big", 16, "ms", (TableVersion(103, columns),))
     small = Table(104, "a", "small", "plain", "in.a", 4, "ms", (TableVersion(105, columns),))
-    found = wanted_topics(Catalog([Database(100, "a"), own, small]))
+    found = topics_to_read(Catalog([Database(100, "a"), own, small]))
     assert found == {names.EXCHANGE: EXCHANGE, "in.a": A, "in.a.big": Wanted("in.a.big", 16, 102)}
 
 

@@ -22,42 +22,40 @@ def test_reports_of_all_lanes_are_summed_up() -> None:
 
 def test_a_burst_is_let_through_and_a_surplus_is_made_up_for() -> None:
     account = Account.open(Usage(rows_out=100), 10, now=0.0)
-    account = account.charged(Usage(rows_out=150), 10, now=0.0)
+    account = account.charge(Usage(rows_out=150), 10, now=0.0)
     assert account.credit == 0
-    account = account.charged(Usage(rows_out=200), 10, now=1.0)
+    account = account.charge(Usage(rows_out=200), 10, now=1.0)
     assert account.credit == -40
     assert (
-        account.charged(Usage(rows_out=200), 10, now=4.9).credit
+        account.charge(Usage(rows_out=200), 10, now=4.9).credit
         < 0
-        <= account.charged(Usage(rows_out=200), 10, now=5.0).credit
+        <= account.charge(Usage(rows_out=200), 10, now=5.0).credit
     )
 
 
 def test_nobody_pays_for_ever_and_nobody_saves_up() -> None:
     account = Account.open(Usage(), 10, now=0.0)
     assert (
-        account.charged(Usage(rows_out=10**9), 10, now=1.0)
-        .charged(Usage(rows_out=10**9), 10, now=31.0)
+        account.charge(Usage(rows_out=10**9), 10, now=1.0)
+        .charge(Usage(rows_out=10**9), 10, now=31.0)
         .credit
         == 0
     )
     assert (
-        account.charged(Usage(), 10, now=10**6).charged(Usage(rows_out=51), 10, now=10**6).credit
+        account.charge(Usage(), 10, now=10**6).charge(Usage(rows_out=51), 10, now=10**6).credit
         == -1
     )
 
 
 def test_counters_that_go_back_after_a_crash_credit_and_charge_nothing() -> None:
-    account = Account.open(Usage(), 10, now=0.0).charged(Usage(rows_out=60), 10, now=0.0)
-    again = account.charged(Usage(rows_out=20), 10, now=0.0).charged(
-        Usage(rows_out=60), 10, now=0.0
-    )
+    account = Account.open(Usage(), 10, now=0.0).charge(Usage(rows_out=60), 10, now=0.0)
+    again = account.charge(Usage(rows_out=20), 10, now=0.0).charge(Usage(rows_out=60), 10, now=0.0)
     assert account == again and again.credit == -10
 
 
 def test_history_does_not_count() -> None:
     account = Account.open(Usage(), 10, now=0.0)
-    account = account.charged(Usage(rows_out=10_000, filling=True), 10, now=1.0)
-    account = account.charged(Usage(rows_out=20_000), 10, now=2.0)
+    account = account.charge(Usage(rows_out=10_000, filling=True), 10, now=1.0)
+    account = account.charge(Usage(rows_out=20_000), 10, now=2.0)
     assert account.credit == 50
-    assert account.charged(Usage(rows_out=20_060), 10, now=60.0).credit == -10
+    assert account.charge(Usage(rows_out=20_060), 10, now=60.0).credit == -10

@@ -38,9 +38,9 @@ def test_a_half_published_unit_is_cut_out_and_only_the_rest_goes_out() -> None:
 def test_what_is_below_the_state_is_forgotten() -> None:
     assert not Replay([one(0, 4)], 5)
     replay = Replay([one(5, 9), one(10, 12)], 5)
-    replay.passed(10)
+    replay.forget_below(10)
     assert replay.pending() == [one(10, 12)]
-    replay.passed(13)
+    replay.forget_below(13)
     assert not replay
 
 
@@ -54,7 +54,7 @@ def test_a_snapshot_in_mid_replay_carries_every_cut() -> None:
         assert cuts[-1] == replay.limit(first, 99)
         first = cuts[-1] + 1
     assert cuts == [4, 9, 12]
-    assert again.published_within(10, 12)
+    assert again.has_outputs_within(10, 12)
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.data())

@@ -10,7 +10,7 @@ import polars as pl
 
 from penstock.sql.plan import Member, Origin, StreamPlan
 from penstock.versions import DELETE, MERGE, UPSERT
-from spark_jobs.lanes.route import PARTITIONS, Route, Taken, needed, newest
+from spark_jobs.processor.route import PARTITIONS, Route, Taken, columns_to_send, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 
 T0 = 1_700_006_400_000
@@ -54,7 +54,7 @@ def test_only_what_the_plan_reads_is_sent() -> None:
     made = planned(
         "CREATE STREAM s INTO o AS SELECT _wstart, sum(a) FROM m WHERE b > 0 PARTITION BY g INTERVAL(1s)"
     )
-    assert needed(made) == ["ts", "a", "b", "g"]
+    assert columns_to_send(made) == ["ts", "a", "b", "g"]
     [(_, part)], _ = Route(made).split([taken(frame(("t", 0, 1, 1), ("t", 1, 1, 0)))], None)
     assert part.columns == [
         "_step",
@@ -133,7 +133,7 @@ def test_every_stored_row_is_one_partitions_own_and_the_one_it_was_sent_to() -> 
     )
     rows = frame(*((f"t{i}", i, 1, i % 11) for i in range(40)))
     sent = {place: set(part["tbname"]) for place, part in route.split([taken(rows)], None)[0]}
-    own = {place: set(route.finished_at(place, rows)["tbname"]) for place in range(PARTITIONS)}
+    own = {place: set(route.select_finished(place, rows)["tbname"]) for place in range(PARTITIONS)}
     assert {p: t for p, t in own.items() if t} == sent
     assert sorted(t for tables in own.values() for t in tables) == sorted(rows["tbname"])
 
@@ -158,11 +158,11 @@ def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> No
             orient="row",
         )
 
-    unit = [
+    chunk = [
         Taken(101, "ts", written("p", "a", 0, 2, 3), (2, "old")),
         Taken(102, "ts", written("q", "b", 1, 4), (4, "new")),
     ]
-    [(_, part)], failed = route.split(unit, None)
+    [(_, part)], failed = route.split(chunk, None)
     assert failed is None
     assert part.select("_offset", "a", "b").rows() == [
         (0, 0, None),
@@ -172,4 +172,4 @@ def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> No
         (4, None, 4),
     ]
     assert part["_step"].n_unique() == 5
-    assert newest(unit) == "new" and newest(unit[:1]) == "old"
+    assert newest(chunk) == "new" and newest(chunk[:1]) == "old"

@@ -1,4 +1,4 @@
-"""A lane's counters travel in its state and come back from it."""
+"""A processor's counters travel in its state and come back from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import polars as pl
 
 from penstock.health import SECONDS
 from penstock.windows.kernel import Delta
-from spark_jobs.lanes.stats import FRAME, Stats
+from spark_jobs.processor.stats import FRAME, Stats
 
 
 def test_counters_are_part_of_the_state() -> None:

@@ -2,8 +2,7 @@
 
 Each partition passes its ticks on behind the rows that came before them. So all rows that came
 before a moment are there when every partition has said that the moment is over, and not when the
-fastest has: another one may be behind. Keeps what it knows in the lane's state. Refuses to know
-streams.
+fastest has: another one may be behind. What is known is part of the processor's state.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from collections.abc import Container, Iterable
 from penstock import names
 from penstock.records import ControlRecord
 from penstock.windows.kernel import EARLIEST
-
-_KEY = "clock "
+from spark_jobs.processor.pending import Pending
 
 
 def told_by(control: ControlRecord) -> int | None:
@@ -33,9 +31,8 @@ def numbered(partitions: int) -> str:
 class Clocks:
     """How far the partitions of each source topic are, by the owner of the topic."""
 
-    def __init__(self, state: dict[str, list[str]]) -> None:
-        """*state*: a part of it that is saved; keys of others stay as they are."""
-        self._state = state
+    def __init__(self, pending: Pending) -> None:
+        self._pending = pending
 
     def hear(self, control: ControlRecord) -> None:
         """Take note of a tick."""
@@ -44,29 +41,22 @@ class Clocks:
             return  # an earlier version passed it on
         topic, _, partition = control.producer.split(":", 2)[2].rpartition(":")
         partitions = int(json.loads(control.body)["partitions"])
-        known_topic, known = self._read(owner)
+        known_topic, known = self._pending.clock(owner)
         if known_topic and names.generation(topic) < names.generation(known_topic):
             return
         if topic != known_topic:
             known = dict.fromkeys(range(partitions), EARLIEST)
         known[int(partition)] = max(known.get(int(partition), EARLIEST), control.time)
-        self._state[f"{_KEY}{owner}"] = [topic, *(f"{p}@{time}" for p, time in known.items())]
+        self._pending.set_clock(owner, topic, known)
 
     def lowest(self, owners: Iterable[int]) -> int:
         """Return up to when (ms) all rows of the topics of *owners* have come; `EARLIEST` where a
         partition has not said anything yet.
         """
-        times = [time for owner in owners for time in self._read(owner)[1].values() or [EARLIEST]]
+        known = (self._pending.clock(owner)[1] for owner in owners)
+        times = [time for of_topic in known for time in of_topic.values() or [EARLIEST]]
         return min(times, default=EARLIEST)
 
     def keep(self, owners: Container[int]) -> None:
         """Forget topics of all owners but these."""
-        for key in [k for k in self._state if k.startswith(_KEY)]:
-            if int(key.removeprefix(_KEY)) not in owners:
-                del self._state[key]
-
-    def _read(self, owner: int) -> tuple[str, dict[int, int]]:
-        """The topic of an owner that is heard of, and the time of each of its partitions."""
-        topic, *lines = self._state.get(f"{_KEY}{owner}", [""])
-        pairs = (line.split("@") for line in lines)
-        return topic, {int(partition): int(time) for partition, time in pairs}
+        self._pending.keep_clocks(owners)

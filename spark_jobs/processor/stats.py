@@ -1,5 +1,5 @@
-"""What a stream has done in one lane: counters that are part of its state, so that a crash counts
-nothing twice.
+"""What a stream has done in one processor: counters that are part of its state, so that a crash
+counts nothing twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which partitions may be ticked now: one that leaves a tick waiting for seconds gets no more until
-it has passed that.
+"""Throttles clock ticks: a partition that has not consumed its last tick within a few seconds gets
+no more until it has.
 
-A tick ends the unit in front of it. A lane that was ticked through all the time that it fell behind
-would have to go through that time second by second, which costs more than the rows do and on a busy
-machine more than there is. None is missed: the next one tells the time, too. Refused here: reading
-where lanes are, and sending.
+A tick ends the chunk in front of it. A processor that was ticked through all the time that it fell
+behind would have to go through that time second by second, which costs more than the rows do and on
+a busy machine more than there is. None is missed: the next one tells the time, too. Neither reads
+positions nor sends.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from penstock.errors import BusError
 
 #: (topic, partition)
 Place = tuple[str, int]
-#: lanes say with every snapshot where they are: who works in real time has said that it passed a
-#: tick before so many snapshots, and seconds
+#: processors say with every snapshot where they are: who works in real time has said that it passed
+#: a tick before so many snapshots, and seconds
 _WAITS_SNAPSHOTS = 3
 _WAITS_SECONDS = 5.0
-#: what a lane has said of its place may be lost, and without a record it does not say it again
+#: what a processor has said of its place may be lost, and without a record it does not say it again
 _AGAIN_SECONDS = 30.0
 
 
-class Pace:
+class TickThrottle:
     """The oldest tick of each partition that is not known to be passed: its offset, and since
     when.
     """
 
     def __init__(self, snapshot_seconds: float) -> None:
-        """`snapshot_seconds`: how often lanes say where they are."""
+        """`snapshot_seconds`: how often processors say where they are."""
         self._patience = max(_WAITS_SNAPSHOTS * snapshot_seconds, _WAITS_SECONDS)
         self._waiting: dict[Place, tuple[int, float]] = {}
 
@@ -39,7 +39,7 @@ class Pace:
         self._waiting = {place: tick for place, tick in self._waiting.items() if place[0] in topics}
 
     def allows(self, place: Place, position: int | None, now: float) -> bool:
-        """Whether a partition may be ticked whose lane has come to *position* (None: nobody
+        """Whether a partition may be ticked whose processor has come to *position* (None: nobody
         knows).
         """
         waiting = self._waiting.get(place)
@@ -55,7 +55,7 @@ class Pace:
             return True
         return now - since < self._patience
 
-    def sent(self, place: Place, now: float, result: Delivery | BusError) -> None:
+    def note_delivery(self, place: Place, now: float, result: Delivery | BusError) -> None:
         """A tick that was sent at *now* is in the log, or is not."""
         if isinstance(result, Delivery):
             self._waiting.setdefault(place, (result.offset, now))

@@ -4,7 +4,7 @@ leave it.
 Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for
 their own table (`_late`: only the scan sees all of a table), rows that replace earlier ones,
 whichever group those were in, and the columns worth sending. Rows of virtual sources are renamed
-here and joined behind the exchange. Refuses to send: that is `Sender`'s.
+here and joined behind the exchange. Refuses to send: that is `ExchangeSender`'s.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CLOCK = "route.tables"
 
 @dataclass(frozen=True)
 class Taken:
-    """A unit's rows of one table, whose time column is called `time`; `trace` = (place in the unit,
-    id) of the newest traced record.
+    """A chunk's rows of one table, whose time column is called `time`; `trace` = (place in the
+    chunk, id) of the newest traced record.
     """
 
     table_id: int
@@ -64,7 +64,7 @@ class Taken:
 
 
 def newest(taken: Iterable[Taken]) -> str | None:
-    """The trace id of the last of the unit's records that has one."""
+    """The trace id of the last of the chunk's records that has one."""
     return max((t.trace for t in taken if t.trace is not None), default=(-1, None))[1]
 
 
@@ -77,7 +77,7 @@ def replaces(plan: StreamPlan) -> bool:
     )
 
 
-def needed(plan: StreamPlan) -> list[str]:
+def columns_to_send(plan: StreamPlan) -> list[str]:
     """Source columns and tags that the plan reads; others need not travel."""
     scope = Scope(plan)
     window = plan.window
@@ -119,7 +119,7 @@ class Route:
         #: whether a table's rows can never change their group
         self._constant = all(set(k.meta.root_names()) <= fixed for k in keys)
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
-        #: columns that `met` looks at
+        #: columns that `meet` looks at
         self.looked_at = [source.time_column, *where.meta.root_names()]
         self._where = Projection([where.alias("_pass")])
         if self._mapper is not None:
@@ -134,7 +134,7 @@ class Route:
         ]
         self._values = [c.name for c in source.columns if c.name not in self._identity]
         self._replaces = self._mapper is None and replaces(plan)
-        self._sent = [*_META, *needed(plan), "_late"]
+        self._sent = [*_META, *columns_to_send(plan), "_late"]
 
     def replan(self, plan: StreamPlan) -> None:
         """Go on with *plan*, which reads less than before."""
@@ -146,11 +146,11 @@ class Route:
     ) -> tuple[list[tuple[int, pl.DataFrame]], pl.DataFrame | None]:
         """(exchange partition, rows) in order, and the rows on which an expression failed.
 
-        *taken*: of the unit all that the stream reads; only a virtual source has several tables.
+        *taken*: of the chunk all that the stream reads; only a virtual source has several tables.
         *history*: of the table, for partial writes.
         """
         if self._mapper is not None:
-            rows = self._mapped(self._mapper, taken)
+            rows = self._map_rows(self._mapper, taken)
             if not rows.height:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
@@ -186,7 +186,7 @@ class Route:
         made = made.with_columns(pl.Series("_late", late))
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
 
-    def met(self, rows: pl.DataFrame) -> None:
+    def meet(self, rows: pl.DataFrame) -> None:
         """Versions of rows that the source held when the stream began, if it fills its history:
         what comes for their tables may take their place, and be late behind them. Columns:
         `tbname`, `_op`, `looked_at`.
@@ -199,7 +199,7 @@ class Route:
         )
 
     @staticmethod
-    def _mapped(mapper: Mapper, taken: Sequence[Taken]) -> pl.DataFrame:
+    def _map_rows(mapper: Mapper, taken: Sequence[Taken]) -> pl.DataFrame:
         """Partial rows of the virtual source, in the order of the log, with steps counted over all
         tables.
         """
@@ -224,7 +224,7 @@ class Route:
         else:
             leaves = gone
         stays = pl.col("_pass") & ~gone
-        made = self._placed(made.filter(leaves | stays))
+        made = self._add_places(made.filter(leaves | stays))
         if not made.height:
             return []
         everywhere = made.select(leaves.any()).item()
@@ -244,14 +244,14 @@ class Route:
                 parts.append((number, part.select(self._sent)))
         return parts
 
-    def finished_at(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
+    def select_finished(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Those of *rows* whose group is finished at exchange partition *number*."""
         if not rows.height:
             return rows
         made, _ = evaluate(rows, self._expressions)
-        return self._placed(made).filter(pl.col("_place") == number).select(rows.columns)
+        return self._add_places(made).filter(pl.col("_place") == number).select(rows.columns)
 
-    def _placed(self, made: pl.DataFrame) -> pl.DataFrame:
+    def _add_places(self, made: pl.DataFrame) -> pl.DataFrame:
         if not self._key_names:
             return made.with_columns(pl.lit(0).alias("_place"))
         if self._mapper is not None and not self._constant:

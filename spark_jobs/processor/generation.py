@@ -1,5 +1,5 @@
-"""What a lane of a topic's next generation takes over from the one it comes from: the state of the
-tables that are its own. Pure.
+"""What a processor of a topic's next generation takes over from the one it comes from: the state of
+the tables that are its own. Pure.
 
 Each new partition comes from one old one, so state is only ever split. It is split by child table:
 a stream's group in a scan belongs to one table, and what is kept of it is found by the group's
@@ -20,12 +20,10 @@ from penstock.errors import StateError
 from penstock.partition import partition, partition_of
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import Delta
-from spark_jobs.lanes.stats import FRAME
+from spark_jobs.processor.pending import CLOSED, ENDED
+from spark_jobs.processor.stats import FRAME
 from spark_jobs.state import Snapshot
 
-#: in a lane's state: where the partition was closed to all but results, and where it ended
-CLOSED = "closed"
-ENDED = "ended"
 #: frames whose column `n` is the number of a group
 _BY_NUMBER = ("t.groups", "t.floors", "t.heard", "horizon")
 #: frames that a kernel expects though they are empty
@@ -78,29 +76,32 @@ def inherit(
 def _split(
     plan: StreamPlan, chain: Sequence[Delta], number: int, partitions: int, counts: bool
 ) -> list[Delta]:
-    kept = _kept(plan, chain, number, partitions) if plan.path == "scan" else None
+    belongs = _belongs(plan, chain, number, partitions) if plan.path == "scan" else None
     made = []
     for delta in chain:
         frames = {}
         for name, frame in delta.frames.items():
             if name == FRAME and not counts:
                 continue
-            own = frame if kept is None else _own(name, frame, kept)
+            own = frame if belongs is None else _own(name, frame, belongs)
             if own.height or not frame.height or name in _ALWAYS:
                 frames[name] = own
         made.append(Delta(frames, delta.full))
     return made
 
 
-def _own(name: str, frame: pl.DataFrame, kept: Mask) -> pl.DataFrame:
-    column = "_g" if "_g" in frame.columns else "n" if name in _BY_NUMBER else None
-    if column is None:
+def _own(name: str, frame: pl.DataFrame, belongs: Mask) -> pl.DataFrame:
+    if "_g" in frame.columns:
+        column = "_g"
+    elif name in _BY_NUMBER:
+        column = "n"
+    else:
         return frame
     numbers = frame.get_column(column).to_numpy()
-    return frame.filter(pl.Series(kept[numbers], dtype=pl.Boolean))
+    return frame.filter(pl.Series(belongs[numbers], dtype=pl.Boolean))
 
 
-def _kept(plan: StreamPlan, chain: Sequence[Delta], number: int, partitions: int) -> Mask:
+def _belongs(plan: StreamPlan, chain: Sequence[Delta], number: int, partitions: int) -> Mask:
     """By number of a group, whether its table belongs to the partition."""
     frames = [d.frames["groups"] for d in chain if "groups" in d.frames]
     keys = pl.concat(frames) if frames else pl.DataFrame()

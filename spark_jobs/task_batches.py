@@ -1,9 +1,9 @@
-"""What Spark hands a task, batch by batch, as columns.
+"""Record batches of one Spark task, as Arrow columns. Does not interpret them.
 
 In real time a batch is one record and a filler. Spark's way from its stream to a batch (a reader
 that calls Python for each piece, a struct made flat, a schema made anew) then costs several times
 what the record does; a message that has come whole is read where it lies. Whatever else there is, a
-part of a message, a large batch, the end, goes Spark's way. Refused: knowing what the columns mean.
+part of a message, a large batch, the end, goes Spark's way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class InputEnded(Exception):
     """Spark has closed a task's input before anything came: its query was stopped."""
 
 
-class Handed:
+class TaskBatches:
     """The batches of a task, in order."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], source: Pipe | None = None) -> None:

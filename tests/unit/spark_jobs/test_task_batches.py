@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pyspark.sql.conversion import ArrowBatchTransformer
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
-from spark_jobs.handed import Handed, InputEnded
 from spark_jobs.pipe import Pipe
+from spark_jobs.task_batches import InputEnded, TaskBatches
 
 ROW = pa.struct([("place", pa.int64()), ("time", pa.int64()), ("value", pa.binary())])
 SCHEMA = pa.schema([("", ROW)])
@@ -52,10 +52,10 @@ class Sent:
         given = map(
             ArrowBatchTransformer.flatten_struct, ArrowStreamSerializer().load_stream(self.pipe)
         )
-        self.handed = Handed(given, self.pipe)
+        self.batches = TaskBatches(given, self.pipe)
 
     def all(self) -> Iterator[list[Row]]:
-        while (columns := self.handed.take()) is not None:
+        while (columns := self.batches.take()) is not None:
             yield [
                 None if place is None else (place, *rest)
                 for place, *rest in zip(*(c.to_pylist() for c in columns), strict=True)
@@ -120,13 +120,13 @@ def test_a_small_batch_waits_for_no_other(sent: Sent) -> None:
     message = (len(data) - len(stream([]))) // 3
     head = len(stream([])) - 8  # the end is eight bytes
     sent.far.send(data[: head + message])
-    assert sent.handed.waits(None)
+    assert sent.batches.waits(None)
     found = sent.all()
     assert next(found) == record
-    assert not sent.handed.waits(0.0)
+    assert not sent.batches.waits(0.0)
     sent.far.send(data[head + message : head + 2 * message + 10])
     assert next(found) == record
-    assert sent.handed.waits(0.0), "a part of the next"
+    assert sent.batches.waits(0.0), "a part of the next"
     sent.far.send(data[head + 2 * message + 10 :])
     assert next(found) == record
     assert next(found, None) is None
@@ -136,11 +136,11 @@ def test_an_input_that_ends_before_anything_came_is_no_fault(sent: Sent) -> None
     """As Spark leaves it when a query is stopped while its task starts."""
     sent.far.close()
     with pytest.raises(InputEnded):
-        sent.handed.take()
+        sent.batches.take()
 
 
 def test_an_input_that_is_cut_is_a_fault(sent: Sent) -> None:
     sent.far.sendall(stream([[(1, 2, b"x")]])[:40])
     sent.far.close()
     with pytest.raises(pa.ArrowInvalid):
-        sent.handed.take()
+        sent.batches.take()

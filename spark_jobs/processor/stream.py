@@ -1,36 +1,32 @@
-"""One stream in one lane: its kernel, whether it runs, and how what it emits leaves.
+"""One stream in one processor: its kernel, and whether it runs.
 
 A stream that fails stops alone: its kernel is dropped, its status says why, and every other stream
-goes on. Refused here: deciding which rows a stream sees.
+goes on. Which rows a stream sees is decided elsewhere.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import polars as pl
 
 from penstock import log, names, traces
 from penstock.bus import Delivery
-from penstock.codec import Outgoing, TableCodec
+from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
 from penstock.few import Few
-from penstock.records import DeadLetter, EventsRecord, encode
-from penstock.sql.plan import TICKS_PER_SECOND, needs_ticks
+from penstock.sql.plan import needs_ticks
 from penstock.windows import make_kernel
 from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
-from spark_jobs.lanes.leaving import Leaving
-from spark_jobs.lanes.route import Route
-from spark_jobs.lanes.stats import Stats
 from spark_jobs.output import Outbox, nobody_waits
+from spark_jobs.processor.result_batcher import ResultBatcher
+from spark_jobs.processor.route import Route
+from spark_jobs.processor.stats import Stats
+from spark_jobs.processor.stream_output import StreamOutput
 from spark_jobs.worker import Worker
-
-_SAMPLE_ROWS = 100
 
 _log = log.get(__name__)
 
@@ -49,16 +45,14 @@ class LiveStream:
         history: StoredHistory | None,
         saved: Iterable[Delta] = (),
     ) -> None:
-        """*history* None: this lane only passes the stream's rows on and computes nothing."""
+        """*history* None: this processor only passes the stream's rows on and computes nothing."""
         self._worker = worker
-        self._outbox = outbox
         self._topic = topic
         self._partition = partition
         self.text = text
         self.status = status
         self.plan = worker.plan(text)
         self.id = self.plan.stream_id
-        self.producer = names.stream_producer(self.id, topic, partition)
         self.timed = needs_ticks(self.plan)
         self.child = (
             self.plan.source.child.lower()
@@ -71,9 +65,10 @@ class LiveStream:
         self._kernel: Kernel | None = None
         #: the kernel's way for a few rows, if it has one
         self._few: Callable[[Few], FewResults | None] | None = None
-        #: where the stream's rows go, when this lane passes them on
+        #: where the stream's rows go, when this processor passes them on
         self.route: Route | None = None
         self.stats = Stats()
+        self.output = StreamOutput(worker, outbox, topic, partition, self.plan, self.stats)
         if status != "failed":
             self.guard(lambda: self._start(history, [self.stats.take(d) for d in saved]), -1, -1)
 
@@ -88,15 +83,20 @@ class LiveStream:
         self._few = kernel.few if isinstance(kernel, TakesFew) else None
 
     def apply(
-        self, rows: pl.DataFrame, first: int, last: int, leaving: Leaving, trace: str | None = None
+        self,
+        rows: pl.DataFrame,
+        first: int,
+        last: int,
+        batcher: ResultBatcher,
+        trace: str | None = None,
     ) -> None:
-        """Feed the rows of the unit first..last and publish what comes of them, under the trace of
+        """Feed the rows of the chunk first..last and publish what comes of them, under the trace of
         the newest that has one.
         """
         if (kernel := self._kernel) is not None:
             self.count(rows)
             self.guard(
-                lambda: self._publish(kernel.apply(rows), first, last, leaving, trace, rows),
+                lambda: self._publish(kernel.apply(rows), first, last, batcher, trace, rows),
                 first,
                 last,
             )
@@ -127,17 +127,18 @@ class LiveStream:
         )
         if not len(results.rows):
             return results
-        codec = self._target()
+        codec = self.output.target()
         self.stats.rows_out += len(results.rows)
         values = codec.encode_few_partitioned(
             results.rows,
             codec.table.partitions,
             results.hashes,
-            producer=self.producer,
+            producer=self.output.producer,
             from_offset=first,
             offset=last,
         )
-        self._send(codec.table.topic, last, values, self._timed(rows.columns["_now"][0]))
+        there = self.output.time_delivery(rows.columns["_now"][0])
+        self.output.send(codec.table.topic, last, values, there)
         return results
 
     def count(self, rows: pl.DataFrame) -> None:
@@ -152,11 +153,11 @@ class LiveStream:
         self.stats.rows_in += mine
 
     def open_windows(self) -> pl.DataFrame | None:
-        """Results of the windows that are open now; None when this lane computes none."""
+        """Results of the windows that are open now; None when this processor computes none."""
         return self._kernel.open_windows() if self._kernel is not None else None
 
     def progress(self) -> tuple[int, str, str]:
-        """How far this lane has come with the stream, for `Worker.report_streams`."""
+        """How far this processor has come with the stream, for `Worker.report_streams`."""
         return self.id, f"{names.STATS}{self._topic}:{self._partition}", self.stats.to_json()
 
     def control(self, control: Control, offset: int) -> None:
@@ -184,16 +185,21 @@ class LiveStream:
 
     def alter(self, text: str, history: StoredHistory | None) -> None:
         """Go on with another plan that means the same of the state there is."""
-        self.text, self.plan = text, self._worker.plan(text)
+        self._set_plan(text)
         self.timed = needs_ticks(self.plan)
         if self.route is not None:
             self.route.replan(self.plan)
         elif (kernel := self._kernel) is not None and history is not None:
             self.guard(lambda: self._start(history, [kernel.delta(True)]), -1, -1)
 
+    def _set_plan(self, text: str) -> None:
+        self.text = text
+        self.plan = self._worker.plan(text)
+        self.output.plan = self.plan
+
     def sever(self, table_id: int, tables: Iterable[str]) -> bool:
         """Read *tables* of *table_id* no more, not even if they are made again: they were dropped.
-        Whether that changes anything.
+        Return True if that changes anything.
         """
         gone = {t.lower() for t in tables}
         source = self.plan.source
@@ -208,8 +214,7 @@ class LiveStream:
         )
         if members == source.members:
             return False
-        self.text = replace(self.plan, source=replace(source, members=members)).to_json()
-        self.plan = self._worker.plan(self.text)
+        self._set_plan(replace(self.plan, source=replace(source, members=members)).to_json())
         if self.route is not None:
             self.route.replan(self.plan)
         return True
@@ -236,7 +241,7 @@ class LiveStream:
         )
 
     def guard(self, action: Callable[[], None], first: int, last: int) -> None:
-        """Do *action* for the unit first..last; what goes wrong in it stops this stream alone."""
+        """Do *action* for the chunk first..last; what goes wrong in it stops this stream alone."""
         try:
             action()
             self.changed = True
@@ -254,39 +259,24 @@ class LiveStream:
 
     def _at_once(self, work: Callable[[], Emission], offset: int) -> None:
         """Publish what comes of *work* at one offset."""
-        leaving = Leaving()
-        self.guard(lambda: self._publish(work(), offset, offset, leaving), offset, offset)
-        leaving.go()
+        batcher = ResultBatcher()
+        self.guard(lambda: self._publish(work(), offset, offset, batcher), offset, offset)
+        batcher.flush()
 
     def _publish(
         self,
         emission: Emission,
         first: int,
         last: int,
-        leaving: Leaving,
+        batcher: ResultBatcher,
         trace: str | None = None,
         made_of: pl.DataFrame | None = None,
     ) -> None:
         """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
-            codec = self._target()
-            table = codec.table
-            self.stats.rows_out += emission.rows.height
-            part = Outgoing(
-                codec,
-                emission.rows,
-                table.partitions,
-                self.producer,
-                first,
-                last,
-                trace=traces.stamp(trace),
-                hashes=emission.hashes,
-            )
-            # the broker's append times never go back within a partition
-            there = nobody_waits if made_of is None else self._timed(int(made_of.item(0, "_now")))
-            leaving.add(self, part, lambda values: self._send(table.topic, last, values, there))
+            self._add_results(emission, emission.rows, first, last, batcher, trace, made_of)
         if emission.events:
-            self._events(emission.events, first, last, trace)
+            self.output.send_events(emission.events, first, last, trace)
         if trace is not None:
             results = emission.rows.height if emission.rows is not None else 0
             _log.info(
@@ -298,124 +288,39 @@ class LiveStream:
                 events=len(emission.events),
             )
         if emission.late is not None and emission.late.height:
-            self._late(emission.late, last)
+            self.output.bury_late(emission.late, last)
         if emission.failed is not None and emission.failed.height:
-            self.bury(emission.failed, last)
+            self.output.bury(emission.failed, last)
             if self.plan.on_error == "stop":
                 self.fail(f"ON_ERROR STOP: {emission.failed['_reason'][0]}")
 
-    def _send(
+    def _add_results(
         self,
-        topic: str,
-        offset: int,
-        values: Sequence[tuple[int, bytes]],
-        there: Callable[[Delivery], None],
+        emission: Emission,
+        rows: pl.DataFrame,
+        first: int,
+        last: int,
+        batcher: ResultBatcher,
+        trace: str | None,
+        made_of: pl.DataFrame | None,
     ) -> None:
-        ordinals: Counter[int] = Counter()
-        for partition, value in values:
-            self._outbox.send(
-                self.producer, topic, partition, offset, ordinals[partition], value, there
-            )
-            ordinals[partition] += 1
-
-    def _target(self) -> TableCodec:
-        codec = self._worker.target(self.plan.target.table_id)
-        if codec is None:
-            raise SchemaError(
-                f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE"
-            )
-        return codec
-
-    def _timed(self, oldest: int) -> Callable[[Delivery], None]:
-        """Notes how long after the oldest of its rows, which came at *oldest* (ticks), a result is
-        in the log, by the broker's clock.
-        """
-        stats = self.stats
-        came = self._milliseconds(oldest)
-        return lambda result: stats.follow(max(result.timestamp - came, 0) / 1000)
-
-    def _milliseconds(self, ticks: int) -> int:
-        return ticks * 1000 // TICKS_PER_SECOND[self.plan.source.precision]
-
-    def _late(self, rows: pl.DataFrame, last: int) -> None:
-        """Rows dropped as late are counted, and kept whole among the dead letters:
-        `information_schema.ins_late_rows` shows them.
-        """
-        self.stats.late += rows.height
-        lines = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True)
-        came = int(rows["_now"][0])
-        while lines:
-            size = 0
-            taken = 0
-            while taken < len(lines) and (
-                not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE
-            ):
-                size = size + len(lines[taken])
-                taken = taken + 1
-            self._letter(
-                "E_LATE",
-                f"{taken} rows came after their windows were over",
-                last,
-                came,
-                b"".join(lines[:taken]),
-            )
-            lines = lines[taken:]
-
-    def _events(
-        self, events: list[dict[str, object]], first: int, last: int, trace: str | None
-    ) -> None:
-        record = EventsRecord(
-            stream=self.id,
-            stream_name=f"{self.plan.database}.{self.plan.name}",
-            producer=self.producer,
-            from_offset=first,
-            offset=last,
-            events=json.dumps(events, separators=(",", ":"), default=str),
-            trace=trace,
+        """Have the result *rows* of an emission sent with those of other streams."""
+        output = self.output
+        codec = output.target()
+        table = codec.table
+        self.stats.rows_out += rows.height
+        part = Outgoing(
+            codec,
+            rows,
+            table.partitions,
+            output.producer,
+            first,
+            last,
+            trace=traces.stamp(trace),
+            hashes=emission.hashes,
         )
-        partition = self.id % names.BUILT_IN_TOPICS[names.EVENTS]
-        self._outbox.send(self.producer, names.EVENTS, partition, last, 0, encode(record))
-
-    def bury(self, rows: pl.DataFrame, last: int) -> None:
-        """One dead letter per source record with rows that failed, holding a sample of them as
-        JSON.
-
-        What failed in a result, not in a row, counts for the unit's *last* record.
-        """
-        self.stats.failed += rows.height
-        self.stats.error = str(rows["_reason"][0])[:1000]
-        have = set(rows.columns)
-        # rows that came through the exchange carry offsets of another topic
-        own = "_offset" in have and self._topic != names.EXCHANGE
-        at = (
-            pl.col("_offset").fill_null(last)
-            if own
-            else pl.lit(last, dtype=pl.Int64).alias("_offset")
-        )
-        now = (
-            pl.col("_now").fill_null(0)
-            if "_now" in have
-            else pl.lit(0, dtype=pl.Int64).alias("_now")
-        )
-        for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
-            sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
-            self._letter(
-                "E_EXPRESSION",
-                f"{part.height} rows failed: {part['_reason'][0]}",
-                int(str(offset)),
-                int(part["_now"][0]),
-                sample,
-            )
-
-    def _letter(self, code: str, reason: str, offset: int, came: int, value: bytes) -> None:
-        """About rows, *value*, of which the first came at *came*, in ticks."""
-        time = self._milliseconds(came)
-        letter = DeadLetter(
-            self._topic, self._partition, offset, "stream", code, reason, time, self.id, value
-        )
-        self._outbox.post(names.DEAD_LETTER, encode(letter), partition=0)
-
-
-def _json_lines(rows: pl.DataFrame) -> bytes:
-    """Rows for people to read: JSON has no bytes, so those are hex, as in SQL."""
-    return rows.with_columns(pl.col(pl.Binary).bin.encode("hex")).write_ndjson().encode()
+        there: Callable[[Delivery], None] = nobody_waits
+        if made_of is not None:
+            # the broker's append times never go back within a partition
+            there = output.time_delivery(int(made_of.item(0, "_now")))
+        batcher.add(self, part, lambda values: output.send(table.topic, last, values, there))

@@ -13,8 +13,8 @@ from penstock.codec import Outgoing, TableCodec
 from penstock.errors import SchemaError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from spark_jobs.lanes import leaving as module
-from spark_jobs.lanes.leaving import Leaving
+from spark_jobs.processor import result_batcher as module
+from spark_jobs.processor.result_batcher import ResultBatcher
 
 
 class Stream:
@@ -55,24 +55,24 @@ class Stream:
 
 def test_each_gets_its_own() -> None:
     streams = [Stream(i) for i in range(4)]
-    leaving = Leaving()
+    batcher = ResultBatcher()
     for stream in streams:
-        leaving.add(stream, stream.part(), stream.sent.extend)
+        batcher.add(stream, stream.part(), stream.sent.extend)
     assert not any(s.sent for s in streams)
-    leaving.go()
+    batcher.flush()
     assert all(s.sent == s.part().encode() for s in streams)
-    leaving.go()
+    batcher.flush()
     assert all(s.sent == s.part().encode() for s in streams)
 
 
 def test_one_that_does_not_fit_fails_alone() -> None:
     streams = [Stream(i) for i in range(3)]
-    leaving = Leaving()
+    batcher = ResultBatcher()
     for stream in streams:
-        leaving.add(
+        batcher.add(
             stream, stream.part(longest=1_000_000 if stream.number == 1 else 1), stream.sent.extend
         )
-    leaving.go()
+    batcher.flush()
     assert [s.failure for s in streams] == ["", "a row is larger than a record may be", ""]
     assert [bool(s.sent) for s in streams] == [True, False, True]
 
@@ -83,17 +83,17 @@ def test_whatever_goes_wrong_together_is_tried_alone(monkeypatch) -> None:  # ty
 
     monkeypatch.setattr(module, "encode_together", panic)
     streams = [Stream(i) for i in range(2)]
-    leaving = Leaving()
+    batcher = ResultBatcher()
     for stream in streams:
-        leaving.add(stream, stream.part(), stream.sent.extend)
-    leaving.go()
+        batcher.add(stream, stream.part(), stream.sent.extend)
+    batcher.flush()
     assert all(s.sent == s.part().encode() for s in streams)
 
 
 def test_many_rows_do_not_wait_for_the_last_stream(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "_MOST_ROWS", 150)
     streams = [Stream(i) for i in range(3)]
-    leaving = Leaving()
+    batcher = ResultBatcher()
     for stream in streams:
-        leaving.add(stream, stream.part(), stream.sent.extend)
+        batcher.add(stream, stream.part(), stream.sent.extend)
     assert [bool(s.sent) for s in streams] == [True, True, False]

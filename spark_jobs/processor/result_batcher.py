@@ -1,5 +1,5 @@
-"""Result rows on their way out of a lane: those of many streams that look the same on the wire are
-encoded at once.
+"""Result rows on their way out of a processor: those of many streams that look the same on the wire
+are encoded at once.
 
 What a stream's results cost to encode however few they are is a thousand rows' worth; a hundred
 streams over one table have mostly few. A stream whose rows do not fit its table stops alone.
@@ -26,8 +26,8 @@ class Sends(Protocol):
     def guard(self, action: Callable[[], None], first: int, last: int) -> None: ...
 
 
-class Leaving:
-    """What the streams of one unit publish."""
+class ResultBatcher:
+    """What the streams of one chunk publish."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Sends, Outgoing, Send]] = []
@@ -38,9 +38,9 @@ class Leaving:
         self._waiting.append((stream, part, send))
         self._rows += part.rows.height
         if self._rows > _MOST_ROWS:
-            self.go()
+            self.flush()
 
-    def go(self) -> None:
+    def flush(self) -> None:
         """Send all that waits."""
         waiting = self._waiting
         self._waiting = []

@@ -1,1 +1,0 @@
-"""Lanes: what happens to the records of one topic-partition."""

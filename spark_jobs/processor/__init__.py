@@ -1,0 +1,1 @@
+"""Partition processors: what happens to the records of one topic-partition."""
