@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NoReturn
 
-from penstock.catalog.changes import MAX_PARTITIONS, Change
+from penstock.catalog.changes import Change
+from penstock.catalog.changes.limits import MAX_PARTITIONS
 from penstock.catalog.model import Database, Move, StreamEntry
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
