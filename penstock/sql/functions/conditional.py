@@ -13,7 +13,7 @@ from penstock.sql.functions.convert import as_text
 from penstock.types import ColumnType
 
 
-def chosen(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def choice_type(types: Sequence[ColumnType], call: Call) -> ColumnType:
     """Common type of the values that may be chosen; text wins over numbers, as in TDengine."""
     found = common(types)
     if found is None:
@@ -33,30 +33,30 @@ def as_type(value: Compiled, kind: ColumnType) -> pl.Expr:
 
 
 def _values(call: Call, first: int = 0) -> list[pl.Expr]:
-    kind = chosen([a.type for a in call.args[first:]], call)
+    kind = choice_type([a.type for a in call.args[first:]], call)
     return [as_type(a, kind) for a in call.args[first:]]
 
 
-@scalar("coalesce", "any+", chosen)
+@scalar("coalesce", "any+", choice_type)
 def coalesce(call: Call) -> pl.Expr:
     """The first value that is not NULL."""
     return pl.coalesce(_values(call))
 
 
-@scalar("ifnull", "any, any", chosen, aliases=("nvl",))
+@scalar("ifnull", "any, any", choice_type, aliases=("nvl",))
 def ifnull(call: Call) -> pl.Expr:
     """The first value, or the second when it is NULL."""
     return pl.coalesce(_values(call))
 
 
-@scalar("nvl2", "any, any, any", lambda types, call: chosen(types[1:], call))
+@scalar("nvl2", "any, any, any", lambda types, call: choice_type(types[1:], call))
 def nvl2(call: Call) -> pl.Expr:
     """The second value when the first is not NULL, else the third."""
     yes, no = _values(call, 1)
     return pl.when(call[0].is_not_null()).then(yes).otherwise(no)
 
 
-@scalar("if", "bool, any, any", lambda types, call: chosen(types[1:], call))
+@scalar("if", "bool, any, any", lambda types, call: choice_type(types[1:], call))
 def if_(call: Call) -> pl.Expr:
     """The second value where the condition is true, else (false or NULL) the third."""
     yes, no = _values(call, 1)
@@ -92,13 +92,13 @@ def _extreme(call: Call, name: str) -> pl.Expr:
     return pl.when(known).then(best).otherwise(None)
 
 
-@scalar("greatest", "any, any+", chosen)
+@scalar("greatest", "any, any+", choice_type)
 def greatest(call: Call) -> pl.Expr:
     """The largest value; NULL when any is."""
     return _extreme(call, "greatest")
 
 
-@scalar("least", "any, any+", chosen)
+@scalar("least", "any, any+", choice_type)
 def least(call: Call) -> pl.Expr:
     """The smallest value; NULL when any is."""
     return _extreme(call, "least")

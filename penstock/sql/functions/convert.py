@@ -227,25 +227,30 @@ def _format(text: str) -> list[tuple[str, str]]:
     return pieces
 
 
+#: tokens that are a field of strftime
+_FIELDS = {
+    "YYYY": "%Y",
+    "MM": "%m",
+    "DD": "%d",
+    "DDD": "%j",
+    "HH24": "%H",
+    "HH12": "%I",
+    "HH": "%I",
+    "MI": "%M",
+    "SS": "%S",
+    "MS": "%3f",
+    "US": "%6f",
+    "NS": "%9f",
+}
+#: tokens that are a name, written in upper or lower case as the token is
+_NAME_FIELDS = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a"}
+
+
 def _piece(token: str, at: pl.Expr) -> pl.Expr:
-    """What *token* shows of the datetime *at*."""
+    """Return the part of the datetime *at* that *token* stands for."""
     upper = token.upper()
-    plain = {
-        "YYYY": "%Y",
-        "MM": "%m",
-        "DD": "%d",
-        "DDD": "%j",
-        "HH24": "%H",
-        "HH12": "%I",
-        "HH": "%I",
-        "MI": "%M",
-        "SS": "%S",
-        "MS": "%3f",
-        "US": "%6f",
-        "NS": "%9f",
-    }
-    if upper in plain:
-        return at.dt.strftime(plain[upper])
+    if upper in _FIELDS:
+        return at.dt.strftime(_FIELDS[upper])
     if upper in ("YYY", "YY", "Y"):
         return at.dt.strftime("%Y").str.tail(len(upper))
     if upper == "D":
@@ -253,20 +258,26 @@ def _piece(token: str, at: pl.Expr) -> pl.Expr:
     if upper == "TZH":
         return at.dt.strftime("%z").str.slice(0, 3)
     if upper in ("AM", "PM", "A.M.", "P.M."):
-        forenoon, afternoon = ("a.m.", "p.m.") if "." in token else ("am", "pm")
-        if token[0].isupper():
-            forenoon = forenoon.upper()
-            afternoon = afternoon.upper()
-        return pl.when(at.dt.hour() < 12).then(pl.lit(forenoon)).otherwise(pl.lit(afternoon))
-    name = at.dt.strftime({"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a"}[upper])
-    name = (
-        name.str.to_uppercase()
-        if token.isupper()
-        else name.str.to_lowercase()
-        if token.islower()
-        else name
-    )
-    return name.str.pad_end(9) if upper in ("MONTH", "DAY") else name
+        return _half_of_day(token, at)
+    return _name_piece(token, at)
+
+
+def _half_of_day(token: str, at: pl.Expr) -> pl.Expr:
+    forenoon, afternoon = ("a.m.", "p.m.") if "." in token else ("am", "pm")
+    if token[0].isupper():
+        forenoon = forenoon.upper()
+        afternoon = afternoon.upper()
+    return pl.when(at.dt.hour() < 12).then(pl.lit(forenoon)).otherwise(pl.lit(afternoon))
+
+
+def _name_piece(token: str, at: pl.Expr) -> pl.Expr:
+    """Return the name of the month or day; long ones are padded to a width of 9."""
+    name = at.dt.strftime(_NAME_FIELDS[token.upper()])
+    if token.isupper():
+        name = name.str.to_uppercase()
+    elif token.islower():
+        name = name.str.to_lowercase()
+    return name.str.pad_end(9) if token.upper() in ("MONTH", "DAY") else name
 
 
 @scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256))
@@ -336,19 +347,57 @@ def to_timestamp(call: Call) -> pl.Expr:
 
 
 def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
-    """Ticks from what the groups of a format have read (the last one of a kind counts)."""
+    """Return ticks of the time that the groups of a format have read."""
+    hour = _hour(groups)
+    minute = _number(groups, ("MI",), 0)
+    second = _number(groups, ("SS",), 0)
+    valid = fits & (hour < 24) & (minute < 60) & (second < 60)
+    text = pl.concat_str(
+        [
+            _year(groups).cast(pl.String).str.zfill(4),
+            _month(groups).cast(pl.String),
+            _number(groups, ("DD",), 1).cast(pl.String),
+        ],
+        separator="-",
+    )
+    wall = text.str.to_datetime("%Y-%m-%d", time_unit="us", strict=False)
+    wall = wall + pl.duration(seconds=hour * 3600 + minute * 60 + second, time_unit="us")
+    us_scope = Scope("us", call.scope.timezone, call.scope.refuse)
+    if "TZH" in groups:
+        whole = wall.cast(pl.Int64) // 1_000_000 - _number(groups, ("TZH",), 0) * 3600
+    else:
+        whole = to_ticks(wall, us_scope) // 1_000_000
+    per_second = TICKS_PER_SECOND[call.scope.precision]
+    nanos = (
+        _number(groups, ("MS",), 0) * 1_000_000
+        + _number(groups, ("US",), 0) * 1_000
+        + _number(groups, ("NS",), 0)
+    )
+    return (
+        pl.when(valid)
+        .then(whole * per_second + nanos // (1_000_000_000 // per_second))
+        .otherwise(None)
+    )
 
-    def number(names: tuple[str, ...], default: int) -> pl.Expr:
-        found = [n for n in groups if n in names]
-        return (
-            groups[found[-1]].cast(pl.Int64, strict=False) if found else pl.lit(default, pl.Int64)
-        )
 
-    year = number(("YYYY",), 1970)
+def _number(groups: dict[str, pl.Expr], names: tuple[str, ...], default: int) -> pl.Expr:
+    """Return what the last of the groups with these *names* has read."""
+    last = next((n for n in reversed(groups) if n in names), None)
+    if last is None:
+        return pl.lit(default, pl.Int64)
+    return groups[last].cast(pl.Int64, strict=False)
+
+
+def _year(groups: dict[str, pl.Expr]) -> pl.Expr:
+    year = _number(groups, ("YYYY",), 1970)
     for name, base in (("YYY", 2000), ("YY", 2000), ("Y", 2020)):
         if name in groups and "YYYY" not in groups:
-            year = number((name,), 0) + base
-    month = number(("MM",), 1)
+            year = _number(groups, (name,), 0) + base
+    return year
+
+
+def _month(groups: dict[str, pl.Expr]) -> pl.Expr:
+    month = _number(groups, ("MM",), 1)
     for name, size in (("MONTH", 9), ("MON", 3)):
         if name in groups:
             names = [m[:size] for m in _MONTHS]
@@ -357,34 +406,13 @@ def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
                 .str.to_lowercase()
                 .replace_strict(names, list(range(1, 13)), default=None, return_dtype=pl.Int64)
             )
-    hour = number(("HH24", "HH12", "HH"), 0)
+    return month
+
+
+def _hour(groups: dict[str, pl.Expr]) -> pl.Expr:
+    hour = _number(groups, ("HH24", "HH12", "HH"), 0)
     half = next((groups[n] for n in ("AM", "PM", "A.M.", "P.M.") if n in groups), None)
-    if half is not None:
-        hour = hour % 12 + pl.when(half.str.to_lowercase().str.starts_with("p")).then(12).otherwise(
-            0
-        )
-    minute = number(("MI",), 0)
-    second = number(("SS",), 0)
-    valid = fits & (hour < 24) & (minute < 60) & (second < 60)
-    text = pl.concat_str(
-        [
-            year.cast(pl.String).str.zfill(4),
-            month.cast(pl.String),
-            number(("DD",), 1).cast(pl.String),
-        ],
-        separator="-",
-    )
-    wall = text.str.to_datetime("%Y-%m-%d", time_unit="us", strict=False)
-    wall = wall + pl.duration(seconds=hour * 3600 + minute * 60 + second, time_unit="us")
-    us_scope = Scope("us", call.scope.timezone, call.scope.refuse)
-    if "TZH" in groups:
-        whole = wall.cast(pl.Int64) // 1_000_000 - number(("TZH",), 0) * 3600
-    else:
-        whole = to_ticks(wall, us_scope) // 1_000_000
-    per_second = TICKS_PER_SECOND[call.scope.precision]
-    nanos = number(("MS",), 0) * 1_000_000 + number(("US",), 0) * 1_000 + number(("NS",), 0)
-    return (
-        pl.when(valid)
-        .then(whole * per_second + nanos // (1_000_000_000 // per_second))
-        .otherwise(None)
-    )
+    if half is None:
+        return hour
+    afternoon = half.str.to_lowercase().str.starts_with("p")
+    return hour % 12 + pl.when(afternoon).then(12).otherwise(0)

@@ -11,19 +11,19 @@ from collections.abc import Callable
 import polars as pl
 
 from penstock.sql.functions.base import DOUBLE, Call, same, scalar
-from penstock.sql.functions.exact import finite, narrowed, remainder, round_whole
+from penstock.sql.functions.exact import finite, narrow, remainder, round_whole
 from penstock.types import ColumnType
 
 
 def _unary(
     name: str, doc: str, build: Callable[[pl.Expr], pl.Expr], *, aliases: tuple[str, ...] = ()
 ) -> None:
-    def made(call: Call) -> pl.Expr:
+    def build_call(call: Call) -> pl.Expr:
         return finite(build(call[0]))
 
-    made.__doc__ = doc
-    made.__module__ = __name__
-    scalar(name, "double", DOUBLE, aliases=aliases)(made)
+    build_call.__doc__ = doc
+    build_call.__module__ = __name__
+    scalar(name, "double", DOUBLE, aliases=aliases)(build_call)
 
 
 _unary("acos", "Arc cosine in radians; NULL outside -1..1.", lambda x: x.arccos())
@@ -73,7 +73,7 @@ def absolute(call: Call) -> pl.Expr:
     if not kind.integer or kind.kind == "BIGINT UNSIGNED":
         return call[0].abs()
     wide = pl.Int128 if kind.kind == "BIGINT" else pl.Int64
-    return narrowed(call[0].cast(wide).abs(), kind)
+    return narrow(call[0].cast(wide).abs(), kind)
 
 
 @scalar("sign", "number", same)

@@ -31,11 +31,11 @@ def _as_first(types: Sequence[ColumnType], call: Call) -> ColumnType:
     return text_type(types[:1], text_length(types[0]))
 
 
-def _joined(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _concat_type(types: Sequence[ColumnType], call: Call) -> ColumnType:
     return text_type(types, sum(text_length(t) for t in types))
 
 
-def _joined_ws(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _concat_ws_type(types: Sequence[ColumnType], call: Call) -> ColumnType:
     return text_type(
         types, sum(text_length(t) for t in types[1:]) + text_length(types[0]) * (len(types) - 2)
     )
@@ -108,7 +108,7 @@ def _cut(text: pl.Expr, length: int) -> pl.Expr:
     return text if length <= MAX_TEXT else text.str.head(MAX_TEXT)
 
 
-@scalar("concat", "text, text+", _joined, at_most=8)
+@scalar("concat", "text, text+", _concat_type, at_most=8)
 def concat(call: Call) -> pl.Expr:
     """All arguments joined; NULL when any is."""
     return _cut(
@@ -116,7 +116,7 @@ def concat(call: Call) -> pl.Expr:
     )
 
 
-@scalar("concat_ws", "text, text, text+", _joined_ws, at_most=9)
+@scalar("concat_ws", "text, text, text+", _concat_ws_type, at_most=9)
 def concat_ws(call: Call) -> pl.Expr:
     """All but the first argument joined with the first between them; NULL when any is."""
     parts = [call[1]]
@@ -271,7 +271,7 @@ def _fitting(text: pl.Expr, places: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.E
     )
 
 
-def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _repeat_type(types: Sequence[ColumnType], call: Call) -> ColumnType:
     count = call.value(1)
     return text_type(
         types[:1],
@@ -279,7 +279,7 @@ def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
     )
 
 
-@scalar("repeat", "text, integer", _repeated)
+@scalar("repeat", "text, integer", _repeat_type)
 def repeat(call: Call) -> pl.Expr:
     """The text that many times, as often as it fits into a VARCHAR; empty below 1."""
     if call.args[0].literal and call.value(0) is None:
