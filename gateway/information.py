@@ -40,7 +40,7 @@ from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.redis_link import ask
 from penstock.sql.plan import Duration
-from penstock.sql.secret import hidden
+from penstock.sql.secret import hide
 from penstock.sql.statements import Show
 
 SCHEMA = "information_schema"
@@ -316,7 +316,7 @@ class Information:
                     s.name,
                     s.created,
                     s.id,
-                    hidden(p.sql),
+                    hide(p.sql),
                     status,
                     p.source.database,
                     p.source.child or p.source.table,

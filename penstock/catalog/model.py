@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
 
-from penstock.catalog.stored import StoredNames, stored_names
+from penstock.catalog.stored import StoredNames, collect_names
 from penstock.names import ingest_topic
 from penstock.sql.plan import Column, Duration, Precision, StreamPlan
 from penstock.udf.function import UserFunction
@@ -253,7 +253,7 @@ class Table:
     @cached_property
     def stored_names(self) -> StoredNames:
         """Names that columns and tags have in segments."""
-        return stored_names(self.versions)
+        return collect_names(self.versions)
 
     @property
     def time_column(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from penstock.catalog.model import (
     Child,
@@ -54,6 +55,17 @@ class Catalog:
         self._gone: dict[int, int] = {}
         self._ids: dict[int, Entry] = {}
         self._versions: dict[int, tuple[Table, TableVersion]] = {}
+        #: entries by name, by type; those that are found otherwise are left out
+        self._indexes: dict[type[Entry], dict[Any, Any]] = {
+            Database: self._databases,
+            Table: self._tables,
+            StreamEntry: self._streams,
+            External: self._externals,
+            View: self._views,
+            User: self._users,
+            Role: self._roles,
+            UserFunction: self._functions,
+        }
         for entry in entries:
             self.put(entry)
 
@@ -65,65 +77,46 @@ class Catalog:
         if old is not None and (old.name, type(old)) != (entry.name, type(entry)):
             self.remove(entry.id)
         self._ids[entry.id] = entry
-        if isinstance(entry, Child):
-            self._children.setdefault(entry.database.lower(), {})[_lean_lower(entry.name)] = entry
-        elif isinstance(entry, Table):
-            self._tables[entry.database.lower(), entry.name.lower()] = entry
+        index, key = self._slot(entry)
+        index[key] = entry
+        highest = entry.id
+        if isinstance(entry, Table):
             self._versions.update({v.schema_id: (entry, v) for v in entry.versions})
-        elif isinstance(entry, StreamEntry):
-            self._streams[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, External):
-            self._externals[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, View):
-            self._views[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, User):
-            self._users[entry.name.lower()] = entry
+            highest = max(highest, *entry.schema_ids)
+        elif isinstance(entry, User | Role):
             self.principals += 1
-        elif isinstance(entry, Role):
-            self._roles[entry.name.lower()] = entry
-            self.principals += 1
-        elif isinstance(entry, Snode):
-            self._snodes[entry.dnode] = entry
-        elif isinstance(entry, UserFunction):
-            self._functions[entry.name.lower()] = entry
-        else:
-            self._databases[entry.name.lower()] = entry
-        self.next_id = max(
-            self.next_id,
-            entry.id + 1,
-            *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,),
-        )
+        self.next_id = max(self.next_id, highest + 1)
         return old
 
     def remove(self, entry_id: int) -> Entry | None:
         """Forget the entry of this id and return it."""
         old = self._ids.pop(entry_id, None)
+        if old is None:
+            return None
+        index, key = self._slot(old)
+        known = index.get(key)
+        if known is not None and known.id == old.id:
+            del index[key]  # else one that replaces it has the name already
         if isinstance(old, Child):
-            self._children[old.database.lower()].pop(old.name.lower(), None)
             self._gone[old.stable_id] = self._gone.get(old.stable_id, 0) + 1
         elif isinstance(old, Table):
-            self._tables.pop((old.database.lower(), old.name.lower()), None)
             for version in old.versions:
                 self._versions.pop(version.schema_id, None)
-        elif isinstance(old, StreamEntry):
-            key = (old.database.lower(), old.name.lower())
-            if (known := self._streams.get(key)) is not None and known.id == old.id:
-                del self._streams[key]  # else one that replaces it has the name already
-        elif isinstance(old, External):
-            self._externals.pop((old.database.lower(), old.name.lower()), None)
-        elif isinstance(old, View):
-            self._views.pop((old.database.lower(), old.name.lower()), None)
         elif isinstance(old, User | Role):
-            (self._users if isinstance(old, User) else self._roles).pop(old.name.lower(), None)
             self.principals += 1
-        elif isinstance(old, Snode):
-            self._snodes.pop(old.dnode, None)
-        elif isinstance(old, UserFunction):
-            if self._functions.get(old.name.lower()) is old:
-                del self._functions[old.name.lower()]
-        elif old is not None:
-            self._databases.pop(old.name.lower(), None)
         return old
+
+    def _slot(self, entry: Entry) -> tuple[dict[Any, Any], object]:
+        """Return the index that finds *entry* by name, and its key there."""
+        if isinstance(entry, Child):
+            children = self._children.setdefault(entry.database.lower(), {})
+            return children, _lean_lower(entry.name)
+        if isinstance(entry, Snode):
+            return self._snodes, entry.dnode
+        index = self._indexes[type(entry)]
+        if isinstance(entry, Table | StreamEntry | External | View):
+            return index, (entry.database.lower(), entry.name.lower())
+        return index, entry.name.lower()
 
     # ---------------------------------------------------------------- lookups (any thread)
 
@@ -180,9 +173,9 @@ class Catalog:
         )
         return found if topic in known else None
 
-    def halted(self, topic: str) -> bool:
-        """Whether nothing may be written to *topic*, because its partitions are being changed or
-        have been.
+    def is_halted(self, topic: str) -> bool:
+        """Return True when nothing may be written to *topic*, because its partitions are being
+        changed or have been.
         """
         found = self.database_of_topic(topic)
         if found is None or topic != found.topic:
@@ -221,9 +214,9 @@ class Catalog:
             else [(topic, self.topics().get(topic, 0))]
         )
 
-    def scanned(self, topic: str) -> bool:
-        """Whether a query reads the topic: a stream table's own one only while a stream does,
-        because its rows go other ways, too.
+    def is_scanned(self, topic: str) -> bool:
+        """Return True when a query reads the topic: a stream table's own one only while a stream
+        does, because its rows go other ways, too.
         """
         tables = self.tables_of_topic(topic)
         if not tables or any(t.replicated is None for t in tables):
@@ -264,9 +257,9 @@ class Catalog:
         found = self._children.get(table.database.lower(), {}).copy().values() if table else ()
         return [c for c in found if c.stable_id == stable_id]
 
-    def children_gone(self, stable_id: int) -> int:
-        """Grows when a child table of the supertable goes: what was remembered of its child tables
-        is old then.
+    def child_removals(self, stable_id: int) -> int:
+        """Return a number that grows when a child table of the supertable goes: whatever was
+        remembered of its child tables is old then.
         """
         return self._gone.get(stable_id, 0)
 
@@ -300,7 +293,7 @@ class Catalog:
         """Streams whose source is this table (or a child of it)."""
         return [s for s in self.streams() if s.plan.source.table_id == table_id]
 
-    def fed_by(self, table_id: int) -> list[StreamEntry]:
+    def streams_fed_by(self, table_id: int) -> list[StreamEntry]:
         """Streams that see the records of this table: its readers, and those over virtual tables
         that take columns from it.
         """
@@ -363,13 +356,13 @@ class Catalog:
         return self._versions.get(schema_id)
 
     def was_dropped(self, schema_id: int) -> bool:
-        """Whether *schema_id* was given out once and its table is gone: its records are skipped,
-        not dead-lettered.
+        """Return True when *schema_id* was given out once and its table is gone: its records are
+        skipped, not dead-lettered.
         """
         return FIRST_TABLE_SCHEMA_ID <= schema_id < self.next_id and schema_id not in self._versions
 
-    def undecided(self, schema_id: int) -> bool:
-        """Whether *schema_id* may be of a table whose definition is not here yet."""
+    def is_undecided(self, schema_id: int) -> bool:
+        """Return True when *schema_id* may be of a table whose definition is not here yet."""
         return (
             schema_id >= FIRST_TABLE_SCHEMA_ID
             and schema_id not in self._versions

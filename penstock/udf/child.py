@@ -254,7 +254,7 @@ def _result(value: Any, kind: Any, length: int) -> Any:
     return made
 
 
-def _aggregated(function: Any, columns: list[Any], kind: Any) -> Any:
+def _aggregate(function: Any, columns: list[Any], kind: Any) -> Any:
     """One value for each line: its lists as arrays."""
     import pyarrow as pa
 
@@ -297,7 +297,7 @@ def main() -> None:
             table = pa.ipc.open_stream(body).read_all()
             columns = [c.combine_chunks() for c in table.columns]
             if head["aggregate"]:
-                made = _aggregated(function, columns, kind)
+                made = _aggregate(function, columns, kind)
             else:
                 made = _result(function(*columns), kind, table.num_rows)
             sink = pa.BufferOutputStream()

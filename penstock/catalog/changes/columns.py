@@ -8,7 +8,7 @@ from penstock.catalog.changes.change import Change, NewId, find_column, find_tab
 from penstock.catalog.changes.limits import check_columns
 from penstock.catalog.changes.usage import refuse_column_used, refuse_used
 from penstock.catalog.model import Table, TableVersion
-from penstock.catalog.stored import carried
+from penstock.catalog.stored import inherit_names
 from penstock.catalog.view import Catalog
 from penstock.sql.plan import Column
 
@@ -107,7 +107,7 @@ def _add_version(
 ) -> Change:
     check_columns(columns, tags)
     version = TableVersion(new_id(), columns, tags, renamed)
-    version = dataclasses.replace(version, stored=carried(table.versions, version))
+    version = dataclasses.replace(version, stored=inherit_names(table.versions, version))
     return Change((dataclasses.replace(table, versions=(*table.versions, version)),))
 
 

@@ -101,5 +101,5 @@ def _reaches(catalog: Catalog, start: int, goal: int) -> bool:
             return True
         if table not in seen:
             seen.add(table)
-            todo += [s.plan.target.table_id for s in catalog.fed_by(table)]
+            todo += [s.plan.target.table_id for s in catalog.streams_fed_by(table)]
     return False
