@@ -41,16 +41,20 @@ def create_function(
             hint="CREATE OR REPLACE FUNCTION replaces it",
         )
     _check_name(name)
-    if aggregate and len(parameters) != 1:
-        raise CatalogError("an aggregate function takes one argument", code="E_BAD_OPTION")
-    if not 1 <= len(parameters) <= MAX_PARAMETERS:
-        raise CatalogError(f"a function takes 1 to {MAX_PARAMETERS} arguments", code="E_BAD_OPTION")
+    _check_count(parameters, aggregate)
     if len(code.encode()) > MAX_CODE:
         raise CatalogError(f"the code of a function may have {MAX_CODE} bytes", code="E_BAD_OPTION")
     if any(t.kind == "JSON" for t in (*parameters, returns)):
         raise CatalogError("JSON is possible as a tag only", code="E_BAD_JSON", hint="take VARCHAR")
     made = UserFunction(new_id(), name, tuple(parameters), returns, code, aggregate)
     return Change((made,), () if old is None else (old,))
+
+
+def _check_count(parameters: Sequence[ColumnType], aggregate: bool) -> None:
+    if aggregate and len(parameters) != 1:
+        raise CatalogError("an aggregate function takes one argument", code="E_BAD_OPTION")
+    if not 1 <= len(parameters) <= MAX_PARAMETERS:
+        raise CatalogError(f"a function takes 1 to {MAX_PARAMETERS} arguments", code="E_BAD_OPTION")
 
 
 def _check_name(name: str) -> None:

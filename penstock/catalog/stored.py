@@ -27,7 +27,7 @@ def inherit_names(
     from their names.
     """
     before = _names_of(versions[-1])
-    used = _used_names(versions)
+    used = _all_names(versions)
     was = {new.lower(): old.lower() for old, new in version.renamed}
     differing: list[tuple[str, str]] = []
     for column in (*version.columns, *version.tags):
@@ -47,7 +47,7 @@ def _names_of(version: TableVersion) -> dict[str, str]:
     return {name: stored.get(name, own) for name, own in names.items()}
 
 
-def _used_names(versions: Sequence[TableVersion]) -> set[str]:
+def _all_names(versions: Sequence[TableVersion]) -> set[str]:
     """Return every name, own or stored, that a column ever had, in lower case."""
     used = {c.name.lower() for v in versions for c in (*v.columns, *v.tags)}
     return used | {held.lower() for v in versions for _, held in v.stored}
@@ -115,5 +115,5 @@ def present_rows(names: StoredNames, rows: pl.DataFrame) -> pl.DataFrame:
         found = [n for n in held if n in there]
         if found:
             renamed.append(pl.coalesce(found).alias(name))
-            known.update(n.lower() for n in found)
+            known.update(map(str.lower, found))
     return rows.select(*(n for n in rows.columns if n.lower() not in known), *renamed)

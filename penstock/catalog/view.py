@@ -138,7 +138,7 @@ class Catalog:
         return found if isinstance(found, Table) else None
 
     def tables(self, database: str | None = None) -> list[Table]:
-        """Supertables and plain tables of *database* (None: of all), by name."""
+        """Return supertables and plain tables of *database*, or of all, by name."""
         found = self._tables.copy().values()
         return sorted(
             (t for t in found if database is None or t.database.lower() == database.lower()),
@@ -183,8 +183,8 @@ class Catalog:
         return found.move is not None and found.move.halted
 
     def begins(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic begin that took the place of others; there are no records
-        below.
+        """Return where partitions of a topic begin that took the place of others; there are no
+        records below.
         """
         found = self.database_of_topic(topic)
         number = generation(topic)
@@ -195,8 +195,8 @@ class Catalog:
         return {q: ends[q % len(ends)] + 1 for q in range(partitions)}
 
     def ends(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic ended that others have taken the place of: nothing behind
-        counts.
+        """Return where partitions of a topic ended that others have taken the place of: records
+        behind do not count.
         """
         found = self.database_of_topic(topic)
         return (

@@ -1,10 +1,9 @@
-"""Virtual tables: where their columns come from, which origins are possible, and what a stream
-freezes of them.
+"""Virtual tables: origins of their columns, and the members that a stream reads of them.
 
 A virtual table joins columns of several tables by time. The catalog keeps origins by name, so a
 query reads whoever bears the name now; a stream is given ids (`members`), so it never reads a table
-that was made later under an old name. Refused: origins that have several timelines or another
-clock, and changes of what a stream reads.
+that was made later under an old name. Origins that have several timelines or another clock are
+errors, and so are changes of what a stream reads.
 """
 
 from __future__ import annotations
@@ -129,8 +128,8 @@ def _has_origins(table: Table, child: Child | None) -> bool:
 def members(
     catalog: Catalog, find: Find, table: Table, child: str | None = None
 ) -> tuple[Member, ...]:
-    """What a stream over the virtual *table* (or its *child*) reads from now on; origins that are
-    gone are left out.
+    """Return what a stream over the virtual *table* (or its *child*) reads from now on; origins
+    that are gone are left out.
     """
     if not table.tags:
         return (Member(table.name, (), _bound(table.origins, find)),)
@@ -176,7 +175,7 @@ def _check_origins(
         taken = _find_taken(origin, source)
         if not _fits(taken.type, column.type):
             raise _wrong(
-                f"{column.name} is {column.type}, {_shown(origin)}.{taken.name} is {taken.type}",
+                f"{column.name} is {column.type}, {_name_of(origin)}.{taken.name} is {taken.type}",
                 "give both columns one type",
             )
         checked[column.name] = VirtualColumn(
@@ -185,7 +184,7 @@ def _check_origins(
     return tuple(checked.values())
 
 
-def _shown(origin: VirtualColumn) -> str:
+def _name_of(origin: VirtualColumn) -> str:
     return f"{origin.database}.{origin.table}"
 
 
@@ -193,7 +192,7 @@ def _find_source(origin: VirtualColumn, find: Find) -> tuple[Table, str | None]:
     found = find(origin.database, origin.table)
     if found is None:
         raise CatalogError(
-            f"there is no table {_shown(origin)}",
+            f"there is no table {_name_of(origin)}",
             code="E_NO_TABLE",
             detail=f"column {origin.column} is to come from it",
         )
@@ -212,7 +211,7 @@ def _find_column(table: Table, origin: VirtualColumn) -> Column:
 
 def _check_source(table: Table, origin: VirtualColumn, source: Table, child: str | None) -> None:
     """Refuse a source that has several timelines or another clock than *table*."""
-    shown = _shown(origin)
+    shown = _name_of(origin)
     if source.kind == "virtual":
         raise _wrong(f"{shown} is virtual itself", "name the table that its column comes from")
     if source.kind == "stable" and child is None:
@@ -235,7 +234,7 @@ def _find_taken(origin: VirtualColumn, source: Table) -> Column:
     """Return the column of *source* that *origin* names."""
     taken = next((c for c in source.columns if c.name.lower() == origin.source.lower()), None)
     if taken is None:
-        raise CatalogError(f"{_shown(origin)} has no column {origin.source}", code="E_NO_COLUMN")
+        raise CatalogError(f"{_name_of(origin)} has no column {origin.source}", code="E_NO_COLUMN")
     return taken
 
 

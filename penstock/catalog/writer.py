@@ -70,11 +70,11 @@ class CatalogWriter:
         return self._publisher is not None and self._lease.held
 
     def leader(self) -> Holder | None:
-        """Who leads now: the place to forward DDL to."""
+        """Return the present leader, to which DDL is forwarded."""
         return self._lease.holder()
 
     def lead(self, timeout: float = 10.0) -> bool:
-        """Become the leader if nobody is; whether this process leads now.
+        """Become the leader if nobody is; return True when this process leads now.
 
         Raises:
             BusError, RemoteError: Kafka or Redis does not let it.

@@ -22,7 +22,7 @@ _BATCH = 4096
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one query may take."""
+    """Limits of one query."""
 
     memory: str
     threads: int

@@ -53,8 +53,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedStream:
-    """`new_target`: the result table to create first (None: it exists). `notices`: what the user
-    should be told.
+    """A plan. `new_target` is the result table to create first, unless it exists; `notices` are for
+    the user.
     """
 
     plan: StreamPlan

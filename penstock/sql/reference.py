@@ -1,8 +1,8 @@
 """`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made
 from the code.
 
-Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages. Refuses to touch the
-text around them.
+Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages and leaves the text
+around them alone.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def functions_refused() -> str:
 
 
 def refusals() -> str:
-    """What CREATE STREAM refuses."""
+    """Return the table of what CREATE STREAM refuses."""
     rows = (
         (f"`{code}`", _readable(r.clause), _readable(r.reason), _readable(r.way_out))
         for code, r in REFUSALS.items()

@@ -1,6 +1,4 @@
-"""Where in a text something stands: offsets to lines, columns and caret snippets, and errors made
-from them.
-"""
+"""Places in a text: offsets to lines, columns and caret snippets, and errors made from them."""
 
 from __future__ import annotations
 

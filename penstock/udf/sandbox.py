@@ -3,7 +3,7 @@ pipes, a time for every answer.
 
 A function that fails, hangs or dies makes the call fail, never the caller: its process is replaced.
 One that keeps hanging is suspended for a while, so what it costs those beside it is bounded:
-`PATIENCE` seconds in every `WINDOW`. Refused: calls from two threads at once.
+`PATIENCE` seconds in every `WINDOW`. One thread calls at a time.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Sandbox:
 
 
 def _limits(rows: int) -> Limits:
-    """What an answer for *rows* rows may hold: a value for each."""
+    """Return limits of an answer for *rows* rows: a value for each."""
     return Limits(size=_LARGEST, rows=rows, columns=1, depth=0, messages=16)
 
 
@@ -239,7 +239,7 @@ def aggregate(function: UserFunction, values: pl.Series) -> pl.Series:
 
 
 def try_out(function: UserFunction) -> str | None:
-    """What is wrong with the code, or None when it can be run."""
+    """Return what is wrong with the code, or None when it can be run."""
     tried = Sandbox(function)
     try:
         tried.start()

@@ -24,7 +24,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Database:
-    """`keep` None: rows are kept for ever. `max_ahead`: how far in the future a row's time may lie.
+    """Without `keep` rows are kept for ever. `max_ahead` is how far in the future a time may lie.
 
     `dot_to_underscore`: measurements of line protocol with dots become tables with underscores;
     otherwise they are refused.

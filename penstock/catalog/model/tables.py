@@ -42,8 +42,8 @@ KeyRule = Literal["first", "latest", "changelog"]
 
 @dataclass(frozen=True)
 class Purge:
-    """When rows leave memory by a time in them: rows older than `keep_ms` against the newest, once
-    the oldest is older than `every_ms`.
+    """Removal of rows from memory by a time in them: rows older than `keep_ms` against the newest,
+    once the oldest is older than `every_ms`.
     """
 
     column: str
@@ -53,7 +53,7 @@ class Purge:
 
 @dataclass(frozen=True)
 class Replicated:
-    """What a table of a raft group was made with. `asked_limit` is the cache limit before it was
+    """Options of a table of a raft group. `asked_limit` is the cache limit before it was
     lowered to what is possible.
     """
 
@@ -79,8 +79,8 @@ class Replicated:
 
 @dataclass(frozen=True)
 class VirtualColumn:
-    """Where a column of a virtual table comes from, by name: whoever bears the name when somebody
-    asks.
+    """The origin of a column of a virtual table, by name: the table that bears the name when a
+    query asks.
     """
 
     column: str
@@ -111,9 +111,9 @@ class Table:
     precision: Precision
     versions: tuple[TableVersion, ...]
     key_column: str | None = None
-    #: id of the stream whose result this table is (None: nobody's).
+    #: id of the stream whose result this table is, if it is one
     result_of: int | None = None
-    #: None: what the database says.
+    #: by default what the database says
     keep: Duration | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     origins: tuple[VirtualColumn, ...] = ()
@@ -152,7 +152,7 @@ class Table:
 
     @property
     def foreign(self) -> bool:
-        """Whether it is filled from a topic of another Kafka: rows for it are written there."""
+        """True when it is filled from a topic of another Kafka: rows for it are written there."""
         return FOREIGN in self.options
 
     @property

@@ -1,8 +1,8 @@
-"""What a scalar function is, and the registry that holds them all.
+"""Scalar functions, and the registry that holds them all.
 
 An entry says its name, its parameters, its result type and how it is built in polars; its docstring
-is the text of the function's line in docs/sql.md. Whoever compiles expressions checks a call here
-once, so builders get what they asked for:
+is the text of the function's line in docs/sql.md. The compiler checks a call once, so builders get
+what they asked for:
 
     number      numeric or BOOL, as it is        double    the same as Float64
     integer     an integer, as Int64             text      VARCHAR, NCHAR or a JSON value, as String
@@ -55,7 +55,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression is compiled against, and how to complain about a place in it."""
+    """Settings that an expression is compiled with, and how to complain about a place in it."""
 
     precision: str
     timezone: str

@@ -81,7 +81,7 @@ class TokenCursor:
         return token.text.upper() if token.token_type is TokenType.VAR else ""
 
     def sees(self, *words: str) -> bool:
-        """Whether the next tokens are these words."""
+        """Return True when the next tokens are these words."""
         return all(self.word(n) == w for n, w in enumerate(words))
 
     def sees_type(self, kind: TokenType, n: int = 0) -> bool:
@@ -216,7 +216,7 @@ class TokenCursor:
         return token.text == "1"
 
     def unit_follows(self) -> bool:
-        """Whether a word touches the number at the cursor, as in `10s`."""
+        """Return True when a word touches the number at the cursor, as in `10s`."""
         number = self.token
         word = self.ahead(1)
         return (
@@ -315,5 +315,5 @@ def negate(value: int | float | Decimal) -> int | float | Decimal:
 
 
 def too_long(length: Duration, years: int = MAX_YEARS) -> bool:
-    """Whether *length* is longer than *years*."""
+    """Return True when *length* is longer than *years*."""
     return length.ticks("us") > Duration(years, "y").ticks("us")

@@ -74,11 +74,14 @@ def comment(text: str | None) -> str | None:
 
 
 def column_definition(column: st.ColumnDef) -> str:
-    origin = (
-        f"FROM {name(column.origin[0])}.{quote_name(column.origin[1])}" if column.origin else None
-    )
+    origin = f"FROM {origin_name(column.origin)}" if column.origin else None
     key = word_if("COMPOSITE KEY", column.composite_key)
     return words(quote_name(column.name), str(column.type), key, comment(column.comment), origin)
+
+
+def origin_name(origin: tuple[st.Name, str]) -> str:
+    table, column = origin
+    return f"{name(table)}.{quote_name(column)}"
 
 
 def column_definitions(columns: Iterable[st.ColumnDef]) -> str:

@@ -11,6 +11,7 @@ from penstock.sql.render.parts import (
     comment,
     name,
     optional,
+    origin_name,
     parenthesis,
     render,
     value,
@@ -177,8 +178,12 @@ def _alter_action(s: st.AlterTable) -> str:
     if s.action == "set_tag":
         return "SET TAG " + ", ".join(f"{quote_name(n)} = {value(v)}" for n, v in s.values)
     if s.action == "set_origin":
-        origin = "NULL" if s.origin is None else f"{name(s.origin[0])}.{quote_name(s.origin[1])}"
+        origin = "NULL" if s.origin is None else origin_name(s.origin)
         return f"ALTER COLUMN {quote_name(s.name or '')} SET {origin}"
+    return _alter_column(s)
+
+
+def _alter_column(s: st.AlterTable) -> str:
     action = s.action.replace("_", " ").upper()
     if s.definition is not None:
         return f"{action} {column_definition(s.definition)}"

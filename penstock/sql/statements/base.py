@@ -1,4 +1,4 @@
-"""What all statements share: names, literal values, and their place in a text."""
+"""Parts that all statements share: names, literal values, and their place in a text."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from penstock.sql.statements.base import Name, Statement, Value
 
 @dataclass(frozen=True)
 class InsertPart:
-    """The rows of one table. `columns` None: all columns in order. `row_offsets[i]` is where row i
-    stands.
+    """The rows of one table; without `columns` for all columns in order. `row_offsets[i]` is where
+    row i stands.
     """
 
     table: Name
@@ -32,7 +32,7 @@ class Insert(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class InsertSelect(Statement):
-    """Rows that a SELECT gives now. `columns` None: all columns in order."""
+    """Rows that a SELECT gives now; without `columns` for all columns in order."""
 
     table: Name
     select: Query

@@ -11,7 +11,7 @@ from penstock.sql.statements.base import Statement
 
 @dataclass(frozen=True)
 class DatabaseOptions:
-    """None: not given."""
+    """Options as given; None for those that are not."""
 
     precision: Literal["ms", "us", "ns"] | None = None
     keep: Duration | None = None

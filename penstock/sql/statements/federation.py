@@ -13,7 +13,7 @@ from penstock.sql.statements.tables import ColumnDef
 
 @dataclass(frozen=True, kw_only=True)
 class CreateExternalStream(Statement):
-    """`settings` as written, keys in lower case; `columns` None: as the other side says."""
+    """`settings` as written, keys in lower case; without `columns` they are the other side's."""
 
     stream: Name
     settings: tuple[tuple[str, str], ...]
@@ -23,13 +23,13 @@ class CreateExternalStream(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
-    """`target` None: a table of the view's own, called as the view is."""
+    """Without `target` rows go to a table of the view's own, called as the view is."""
 
     view: Name
     query: exp.Query
     target: Name | None = None
     if_not_exists: bool = False
-    #: what becomes of a row that the target does not take; None: it is tried again for ever
+    #: what becomes of a row that the target does not take; by default it is tried again for ever
     on_error: Literal["drop", "stop"] | None = None
     #: where the SELECT begins in the text
     query_offset: int = field(default=0, compare=False, repr=False)

@@ -18,7 +18,7 @@ class CreateUser(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class AlterUser(Statement):
-    """None: as it was."""
+    """Changes of a user; None for what stays."""
 
     name: str
     password: str | None = field(default=None, repr=False)
@@ -36,7 +36,7 @@ GrantKind = Literal["all", "database", "table", "stream"]
 
 @dataclass(frozen=True, kw_only=True)
 class Grant(Statement):
-    """GRANT, or with `take` REVOKE; `name` None: everything."""
+    """GRANT, or with `take` REVOKE; on everything without `name`."""
 
     rights: tuple[str, ...]
     kind: GrantKind

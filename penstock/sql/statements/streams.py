@@ -16,7 +16,7 @@ from penstock.types import ColumnType
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """None: not given."""
+    """Options as given; None for those that are not."""
 
     trigger: Trigger | None = None
     watermark: Duration | None = None
@@ -110,7 +110,7 @@ class FlushStream(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class RecalculateStream(Statement):
-    """From `begin` to `until` (None: to the newest row)."""
+    """From `begin` to `until`, or without one to the newest row."""
 
     stream: Name
     begin: Value

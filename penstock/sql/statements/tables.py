@@ -130,7 +130,7 @@ AlterAction = Literal[
 class AlterTable(Statement):
     """`definition` for add and modify, `name` for drop and rename (with `new_name`), `values` for
     SET TAG, `options` for KEEP, COMMENT; `name` and `origin` for ALTER COLUMN … SET of a virtual
-    table (None: SET NULL).
+    table (no origin for SET NULL).
     """
 
     table: Name

@@ -1,5 +1,5 @@
-"""Where results go: a new supertable's columns and tags, or how they map to those of one that
-exists; names of its children.
+"""The table that results go to: a new supertable's columns and tags, or how they map to those of
+one that exists; names of its children.
 """
 
 from penstock.sql.planning.target.planning import plan_target

@@ -14,7 +14,7 @@ from penstock.sql.statements import CreateStream, Name
 
 @dataclass(frozen=True)
 class PlannedTarget:
-    """`outputs` with final names; `definition` is the table to create (None: it exists)."""
+    """`outputs` with final names; `definition` is the table to create, unless it exists."""
 
     target: Target
     outputs: tuple[Output, ...]
