@@ -7,9 +7,7 @@ in `penstock.catalog.changes`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from typing import Any
 
 from penstock.catalog.model import (
     Child,
@@ -24,6 +22,7 @@ from penstock.catalog.model import (
     User,
     View,
 )
+from penstock.catalog.name_index import NameIndex
 from penstock.names import FIRST_TABLE_SCHEMA_ID, database_of, generation
 from penstock.sql.plan import StreamPlan
 from penstock.udf.function import UserFunction
@@ -37,35 +36,13 @@ class Catalog:
         self.epoch = 0
         #: every id below was given out at some time
         self.next_id = FIRST_TABLE_SCHEMA_ID
-        self._databases: dict[str, Database] = {}
-        self._tables: dict[tuple[str, str], Table] = {}
-        self._streams: dict[tuple[str, str], StreamEntry] = {}
-        self._externals: dict[tuple[str, str], External] = {}
-        self._views: dict[tuple[str, str], View] = {}
-        self._users: dict[str, User] = {}
-        self._roles: dict[str, Role] = {}
         #: grows with every change of a user or role: what was worked out from them is old then
         self.principals = 0
-        self._snodes: dict[int, Snode] = {}
-        self._functions: dict[str, UserFunction] = {}
-        #: by database, then by name; child tables may be millions, so they are in no other index
-        #: but `_ids`
-        self._children: dict[str, dict[str, Child]] = {}
+        self._names = NameIndex()
         #: supertable → how often a child table of it has gone since this process reads the log
         self._gone: dict[int, int] = {}
         self._ids: dict[int, Entry] = {}
         self._versions: dict[int, tuple[Table, TableVersion]] = {}
-        #: entries by name, by type; those that are found otherwise are left out
-        self._indexes: dict[type[Entry], dict[Any, Any]] = {
-            Database: self._databases,
-            Table: self._tables,
-            StreamEntry: self._streams,
-            External: self._externals,
-            View: self._views,
-            User: self._users,
-            Role: self._roles,
-            UserFunction: self._functions,
-        }
         for entry in entries:
             self.put(entry)
 
@@ -77,15 +54,16 @@ class Catalog:
         if old is not None and (old.name, type(old)) != (entry.name, type(entry)):
             self.remove(entry.id)
         self._ids[entry.id] = entry
-        index, key = self._slot(entry)
+        index, key = self._names.slot(entry)
         index[key] = entry
         highest = entry.id
         if isinstance(entry, Table):
             self._versions.update({v.schema_id: (entry, v) for v in entry.versions})
-            highest = max(highest, *entry.schema_ids)
+            highest = max((highest, *entry.schema_ids))
         elif isinstance(entry, User | Role):
             self.principals += 1
-        self.next_id = max(self.next_id, highest + 1)
+        if highest >= self.next_id:
+            self.next_id = highest + 1
         return old
 
     def remove(self, entry_id: int) -> Entry | None:
@@ -93,7 +71,7 @@ class Catalog:
         old = self._ids.pop(entry_id, None)
         if old is None:
             return None
-        index, key = self._slot(old)
+        index, key = self._names.slot(old)
         known = index.get(key)
         if known is not None and known.id == old.id:
             del index[key]  # else one that replaces it has the name already
@@ -106,32 +84,20 @@ class Catalog:
             self.principals += 1
         return old
 
-    def _slot(self, entry: Entry) -> tuple[dict[Any, Any], object]:
-        """Return the index that finds *entry* by name, and its key there."""
-        if isinstance(entry, Child):
-            children = self._children.setdefault(entry.database.lower(), {})
-            return children, _lean_lower(entry.name)
-        if isinstance(entry, Snode):
-            return self._snodes, entry.dnode
-        index = self._indexes[type(entry)]
-        if isinstance(entry, Table | StreamEntry | External | View):
-            return index, (entry.database.lower(), entry.name.lower())
-        return index, entry.name.lower()
-
     # ---------------------------------------------------------------- lookups (any thread)
 
     def by_id(self, entry_id: int) -> Entry | None:
         return self._ids.get(entry_id)
 
     def database(self, name: str) -> Database | None:
-        return self._databases.get(name.lower())
+        return self._names.databases.get(name.lower())
 
     def databases(self) -> list[Database]:
-        return sorted(self._databases.copy().values(), key=lambda d: d.name)
+        return sorted(self._names.databases.copy().values(), key=lambda d: d.name)
 
     def table(self, database: str, name: str) -> Table | None:
         """The supertable or plain table *name*."""
-        return self._tables.get((database.lower(), name.lower()))
+        return self._names.tables.get((database.lower(), name.lower()))
 
     def table_by_id(self, table_id: int) -> Table | None:
         found = self._ids.get(table_id)
@@ -139,25 +105,27 @@ class Catalog:
 
     def tables(self, database: str | None = None) -> list[Table]:
         """Return supertables and plain tables of *database*, or of all, by name."""
-        found = self._tables.copy().values()
+        found = self._names.tables.copy().values()
         return sorted(
             (t for t in found if database is None or t.database.lower() == database.lower()),
             key=lambda t: (t.database, t.name),
         )
 
     def tables_of_topic(self, topic: str) -> list[Table]:
-        return [t for t in self._tables.copy().values() if t.topic == topic]
+        return [t for t in self._names.tables.copy().values() if t.topic == topic]
 
     def topics(self) -> dict[str, int]:
         """Every ingestion topic that should exist, and its partitions."""
-        found = {d.topic: d.partitions for d in self._databases.copy().values()}
-        return found | {t.topic: t.partitions for t in self._tables.copy().values()}
+        found = {d.topic: d.partitions for d in self._names.databases.copy().values()}
+        return found | {t.topic: t.partitions for t in self._names.tables.copy().values()}
 
     def former_topics(self) -> dict[str, int]:
         """Topics of earlier generations, and their partitions: what comes there now comes too
         late.
         """
-        return {t: n for d in self._databases.copy().values() for t, n in d.former_topics.items()}
+        return {
+            t: n for d in self._names.databases.copy().values() for t, n in d.former_topics.items()
+        }
 
     def database_of_topic(self, topic: str) -> Database | None:
         """The database whose tables share *topic*, whichever generation it is of, the next one too
@@ -232,7 +200,7 @@ class Catalog:
         return (
             home.id
             if home is not None
-            else next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+            else next((t.id for t in self._names.tables.copy().values() if t.topic == topic), 0)
         )
 
     def databases_behind(self, database: str, name: str) -> set[str]:
@@ -250,11 +218,13 @@ class Catalog:
         """The child table *name*, if it was made by CREATE TABLE (others are known to the
         store).
         """
-        return self._children.get(database.lower(), {}).get(name.lower())
+        return self._names.children.get(database.lower(), {}).get(name.lower())
 
     def children(self, stable_id: int) -> list[Child]:
         table = self.table_by_id(stable_id)
-        found = self._children.get(table.database.lower(), {}).copy().values() if table else ()
+        found = (
+            self._names.children.get(table.database.lower(), {}).copy().values() if table else ()
+        )
         return [c for c in found if c.stable_id == stable_id]
 
     def child_removals(self, stable_id: int) -> int:
@@ -264,30 +234,30 @@ class Catalog:
         return self._gone.get(stable_id, 0)
 
     def stream(self, database: str, name: str) -> StreamEntry | None:
-        return self._streams.get((database.lower(), name.lower()))
+        return self._names.streams.get((database.lower(), name.lower()))
 
     def stream_by_id(self, stream_id: int) -> StreamEntry | None:
         found = self._ids.get(stream_id)
         return found if isinstance(found, StreamEntry) else None
 
     def streams(self, database: str | None = None) -> list[StreamEntry]:
-        found = self._streams.copy().values()
+        found = self._names.streams.copy().values()
         return sorted(
             (s for s in found if database is None or s.database.lower() == database.lower()),
             key=lambda s: s.id,
         )
 
     def snodes(self) -> list[Snode]:
-        return sorted(self._snodes.copy().values(), key=lambda s: s.dnode)
+        return sorted(self._names.snodes.copy().values(), key=lambda s: s.dnode)
 
     def snode(self, dnode: int) -> Snode | None:
-        return self._snodes.get(dnode)
+        return self._names.snodes.get(dnode)
 
     def function(self, name: str) -> UserFunction | None:
-        return self._functions.get(name.lower())
+        return self._names.functions.get(name.lower())
 
     def functions(self) -> list[UserFunction]:
-        return sorted(self._functions.copy().values(), key=lambda f: f.name)
+        return sorted(self._names.functions.copy().values(), key=lambda f: f.name)
 
     def readers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose source is this table (or a child of it)."""
@@ -315,10 +285,10 @@ class Catalog:
         return [s for s in self.streams() if s.plan.target.table_id == table_id]
 
     def external(self, database: str, name: str) -> External | None:
-        return self._externals.get((database.lower(), name.lower()))
+        return self._names.externals.get((database.lower(), name.lower()))
 
     def externals(self, database: str | None = None) -> list[External]:
-        found = self._externals.copy().values()
+        found = self._names.externals.copy().values()
         return sorted(
             (e for e in found if database is None or e.database.lower() == database.lower()),
             key=lambda e: e.id,
@@ -326,10 +296,10 @@ class Catalog:
 
     def view(self, database: str, name: str) -> View | None:
         """The materialized view *name*."""
-        return self._views.get((database.lower(), name.lower()))
+        return self._names.views.get((database.lower(), name.lower()))
 
     def views(self, database: str | None = None) -> list[View]:
-        found = self._views.copy().values()
+        found = self._names.views.copy().values()
         return sorted(
             (v for v in found if database is None or v.database.lower() == database.lower()),
             key=lambda v: v.id,
@@ -340,16 +310,16 @@ class Catalog:
         return [v for v in self.views() if entry_id in (v.source_id, v.target_id)]
 
     def user(self, name: str) -> User | None:
-        return self._users.get(name.lower())
+        return self._names.users.get(name.lower())
 
     def users(self) -> list[User]:
-        return sorted(self._users.copy().values(), key=lambda u: u.name)
+        return sorted(self._names.users.copy().values(), key=lambda u: u.name)
 
     def role(self, name: str) -> Role | None:
-        return self._roles.get(name.lower())
+        return self._names.roles.get(name.lower())
 
     def roles(self) -> list[Role]:
-        return sorted(self._roles.copy().values(), key=lambda r: r.name)
+        return sorted(self._names.roles.copy().values(), key=lambda r: r.name)
 
     def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
         """The table and the version whose records carry *schema_id*."""
@@ -368,9 +338,3 @@ class Catalog:
             and schema_id not in self._versions
             and not self.was_dropped(schema_id)
         )
-
-
-def _lean_lower(name: str) -> str:
-    """Lower case, sharing the string itself when it is lower case already."""
-    lower = name.lower()
-    return name if lower == name else sys.intern(lower)
