@@ -11,7 +11,7 @@ from sqlglot import exp
 from penstock.sql.compile.arguments import compile_argument
 from penstock.sql.compile.compiler import Compiler, NodeCompiler, nearest
 from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
-from penstock.sql.functions.base import NO_LIMIT, NULL, Call, Compiled, Function
+from penstock.sql.functions.base import NO_LIMIT, NULL, Compiled, Function, FunctionCall
 from penstock.sql.functions.convert import convert
 from penstock.types import ColumnType
 from penstock.udf import UserFunction, sandbox
@@ -37,7 +37,7 @@ def _call(compiler: Compiler, node: exp.Anonymous) -> Compiled:
         _refuse_unknown(compiler, node, name)
     _check_arity(compiler, function, name, node)
     args = tuple(compile_argument(compiler, function, i, e) for i, e in enumerate(node.expressions))
-    call = Call(name, args, compiler.scope, node)
+    call = FunctionCall(name, args, compiler.scope, node)
     kind = function.returns
     if not isinstance(kind, ColumnType):
         kind = kind([a.type for a in args], call)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 import polars as pl
 from sqlglot import exp
 
-from penstock.sql.functions.base import NULL, Compiled, Scope
+from penstock.sql.functions.base import NULL, Compiled, CompileScope
 from penstock.sql.source import Source
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -51,7 +51,7 @@ class Compiler:
         self.functions = functions
         self.computed = computed
         self.columns = {name.lower(): (name, kind) for name, kind in columns.items()}
-        self.scope = Scope(precision, timezone, self.refuse)
+        self.scope = CompileScope(precision, timezone, self.refuse)
         self._nodes = nodes
         self._source = source
 

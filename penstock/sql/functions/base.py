@@ -54,7 +54,7 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Scope:
+class CompileScope:
     """Settings that an expression is compiled with, and how to complain about a place in it."""
 
     precision: str
@@ -63,12 +63,12 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """One checked call: `args` are coerced to what the parameters ask for."""
 
     function: str
     args: tuple[Compiled, ...]
-    scope: Scope
+    scope: CompileScope
     node: exp.Expression
 
     def __getitem__(self, index: int) -> pl.Expr:
@@ -106,7 +106,7 @@ class Parameter:
         return cls(name, literal, text.endswith("?"), text.endswith("+"))
 
 
-ResultType = ColumnType | Callable[[Sequence[ColumnType], Call], ColumnType]
+ResultType = ColumnType | Callable[[Sequence[ColumnType], FunctionCall], ColumnType]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Function:
     group: str
     parameters: tuple[Parameter, ...]
     returns: ResultType
-    build: Callable[[Call], pl.Expr]
+    build: Callable[[FunctionCall], pl.Expr]
     doc: str
     aliases: tuple[str, ...] = ()
     #: most arguments when the last parameter repeats
@@ -148,10 +148,10 @@ def scalar(
     *,
     aliases: tuple[str, ...] = (),
     at_most: int = NO_LIMIT,
-) -> Callable[[Callable[[Call], pl.Expr]], Callable[[Call], pl.Expr]]:
+) -> Callable[[Callable[[FunctionCall], pl.Expr]], Callable[[FunctionCall], pl.Expr]]:
     """Register the decorated builder as scalar function *name*; its docstring documents it."""
 
-    def register(build: Callable[[Call], pl.Expr]) -> Callable[[Call], pl.Expr]:
+    def register(build: Callable[[FunctionCall], pl.Expr]) -> Callable[[FunctionCall], pl.Expr]:
         parsed = tuple(Parameter.parse(p.strip()) for p in parameters.split(",") if p.strip())
         group = build.__module__.rsplit(".", 1)[-1]
         made = Function(
@@ -164,7 +164,7 @@ def scalar(
     return register
 
 
-def same(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def same(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     """Result type: that of the first argument (BOOL counts as a number: INT)."""
     first = types[0]
     if first.kind == "BOOL":
@@ -182,13 +182,10 @@ def common(types: Sequence[ColumnType]) -> ColumnType | None:
     if len(set(known)) == 1:
         return known[0]
     kinds = {t.kind for t in known}
-    if kinds <= _TEXT_KINDS:
-        kind = "NCHAR" if "NCHAR" in kinds else "VARCHAR"
-        return ColumnType(kind, length=max(map(text_length, known)))
     if "VARBINARY" in kinds:
         return _common_binary(known)
     if kinds & _TEXT_KINDS:
-        return text_type(known, max(map(text_length, known)))
+        return _common_text(known)
     if "TIMESTAMP" in kinds:
         return TIMESTAMP if kinds <= _TIME_KINDS else None
     return _common_number(known)
@@ -199,6 +196,14 @@ _TEXT_KINDS = {"VARCHAR", "NCHAR", "JSON"}
 _TIME_KINDS = {"TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT"}
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _BY_BITS = {bits: kind for kind, bits in _BITS.items()}
+
+
+def _common_text(known: list[ColumnType]) -> ColumnType:
+    length = max(map(text_length, known))
+    if any(not t.text for t in known):
+        return text_type(known, length)
+    kind = "NCHAR" if any(t.kind == "NCHAR" for t in known) else "VARCHAR"
+    return ColumnType(kind, length=length)
 
 
 def _common_binary(known: list[ColumnType]) -> ColumnType | None:

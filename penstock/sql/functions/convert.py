@@ -9,7 +9,14 @@ import re
 
 import polars as pl
 
-from penstock.sql.functions.base import BIGINT, TIMESTAMP, Call, Compiled, Scope, scalar
+from penstock.sql.functions.base import (
+    BIGINT,
+    TIMESTAMP,
+    Compiled,
+    CompileScope,
+    FunctionCall,
+    scalar,
+)
 from penstock.sql.functions.exact import double_text, finite, to_decimal, to_float
 from penstock.sql.functions.time import local, parse_iso
 from penstock.sql.functions.time_formats import (
@@ -29,7 +36,7 @@ _HALF_CHARACTER = (
 )
 
 
-def convert(value: Compiled, to: ColumnType, scope: Scope) -> pl.Expr | None:
+def convert(value: Compiled, to: ColumnType, scope: CompileScope) -> pl.Expr | None:
     """*value* as type *to*; None when there is no such conversion."""
     kind = value.type
     if kind.kind == "NULL":
@@ -78,7 +85,7 @@ def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
     return expr.cast(to.polars(), strict=False, wrap_numerical=True)
 
 
-def _from_text(text: pl.Expr, to: ColumnType, scope: Scope) -> pl.Expr:
+def _from_text(text: pl.Expr, to: ColumnType, scope: CompileScope) -> pl.Expr:
     text = text.cast(pl.String)
     if to.kind == "TIMESTAMP":
         ticks = text.str.strip_chars().cast(pl.Int64, strict=False)
@@ -168,7 +175,7 @@ def _binary(value: Compiled, to: ColumnType) -> pl.Expr | None:
 
 
 @scalar("to_iso8601", "time, literal text?", ColumnType("VARCHAR", length=64))
-def to_iso8601(call: Call) -> pl.Expr:
+def to_iso8601(call: FunctionCall) -> pl.Expr:
     """ISO 8601 text with offset, in the stream's time zone or the given one (`Z`, `+08`, `+0800`,
     `+08:00`).
     """
@@ -186,7 +193,7 @@ def to_iso8601(call: Call) -> pl.Expr:
 
 
 @scalar("to_json", "text", ColumnType("JSON"))
-def to_json(call: Call) -> pl.Expr:
+def to_json(call: FunctionCall) -> pl.Expr:
     """The text as a JSON value, for `->`."""
     return call[0]
 
@@ -196,7 +203,7 @@ def to_json(call: Call) -> pl.Expr:
     "text, literal integer?",
     lambda types, call: TIMESTAMP if call.value(1, 0) else BIGINT,
 )
-def to_unixtimestamp(call: Call) -> pl.Expr:
+def to_unixtimestamp(call: FunctionCall) -> pl.Expr:
     """ISO text as ticks: BIGINT, or TIMESTAMP with 1 behind; NULL when it cannot be read."""
     if call.value(1, 0) not in (0, 1):
         call.refuse("the second argument of to_unixtimestamp() is 0 (BIGINT) or 1 (TIMESTAMP)")
@@ -204,7 +211,7 @@ def to_unixtimestamp(call: Call) -> pl.Expr:
 
 
 @scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256))
-def to_char(call: Call) -> pl.Expr:
+def to_char(call: FunctionCall) -> pl.Expr:
     """The local time in a format of YYYY MM DD HH24 MI SS MS US NS, MON, DAY, AM, TZH and the like;
     "…" is taken as it is.
     """
@@ -220,7 +227,7 @@ def to_char(call: Call) -> pl.Expr:
 
 
 @scalar("to_timestamp", "text, literal text", TIMESTAMP)
-def to_timestamp(call: Call) -> pl.Expr:
+def to_timestamp(call: FunctionCall) -> pl.Expr:
     """The text read by a format as `to_char` writes it; what the format leaves out is that of
     1970-01-01 00:00:00 local time; NULL when it does not fit.
     """

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from penstock.sql.functions.base import Call, Scope
+from penstock.sql.functions.base import CompileScope, FunctionCall
 from penstock.sql.functions.time import to_ticks
 from penstock.sql.plan import TICKS_PER_SECOND
 
@@ -121,7 +121,7 @@ TOKEN_PATTERNS = {
 }
 
 
-def read_ticks(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
+def read_ticks(call: FunctionCall, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
     """Return ticks of the time that the groups of a format have read."""
     hour = _hour(groups)
     minute = _number(groups, ("MI",), 0)
@@ -137,7 +137,7 @@ def read_ticks(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr
     )
     wall = text.str.to_datetime("%Y-%m-%d", time_unit="us", strict=False)
     wall = wall + pl.duration(seconds=hour * 3600 + minute * 60 + second, time_unit="us")
-    us_scope = Scope("us", call.scope.timezone, call.scope.refuse)
+    us_scope = CompileScope("us", call.scope.timezone, call.scope.refuse)
     if "TZH" in groups:
         whole = wall.cast(pl.Int64) // 1_000_000 - _number(groups, ("TZH",), 0) * 3600
     else:
