@@ -143,7 +143,7 @@ class _Gateway:
         )
         children = Children(self._redis)
         ddl_children = Children(self._redis)
-        self._gate = Gate(lambda topic: self._reader.catalog.halted(topic))
+        self._gate = Gate(lambda topic: self._reader.catalog.is_halted(topic))
         self._halts = Halts(self._reader, self._gate, self._redis, name)
         self._ledger = Ledger(
             self._redis,

@@ -95,7 +95,7 @@ class Children:
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
-        #: supertable → `Catalog.children_gone` and the tags of the moment since which its child
+        #: supertable → `Catalog.child_removals` and the tags of the moment since which its child
         #: tables are remembered
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
@@ -161,7 +161,7 @@ class Children:
     def _known(
         self, layout: Layout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
-        now = (catalog.children_gone(layout.table_id), layout.tags)
+        now = (catalog.child_removals(layout.table_id), layout.tags)
         if self._since.setdefault(layout.table_id, now) != now:
             self.forget(
                 layout.table_id

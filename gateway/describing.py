@@ -18,7 +18,7 @@ from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.sql.render import value as sql_value
-from penstock.sql.secret import hidden
+from penstock.sql.secret import hide
 from penstock.sql.statements import ShowCreate
 from penstock.sql.words import in_backticks
 from penstock.types import ColumnType
@@ -85,7 +85,7 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         stream = catalog.stream(home, name.name)
         if stream is None:
             raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
-        return _answer("Stream", stream.name, hidden(stream.plan.sql))
+        return _answer("Stream", stream.name, hide(stream.plan.sql))
     table = catalog.table(home, name.name)
     child = catalog.child(home, name.name)
     if table is not None:

@@ -43,7 +43,7 @@ from penstock.sql import parse
 from penstock.sql import render as sql_text
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.sql.secret import hidden
+from penstock.sql.secret import hide
 from penstock.types import ColumnType
 
 T = TypeVar("T")
@@ -501,7 +501,7 @@ class Executor:
         told = {
             "user": session.user,
             "kind": type(statement).__name__,
-            "sql": hidden(statement.text)[:2000],
+            "sql": hide(statement.text)[:2000],
             "database": session.database,
         }
         audit.write("ddl", remote=session.remote, **told)

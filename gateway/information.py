@@ -35,12 +35,12 @@ from penstock.catalog.model import (
 )
 from penstock.catalog.principals import Object, kind_of
 from penstock.catalog.view import Catalog
-from penstock.duck import Bounds, Engine, printed, refused
+from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.redis_link import ask
 from penstock.sql.plan import Duration
-from penstock.sql.secret import hidden
+from penstock.sql.secret import hide
 from penstock.sql.statements import Show
 
 SCHEMA = "information_schema"
@@ -152,7 +152,7 @@ class Information:
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         """The answer to a query over *tables*, and nothing else."""
-        text = printed(tree, tables.keys())
+        text = print_query(tree, tables.keys())
         engine = Engine(_BOUNDS)
         try:
             engine.confine()
@@ -162,7 +162,7 @@ class Information:
                 return engine.answer(text)
         except duckdb.Error as wrong:
             raise SqlSemanticError(
-                "the query cannot be answered", detail=refused(wrong).message
+                "the query cannot be answered", detail=explain_error(wrong).message
             ) from None
         finally:
             engine.close()
@@ -316,7 +316,7 @@ class Information:
                     s.name,
                     s.created,
                     s.id,
-                    hidden(p.sql),
+                    hide(p.sql),
                     status,
                     p.source.database,
                     p.source.child or p.source.table,

@@ -19,7 +19,7 @@ from penstock.sql import parse_one
 from penstock.sql import render as sql_text
 from penstock.sql.plan import Duration, Interval, Precision, StreamPlan
 from penstock.sql.planner import PlannedStream
-from penstock.sql.planning.target import matched_tags
+from penstock.sql.planning.target import match_tags
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.statements import AlterStream, CreateStream
 from penstock.udf import UserFunction
@@ -77,7 +77,7 @@ def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) 
     if known is None or made is None or known.result_of != old.id or not automatic:
         return planned
     kept = replace(
-        target, tags=known.tags, tag_of=matched_tags(known.tags, target.tags, target.tag_of)
+        target, tags=known.tags, tag_of=match_tags(known.tags, target.tags, target.tag_of)
     )
     return replace(
         planned, plan=replace(planned.plan, target=kept), new_target=replace(made, tags=known.tags)

@@ -5,7 +5,7 @@ file of its own and in the room's log.
 go to the log only. Lines are appended by one write each, so that several processes may share a
 file, and a file that was moved away is made anew. A file that has grown to its limit is moved to
 `….1` by the process that notices, older ones to `….2` and on; the last one goes. Refused: secrets:
-SQL comes here through `penstock.sql.secret.hidden`.
+SQL comes here through `penstock.sql.secret.hide`.
 """
 
 from __future__ import annotations

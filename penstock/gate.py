@@ -26,7 +26,7 @@ class Gate:
     """Thread-safe."""
 
     def __init__(self, halted: Callable[[str], bool]) -> None:
-        """*halted*: `Catalog.halted`."""
+        """*halted*: `Catalog.is_halted`."""
         self._halted = halted
         self._under_way: Counter[str] = Counter()
         self._changed = threading.Condition()

@@ -26,7 +26,7 @@ from penstock.link.mirror import RemoteTable, snapshot
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
 from penstock.link.wanted import Options, Target
 from penstock.sql.dialect import tokenize
-from penstock.sql.parsers.cursor import Cursor
+from penstock.sql.parsers.column_types import TypeParser
 from penstock.sql.plan import Column, Precision
 from penstock.sql.source import Source
 from penstock.types import ColumnType
@@ -171,7 +171,7 @@ def definition_of(given: Definition) -> Description:
 
 def _type(name: str, kind: str | pa.DataType) -> ColumnType:
     if isinstance(kind, str):
-        cursor = Cursor(tokenize(kind), Source(kind))
+        cursor = TypeParser(tokenize(kind), Source(kind))
         made = cursor.column_type(default_length=65_517)
         cursor.expect_end()
         return made

@@ -59,7 +59,7 @@ def topics_to_read(catalog: Catalog) -> dict[str, Wanted]:
     for database in catalog.databases():
         found[database.topic] = Wanted(database.topic, database.partitions, database.id)
     for table in catalog.tables():
-        if table.topic not in found and catalog.scanned(table.topic):
+        if table.topic not in found and catalog.is_scanned(table.topic):
             found[table.topic] = Wanted(table.topic, table.partitions, table.id)
     return found
 

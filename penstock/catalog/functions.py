@@ -30,9 +30,7 @@ def create_function(
     if_not_exists: bool = False,
     or_replace: bool = False,
 ) -> Change:
-    """A new function, or another under an old name: streams that run keep the one they were made
-    with.
-    """
+    """Create a function, or replace one: streams that run keep the one they were made with."""
     old = catalog.function(name)
     if old is not None and not or_replace:
         if if_not_exists:
@@ -42,6 +40,24 @@ def create_function(
             code="E_FUNCTION_EXISTS",
             hint="CREATE OR REPLACE FUNCTION replaces it",
         )
+    _check_name(name)
+    _check_count(parameters, aggregate)
+    if len(code.encode()) > MAX_CODE:
+        raise CatalogError(f"the code of a function may have {MAX_CODE} bytes", code="E_BAD_OPTION")
+    if any(t.kind == "JSON" for t in (*parameters, returns)):
+        raise CatalogError("JSON is possible as a tag only", code="E_BAD_JSON", hint="take VARCHAR")
+    made = UserFunction(new_id(), name, tuple(parameters), returns, code, aggregate)
+    return Change((made,), () if old is None else (old,))
+
+
+def _check_count(parameters: Sequence[ColumnType], aggregate: bool) -> None:
+    if aggregate and len(parameters) != 1:
+        raise CatalogError("an aggregate function takes one argument", code="E_BAD_OPTION")
+    if not 1 <= len(parameters) <= MAX_PARAMETERS:
+        raise CatalogError(f"a function takes 1 to {MAX_PARAMETERS} arguments", code="E_BAD_OPTION")
+
+
+def _check_name(name: str) -> None:
     if not _NAME.match(name) or keyword.iskeyword(name) or name.startswith("_"):
         raise CatalogError(
             f"{name!r} cannot be a function's name",
@@ -54,16 +70,6 @@ def create_function(
             code="E_RESERVED_NAME",
             hint="choose another name",
         )
-    if aggregate and len(parameters) != 1:
-        raise CatalogError("an aggregate function takes one argument", code="E_BAD_OPTION")
-    if not 1 <= len(parameters) <= MAX_PARAMETERS:
-        raise CatalogError(f"a function takes 1 to {MAX_PARAMETERS} arguments", code="E_BAD_OPTION")
-    if len(code.encode()) > MAX_CODE:
-        raise CatalogError(f"the code of a function may have {MAX_CODE} bytes", code="E_BAD_OPTION")
-    if any(t.kind == "JSON" for t in (*parameters, returns)):
-        raise CatalogError("JSON is possible as a tag only", code="E_BAD_JSON", hint="take VARCHAR")
-    made = UserFunction(new_id(), name, tuple(parameters), returns, code, aggregate)
-    return Change((made,), () if old is None else (old,))
 
 
 def drop_function(catalog: Catalog, name: str, *, if_exists: bool = False) -> Change:

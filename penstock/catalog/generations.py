@@ -1,8 +1,8 @@
 """PARTITIONS of a database grow: the steps from the topic of one generation to that of the next, as
 pure decisions.
 
-The catalog holds how far a move has come (`Move`), so whoever leads it next goes on. Refused: what
-cannot be moved, by name and with a way out. Nothing is written here.
+The catalog holds how far a move has come (`Move`), so the next leader goes on. Objects that cannot
+be moved are refused by name and with a way out. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NoReturn
 
-from penstock.catalog.changes import MAX_PARTITIONS, Change
+from penstock.catalog.changes import Change
+from penstock.catalog.changes.limits import MAX_PARTITIONS
 from penstock.catalog.model import Database, Move, StreamEntry
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
@@ -77,8 +78,8 @@ def end(database: Database, ended: Sequence[int]) -> Change:
 
 
 def begins(database: Database) -> dict[int, int]:
-    """Where each partition of the next generation begins: behind the control record that ends the
-    one it comes from.
+    """Return where each partition of the next generation begins: behind the control record that
+    ends the one it comes from.
     """
     assert database.move is not None
     return {
@@ -110,13 +111,13 @@ def turn(catalog: Catalog, database: Database) -> Change:
 
 
 def remove(database: Database, topics: Sequence[str]) -> Change:
-    """These topics of earlier generations, the earliest ones, are not needed any more."""
+    """Forget these topics of earlier generations, the earliest ones."""
     assert list(topics) == list(database.former_topics)[: len(topics)]
     return Change((dataclasses.replace(database, removed=database.removed + len(topics)),))
 
 
 def _check_links(catalog: Catalog, database: Database) -> None:
-    """Rows that other rooms bring are not held while the database moves."""
+    """Refuse to move a database that other services write to: those rows cannot be held."""
     inside = {t.id: t for t in catalog.tables(database.name) if t.topic == database.topic}
     view = next((v for v in catalog.views() if v.target_id in inside), None)
     if view is not None:

@@ -1,5 +1,4 @@
-"""What user, role and grant statements do to the catalog, as pure decisions like those of
-`penstock.catalog.changes`.
+"""User, role and grant statements as pure decisions like those of `penstock.catalog.changes`.
 
 Here are the rules: which names and rights are possible and where, and that the mesh's own user
 (`root`) is nobody's to change by SQL: its password is a setting. Passwords arrive here as hashes
@@ -31,7 +30,7 @@ from penstock.catalog.model import (
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 
-#: what a grant may be on; None: everything
+#: what a grant may be on; None for everything
 Object = Database | Table | StreamEntry | External | View
 Target = Object | None
 RIGHTS: tuple[Right, ...] = get_args(Right)
@@ -51,7 +50,7 @@ def _refuse(code: str, message: str, *, detail: str = "", hint: str = "") -> NoR
 
 
 def kind_of(target: Target) -> str:
-    """What the object of a grant is called."""
+    """Return the kind of the object of a grant."""
     kinds = {
         Database: "database",
         Table: "table",
@@ -106,13 +105,13 @@ def alter_user(
 
 
 def revoke_tokens(catalog: Catalog, name: str, *, root: str) -> Change:
-    """Tokens given out to the user so far are worth nothing any more."""
+    """Outdate the tokens given out to the user so far."""
     user = _user(catalog, name, root)
     return Change((dataclasses.replace(user, generation=user.generation + 1),))
 
 
 def drop_user(catalog: Catalog, name: str, *, root: str, if_exists: bool = False) -> Change:
-    """What the user made stays, streams go on."""
+    """Drop a user; whatever the user made stays, streams go on."""
     if if_exists and catalog.user(name) is None and name.lower() != root.lower():
         return Change()
     return Change(removes=(_user(catalog, name, root),))

@@ -145,7 +145,7 @@ class CatalogReader:
         and what it does not define is nobody's. While Kafka cannot say where that ends, definitions
         are given some seconds to come.
         """
-        missing = [i for i in schema_ids if self.catalog.undecided(i)]
+        missing = [i for i in schema_ids if self.catalog.is_undecided(i)]
         if not missing:
             return
         try:
@@ -154,7 +154,7 @@ class CatalogReader:
             _log.warning("definitions are waited for", schema_ids=missing, error=str(error))
             with contextlib.suppress(BusError):
                 self.wait_for(
-                    lambda catalog: not any(map(catalog.undecided, missing)), _SCHEMA_PATIENCE
+                    lambda catalog: not any(map(catalog.is_undecided, missing)), _SCHEMA_PATIENCE
                 )
 
     @cached_property
@@ -226,7 +226,7 @@ class CatalogReader:
             return None
         record = entries.read(value)
         if key != f"{record.kind}/{record.id}".encode():
-            raise SchemaError(f"the key {_printed(key)} holds {record.kind}/{record.id}")
+            raise SchemaError(f"the key {_key_text(key)} holds {record.kind}/{record.id}")
         self._check_writer(record.epoch, leads=key == entries.LEADER_KEY)
         if key == entries.LEADER_KEY:
             catalog.next_id = max(catalog.next_id, _next_id(record.body))
@@ -238,7 +238,7 @@ class CatalogReader:
         if (entries.key_of(entry), entry.name) != (key, record.name) or (
             known is not None and entries.key_of(known) != key
         ):
-            raise SchemaError(f"the record of {_printed(key)} holds another entry")
+            raise SchemaError(f"the record of {_key_text(key)} holds another entry")
         return Changed(catalog.put(entry), entry)
 
     def _remove(self, key: bytes) -> Changed | None:
@@ -251,7 +251,7 @@ class CatalogReader:
             return None
         if entries.key_of(known) != key:
             raise SchemaError(
-                f"the key {_printed(key)} would remove {entries.key_of(known).decode()}"
+                f"the key {_key_text(key)} would remove {entries.key_of(known).decode()}"
             )
         return Changed(self.catalog.remove(known.id), None)
 
@@ -275,7 +275,7 @@ class CatalogReader:
             self._led = epoch
 
 
-def _printed(key: bytes) -> str:
+def _key_text(key: bytes) -> str:
     return key[:80].decode(errors="replace")
 
 

@@ -31,7 +31,7 @@ def versions(catalog: Catalog, subject: str) -> list[Registered]:
     """All versions of *subject*, the newest last; empty when there is no such subject."""
     for table in catalog.tables():
         if table.subject == subject:
-            return [_registered(table, v) for v in table.versions]
+            return [_describe(table, v) for v in table.versions]
     return []
 
 
@@ -41,15 +41,15 @@ def schema_text(catalog: Catalog, schema_id: int) -> str | None:
         if built_in == schema_id:
             return json.dumps(schemas.load(name), separators=(",", ":"))
     found = catalog.schema(schema_id)
-    return _registered(*found).schema if found else None
+    return _describe(*found).schema if found else None
 
 
 def of_id(catalog: Catalog, schema_id: int) -> Registered | None:
     """The table's subject and version that *schema_id* stands for."""
     found = catalog.schema(schema_id)
-    return _registered(*found) if found else None
+    return _describe(*found) if found else None
 
 
-def _registered(table: Table, version: TableVersion) -> Registered:
+def _describe(table: Table, version: TableVersion) -> Registered:
     text = json.dumps(avro_schema(version, table.precision, table.name), separators=(",", ":"))
     return Registered(table.subject, table.versions.index(version) + 1, version.schema_id, text)

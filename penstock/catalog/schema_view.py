@@ -52,15 +52,12 @@ class CatalogSchema:
         if self._find_other is not None and (other := self._find_other(database, name)) is not None:
             return other, None
         child = self._catalog.child(database, name)
-        stable_id = (
-            child.stable_id
-            if child
-            else self._find_child(database, name)
-            if self._find_child
-            else None
-        )
+        if child is not None:
+            stable = self._catalog.table_by_id(child.stable_id)
+            return (stable, child.name) if stable else None
+        stable_id = self._find_child(database, name) if self._find_child else None
         stable = self._catalog.table_by_id(stable_id) if stable_id is not None else None
-        return (stable, child.name if child else name) if stable else None
+        return (stable, name) if stable else None
 
     def function(self, name: str) -> UserFunction | None:
         return self._catalog.function(name)
@@ -70,15 +67,10 @@ class CatalogSchema:
         return [s.name for s in self._catalog.writers_of(found.id)] if found else []
 
     def _definition(self, table: Table, child: str | None) -> TableDef:
-        kind: Literal["stable", "child", "plain", "virtual"] = (
-            "child" if child is not None else table.kind
-        )
-        found: tuple[Member, ...] = ()
-        if table.kind == "virtual" and self._as_real:
-            kind = "child" if child is not None else "stable" if table.tags else "plain"
-        elif table.kind == "virtual":
-            kind = "virtual"
-            found = members(self._catalog, self.find, table, child)
+        read: tuple[Member, ...] = ()
+        if table.kind == "virtual" and not self._as_real:
+            read = members(self._catalog, self.find, table, child)
+        kind = self._kind(table, child)
         return TableDef(
             table.id,
             table.database,
@@ -90,5 +82,16 @@ class CatalogSchema:
             table.key_column,
             child,
             table.result_of,
-            found,
+            read,
         )
+
+    def _kind(
+        self, table: Table, child: str | None
+    ) -> Literal["stable", "child", "plain", "virtual"]:
+        if table.kind == "virtual" and not self._as_real:
+            return "virtual"
+        if child is not None:
+            return "child"
+        if table.kind == "virtual":
+            return "stable" if table.tags else "plain"
+        return table.kind

@@ -20,31 +20,41 @@ if TYPE_CHECKING:
 StoredNames = Mapping[str, tuple[str, ...]]
 
 
-def carried(versions: Sequence[TableVersion], version: TableVersion) -> tuple[tuple[str, str], ...]:
-    """Stored names of the columns of *version*, which follows *versions*, where they differ from
-    their names.
+def inherit_names(
+    versions: Sequence[TableVersion], version: TableVersion
+) -> tuple[tuple[str, str], ...]:
+    """Return stored names of the columns of *version*, which follows *versions*, where they differ
+    from their names.
     """
-    before = versions[-1]
-    there = {c.name.lower(): c.name for c in (*before.columns, *before.tags)}
-    kept = {name.lower(): held for name, held in before.stored}
-    used = {c.name.lower() for v in versions for c in (*v.columns, *v.tags)}
-    used |= {held.lower() for v in versions for _, held in v.stored}
+    before = _names_of(versions[-1])
+    used = _all_names(versions)
     was = {new.lower(): old.lower() for old, new in version.renamed}
-    made: list[tuple[str, str]] = []
+    differing: list[tuple[str, str]] = []
     for column in (*version.columns, *version.tags):
         low = column.name.lower()
-        old = was.get(low, low)
-        if old in there:
-            held = kept.get(old, there[old])
-        else:
-            held = f"{column.name}#{version.schema_id}" if low in used else column.name
-        if held != column.name:
-            made.append((column.name, held))
-    return tuple(made)
+        stored = before.get(was.get(low, low))
+        if stored is None:
+            stored = f"{column.name}#{version.schema_id}" if low in used else column.name
+        if stored != column.name:
+            differing.append((column.name, stored))
+    return tuple(differing)
 
 
-def stored_names(versions: Sequence[TableVersion]) -> StoredNames:
-    """Stored names of all columns and tags of the last of *versions*."""
+def _names_of(version: TableVersion) -> dict[str, str]:
+    """Return the stored name of each column, by its own in lower case."""
+    names = {c.name.lower(): c.name for c in (*version.columns, *version.tags)}
+    stored = {name.lower(): held for name, held in version.stored}
+    return {name: stored.get(name, own) for name, own in names.items()}
+
+
+def _all_names(versions: Sequence[TableVersion]) -> set[str]:
+    """Return every name, own or stored, that a column ever had, in lower case."""
+    used = {c.name.lower() for v in versions for c in (*v.columns, *v.tags)}
+    return used | {held.lower() for v in versions for _, held in v.stored}
+
+
+def collect_names(versions: Sequence[TableVersion]) -> StoredNames:
+    """Return stored names of all columns and tags of the last of *versions*."""
     newest = versions[-1]
     kept = dict(newest.stored)
     fields = [c.name for c in (*newest.columns, *newest.tags)]
@@ -57,8 +67,8 @@ def stored_names(versions: Sequence[TableVersion]) -> StoredNames:
 
 
 def _earlier(versions: Sequence[TableVersion], name: str) -> list[str]:
-    """Names that *name* had before builds that did not keep its stored name renamed it, the latest
-    first.
+    """Return names that *name* had before builds that did not keep its stored name renamed it, the
+    latest first.
     """
     found: list[str] = []
     for before, after in zip(reversed(versions[:-1]), reversed(versions), strict=False):
@@ -79,25 +89,31 @@ def written(names: StoredNames) -> dict[str, str]:
 
 
 def present(names: StoredNames, held: Mapping[str, Any]) -> dict[str, Any]:
-    """Stored values under the names that their columns bear now; a column without a value is left
-    out.
+    """Return stored values under the names that their columns bear now; a column without a value
+    is left out.
     """
-    sources = {
-        name: next((n for n in choices if n in held), None) for name, choices in names.items()
-    }
-    found = {name: held[source] for name, source in sources.items() if source is not None}
-    known = {n.lower() for n in (*names, *(s for s in sources.values() if s is not None))}
+    found: dict[str, Any] = {}
+    known = {name.lower() for name in names}
+    for name, choices in names.items():
+        source = next((n for n in choices if n in held), None)
+        if source is not None:
+            found[name] = held[source]
+            known.add(source.lower())
     return found | {name: value for name, value in held.items() if name.lower() not in known}
 
 
 def present_rows(names: StoredNames, rows: pl.DataFrame) -> pl.DataFrame:
-    """Stored *rows* with the names that their columns bear now; columns that are not there are left
-    out.
+    """Return stored *rows* with the names that their columns bear now; columns that are not there
+    are left out.
     """
     if all(held == (name,) for name, held in names.items()):
         return rows
     there = set(rows.columns)
-    sources = {name: [n for n in held if n in there] for name, held in names.items()}
-    made = [pl.coalesce(found).alias(name) for name, found in sources.items() if found]
-    known = {n.lower() for n in (*names, *(n for found in sources.values() for n in found))}
-    return rows.select(*(n for n in rows.columns if n.lower() not in known), *made)
+    renamed: list[pl.Expr] = []
+    known = {name.lower() for name in names}
+    for name, held in names.items():
+        found = [n for n in held if n in there]
+        if found:
+            renamed.append(pl.coalesce(found).alias(name))
+            known.update(map(str.lower, found))
+    return rows.select(*(n for n in rows.columns if n.lower() not in known), *renamed)

@@ -1,5 +1,5 @@
-"""What CREATE STREAM TABLE … WITH (raft_group=…) does to the catalog, as a pure decision like those
-of `penstock.catalog.changes`.
+"""CREATE STREAM TABLE … WITH (raft_group=…) as a pure decision like those of
+`penstock.catalog.changes`.
 
 Owns the rules of its options: which columns may be keys, times and states, and which ways of
 keeping rows go together.
@@ -34,15 +34,14 @@ def create(
     *,
     if_not_exists: bool = False,
 ) -> Change:
-    """A stream table of a raft group: a plain table whose rows a leader numbers and writes, in a
-    topic of its own with one partition.
+    """Create a stream table of a raft group: a plain table whose rows a leader numbers and writes,
+    in a topic of its own with one partition.
 
     Its second column is the row's index and part of its key, so rows of one time are different rows
     to every reader.
 
     Args:
-        wanted: what it shall be like, with `asked_limit` as it was asked for; names of columns in
-            any case.
+        wanted: its options, with `asked_limit` as it was asked for; names of columns in any case.
     """
     given = tuple(columns)
     by_name = {c.name.lower(): c for c in given}
@@ -52,15 +51,7 @@ def create(
             f"{by_name[ROW_ID].name} is a name that rows carry anyway",
             hint="choose another name",
         )
-    if wanted.asked_limit < 1:
-        _refuse("E_BAD_OPTION", f"cacheLimit must be at least 1, not {wanted.asked_limit}")
-    if not 0 < wanted.retention_minutes <= 10_000_000:
-        _refuse(
-            "E_BAD_OPTION",
-            f"retentionMinutes must be more than 0 minutes, not {wanted.retention_minutes:g}",
-        )
-    if wanted.pre_cache is not None and wanted.pre_cache < 0:
-        _refuse("E_BAD_OPTION", f"preCache must not be below 0, not {wanted.pre_cache}")
+    _check_cache(wanted)
     options = {
         "raft_group": str(wanted.group),
         "cache_limit": str(min(wanted.asked_limit, MAX_CACHE_LIMIT)),
@@ -70,12 +61,16 @@ def create(
     if wanted.pre_cache is not None:
         options["pre_cache"] = str(wanted.pre_cache)
     if wanted.filter_column is not None:
-        options["filter_column"] = _named(by_name, wanted.filter_column, "filterColumn").name
+        options["filter_column"] = _find_column(by_name, wanted.filter_column, "filterColumn").name
     if wanted.timestamp_column is not None:
         options["timestamp_column"] = _time(
             by_name, wanted.timestamp_column, "timestampColumn"
         ).name
-    options |= _keyed(by_name, wanted) | _persisted(wanted) | _purged(by_name, wanted.purge)
+    options |= (
+        _key_options(by_name, wanted)
+        | _write_options(wanted)
+        | _purge_options(by_name, wanted.purge)
+    )
     made = changes.create_table(
         catalog,
         new_id,
@@ -93,20 +88,43 @@ def create(
     )
 
 
-def _keyed(columns: Columns, wanted: Replicated) -> dict[str, str]:
-    """What says which rows are taken."""
+def _check_cache(wanted: Replicated) -> None:
+    if wanted.asked_limit < 1:
+        _refuse("E_BAD_OPTION", f"cacheLimit must be at least 1, not {wanted.asked_limit}")
+    if not 0 < wanted.retention_minutes <= 10_000_000:
+        _refuse(
+            "E_BAD_OPTION",
+            f"retentionMinutes must be more than 0 minutes, not {wanted.retention_minutes:g}",
+        )
+    if wanted.pre_cache is not None and wanted.pre_cache < 0:
+        _refuse("E_BAD_OPTION", f"preCache must not be below 0, not {wanted.pre_cache}")
+
+
+def _key_options(columns: Columns, wanted: Replicated) -> dict[str, str]:
+    """Return options that say which rows are taken."""
     rule = wanted.key_rule
-    times = wanted.time_columns
-    status = wanted.status_column
     if rule not in get_args(KeyRule):
         _refuse(
             "E_BAD_OPTION", f"keyRule must be one of {', '.join(get_args(KeyRule))}, not {rule}"
         )
-    keys = [_named(columns, key, "keyColumn") for key in wanted.key_columns]
-    for key in keys:
-        if key.type.kind in ("JSON", "VARBINARY"):
-            _refuse("E_BAD_KEY", f"keyColumn {key.name} is {key.type}, which cannot be a key")
-    if rule != "first" and not keys:
+    keys = _key_columns(columns, wanted)
+    _check_rule(wanted)
+    options: dict[str, str] = {"key_rule": rule} if rule != "first" else {}
+    if keys:
+        options["key_column"] = "\x1f".join(k.name for k in keys)
+    times = _time_columns(columns, wanted)
+    if times:
+        options["time_column"] = "\x1f".join(c.name for c in times)
+    if wanted.status_column is not None:
+        options["status_column"] = _status_column(columns, wanted.status_column).name
+    return options
+
+
+def _check_rule(wanted: Replicated) -> None:
+    """Check that the rule and its columns go together."""
+    rule = wanted.key_rule
+    times = wanted.time_columns
+    if rule != "first" and not wanted.key_columns:
         _refuse("E_BAD_OPTION", f"keyRule {rule} needs a keyColumn")
     if (rule == "latest") != bool(times) or len(times) > 2:
         _refuse(
@@ -114,35 +132,43 @@ def _keyed(columns: Columns, wanted: Replicated) -> dict[str, str]:
             "keyRule latest, and no other, has a timeColumn",
             hint="one column, or a date and a time",
         )
-    if (rule == "changelog") != (status is not None):
+    if (rule == "changelog") != (wanted.status_column is not None):
         _refuse("E_BAD_OPTION", "keyRule changelog, and no other, has a statusColumn")
-    options: dict[str, str] = {"key_rule": rule} if rule != "first" else {}
-    if keys:
-        options["key_column"] = "\x1f".join(k.name for k in keys)
-    found = [_named(columns, name, "timeColumn") for name in times]
-    for column in found:
+
+
+def _key_columns(columns: Columns, wanted: Replicated) -> list[Column]:
+    keys = [_find_column(columns, key, "keyColumn") for key in wanted.key_columns]
+    for key in keys:
+        if key.type.kind in ("JSON", "VARBINARY"):
+            _refuse("E_BAD_KEY", f"keyColumn {key.name} is {key.type}, which cannot be a key")
+    return keys
+
+
+def _time_columns(columns: Columns, wanted: Replicated) -> list[Column]:
+    times = [_find_column(columns, name, "timeColumn") for name in wanted.time_columns]
+    for column in times:
         if column.type.kind != "TIMESTAMP" and not column.type.integer:
             _refuse(
                 "E_BAD_OPTION",
                 f"timeColumn {column.name} is {column.type}",
                 hint="it takes a TIMESTAMP or whole numbers",
             )
-    if found:
-        options["time_column"] = "\x1f".join(c.name for c in found)
-    if status is not None:
-        state = _named(columns, status, "statusColumn")
-        if not state.type.text:
-            _refuse(
-                "E_BAD_OPTION",
-                f"statusColumn {state.name} is {state.type}",
-                hint="it takes N and U: a VARCHAR",
-            )
-        options["status_column"] = state.name
-    return options
+    return times
 
 
-def _persisted(wanted: Replicated) -> dict[str, str]:
-    """What says when a row counts as kept."""
+def _status_column(columns: Columns, name: str) -> Column:
+    status = _find_column(columns, name, "statusColumn")
+    if not status.type.text:
+        _refuse(
+            "E_BAD_OPTION",
+            f"statusColumn {status.name} is {status.type}",
+            hint="it takes N and U: a VARCHAR",
+        )
+    return status
+
+
+def _write_options(wanted: Replicated) -> dict[str, str]:
+    """Return options that say when a row counts as kept."""
     if wanted.flush_mode not in (0, 1):
         _refuse("E_BAD_OPTION", f"flushMode must be 0 or 1, not {wanted.flush_mode}")
     if wanted.async_write and wanted.flush_mode:
@@ -151,20 +177,18 @@ def _persisted(wanted: Replicated) -> dict[str, str]:
             "flushMode 1 waits for the disk and asynWrite for nothing",
             hint="asynWrite=False with flushMode=1",
         )
-    chosen = {
-        "async_write": wanted.async_write,
-        "flush_mode": bool(wanted.flush_mode),
-        "compress": not wanted.compress,
-    }
-    return {
-        name: {"async_write": "true", "flush_mode": "1", "compress": "false"}[name]
-        for name, is_set in chosen.items()
-        if is_set
-    }
+    options: dict[str, str] = {}
+    if wanted.async_write:
+        options["async_write"] = "true"
+    if wanted.flush_mode:
+        options["flush_mode"] = "1"
+    if not wanted.compress:
+        options["compress"] = "false"
+    return options
 
 
-def _purged(columns: Columns, purge: Purge | None) -> dict[str, str]:
-    """What says which rows leave memory by their time."""
+def _purge_options(columns: Columns, purge: Purge | None) -> dict[str, str]:
+    """Return options that say which rows leave memory by their time."""
     if purge is None:
         return {}
     column = _time(columns, purge.column, "cachePurgeTimeColumn")
@@ -181,7 +205,7 @@ def _purged(columns: Columns, purge: Purge | None) -> dict[str, str]:
 
 
 def _time(columns: Columns, name: str, argument: str) -> Column:
-    found = _named(columns, name, argument)
+    found = _find_column(columns, name, argument)
     if found.type.kind != "TIMESTAMP":
         _refuse(
             "E_BAD_OPTION", f"{argument} {found.name} is {found.type}", hint="it takes a TIMESTAMP"
@@ -189,7 +213,7 @@ def _time(columns: Columns, name: str, argument: str) -> Column:
     return found
 
 
-def _named(columns: Columns, name: str, argument: str) -> Column:
+def _find_column(columns: Columns, name: str, argument: str) -> Column:
     found = columns.get(name.lower())
     if found is None:
         _refuse("E_NO_COLUMN", f"{argument} {name} is no column of the table")

@@ -7,7 +7,6 @@ in `penstock.catalog.changes`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from penstock.catalog.model import (
@@ -23,6 +22,7 @@ from penstock.catalog.model import (
     User,
     View,
 )
+from penstock.catalog.name_index import NameIndex
 from penstock.names import FIRST_TABLE_SCHEMA_ID, database_of, generation
 from penstock.sql.plan import StreamPlan
 from penstock.udf.function import UserFunction
@@ -36,20 +36,9 @@ class Catalog:
         self.epoch = 0
         #: every id below was given out at some time
         self.next_id = FIRST_TABLE_SCHEMA_ID
-        self._databases: dict[str, Database] = {}
-        self._tables: dict[tuple[str, str], Table] = {}
-        self._streams: dict[tuple[str, str], StreamEntry] = {}
-        self._externals: dict[tuple[str, str], External] = {}
-        self._views: dict[tuple[str, str], View] = {}
-        self._users: dict[str, User] = {}
-        self._roles: dict[str, Role] = {}
         #: grows with every change of a user or role: what was worked out from them is old then
         self.principals = 0
-        self._snodes: dict[int, Snode] = {}
-        self._functions: dict[str, UserFunction] = {}
-        #: by database, then by name; child tables may be millions, so they are in no other index
-        #: but `_ids`
-        self._children: dict[str, dict[str, Child]] = {}
+        self._names = NameIndex()
         #: supertable → how often a child table of it has gone since this process reads the log
         self._gone: dict[int, int] = {}
         self._ids: dict[int, Entry] = {}
@@ -65,64 +54,34 @@ class Catalog:
         if old is not None and (old.name, type(old)) != (entry.name, type(entry)):
             self.remove(entry.id)
         self._ids[entry.id] = entry
-        if isinstance(entry, Child):
-            self._children.setdefault(entry.database.lower(), {})[_lean_lower(entry.name)] = entry
-        elif isinstance(entry, Table):
-            self._tables[entry.database.lower(), entry.name.lower()] = entry
+        index, key = self._names.slot(entry)
+        index[key] = entry
+        highest = entry.id
+        if isinstance(entry, Table):
             self._versions.update({v.schema_id: (entry, v) for v in entry.versions})
-        elif isinstance(entry, StreamEntry):
-            self._streams[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, External):
-            self._externals[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, View):
-            self._views[entry.database.lower(), entry.name.lower()] = entry
-        elif isinstance(entry, User):
-            self._users[entry.name.lower()] = entry
+            highest = max((highest, *entry.schema_ids))
+        elif isinstance(entry, User | Role):
             self.principals += 1
-        elif isinstance(entry, Role):
-            self._roles[entry.name.lower()] = entry
-            self.principals += 1
-        elif isinstance(entry, Snode):
-            self._snodes[entry.dnode] = entry
-        elif isinstance(entry, UserFunction):
-            self._functions[entry.name.lower()] = entry
-        else:
-            self._databases[entry.name.lower()] = entry
-        self.next_id = max(
-            self.next_id,
-            entry.id + 1,
-            *(v.schema_id + 1 for v in entry.versions) if isinstance(entry, Table) else (0,),
-        )
+        if highest >= self.next_id:
+            self.next_id = highest + 1
         return old
 
     def remove(self, entry_id: int) -> Entry | None:
         """Forget the entry of this id and return it."""
         old = self._ids.pop(entry_id, None)
+        if old is None:
+            return None
+        index, key = self._names.slot(old)
+        known = index.get(key)
+        if known is not None and known.id == old.id:
+            del index[key]  # else one that replaces it has the name already
         if isinstance(old, Child):
-            self._children[old.database.lower()].pop(old.name.lower(), None)
             self._gone[old.stable_id] = self._gone.get(old.stable_id, 0) + 1
         elif isinstance(old, Table):
-            self._tables.pop((old.database.lower(), old.name.lower()), None)
             for version in old.versions:
                 self._versions.pop(version.schema_id, None)
-        elif isinstance(old, StreamEntry):
-            key = (old.database.lower(), old.name.lower())
-            if (known := self._streams.get(key)) is not None and known.id == old.id:
-                del self._streams[key]  # else one that replaces it has the name already
-        elif isinstance(old, External):
-            self._externals.pop((old.database.lower(), old.name.lower()), None)
-        elif isinstance(old, View):
-            self._views.pop((old.database.lower(), old.name.lower()), None)
         elif isinstance(old, User | Role):
-            (self._users if isinstance(old, User) else self._roles).pop(old.name.lower(), None)
             self.principals += 1
-        elif isinstance(old, Snode):
-            self._snodes.pop(old.dnode, None)
-        elif isinstance(old, UserFunction):
-            if self._functions.get(old.name.lower()) is old:
-                del self._functions[old.name.lower()]
-        elif old is not None:
-            self._databases.pop(old.name.lower(), None)
         return old
 
     # ---------------------------------------------------------------- lookups (any thread)
@@ -131,40 +90,42 @@ class Catalog:
         return self._ids.get(entry_id)
 
     def database(self, name: str) -> Database | None:
-        return self._databases.get(name.lower())
+        return self._names.databases.get(name.lower())
 
     def databases(self) -> list[Database]:
-        return sorted(self._databases.copy().values(), key=lambda d: d.name)
+        return sorted(self._names.databases.copy().values(), key=lambda d: d.name)
 
     def table(self, database: str, name: str) -> Table | None:
         """The supertable or plain table *name*."""
-        return self._tables.get((database.lower(), name.lower()))
+        return self._names.tables.get((database.lower(), name.lower()))
 
     def table_by_id(self, table_id: int) -> Table | None:
         found = self._ids.get(table_id)
         return found if isinstance(found, Table) else None
 
     def tables(self, database: str | None = None) -> list[Table]:
-        """Supertables and plain tables of *database* (None: of all), by name."""
-        found = self._tables.copy().values()
+        """Return supertables and plain tables of *database*, or of all, by name."""
+        found = self._names.tables.copy().values()
         return sorted(
             (t for t in found if database is None or t.database.lower() == database.lower()),
             key=lambda t: (t.database, t.name),
         )
 
     def tables_of_topic(self, topic: str) -> list[Table]:
-        return [t for t in self._tables.copy().values() if t.topic == topic]
+        return [t for t in self._names.tables.copy().values() if t.topic == topic]
 
     def topics(self) -> dict[str, int]:
         """Every ingestion topic that should exist, and its partitions."""
-        found = {d.topic: d.partitions for d in self._databases.copy().values()}
-        return found | {t.topic: t.partitions for t in self._tables.copy().values()}
+        found = {d.topic: d.partitions for d in self._names.databases.copy().values()}
+        return found | {t.topic: t.partitions for t in self._names.tables.copy().values()}
 
     def former_topics(self) -> dict[str, int]:
         """Topics of earlier generations, and their partitions: what comes there now comes too
         late.
         """
-        return {t: n for d in self._databases.copy().values() for t, n in d.former_topics.items()}
+        return {
+            t: n for d in self._names.databases.copy().values() for t, n in d.former_topics.items()
+        }
 
     def database_of_topic(self, topic: str) -> Database | None:
         """The database whose tables share *topic*, whichever generation it is of, the next one too
@@ -180,9 +141,9 @@ class Catalog:
         )
         return found if topic in known else None
 
-    def halted(self, topic: str) -> bool:
-        """Whether nothing may be written to *topic*, because its partitions are being changed or
-        have been.
+    def is_halted(self, topic: str) -> bool:
+        """Return True when nothing may be written to *topic*, because its partitions are being
+        changed or have been.
         """
         found = self.database_of_topic(topic)
         if found is None or topic != found.topic:
@@ -190,8 +151,8 @@ class Catalog:
         return found.move is not None and found.move.halted
 
     def begins(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic begin that took the place of others; there are no records
-        below.
+        """Return where partitions of a topic begin that took the place of others; there are no
+        records below.
         """
         found = self.database_of_topic(topic)
         number = generation(topic)
@@ -202,8 +163,8 @@ class Catalog:
         return {q: ends[q % len(ends)] + 1 for q in range(partitions)}
 
     def ends(self, topic: str) -> dict[int, int]:
-        """Where partitions of a topic ended that others have taken the place of: nothing behind
-        counts.
+        """Return where partitions of a topic ended that others have taken the place of: records
+        behind do not count.
         """
         found = self.database_of_topic(topic)
         return (
@@ -221,9 +182,9 @@ class Catalog:
             else [(topic, self.topics().get(topic, 0))]
         )
 
-    def scanned(self, topic: str) -> bool:
-        """Whether a query reads the topic: a stream table's own one only while a stream does,
-        because its rows go other ways, too.
+    def is_scanned(self, topic: str) -> bool:
+        """Return True when a query reads the topic: a stream table's own one only while a stream
+        does, because its rows go other ways, too.
         """
         tables = self.tables_of_topic(topic)
         if not tables or any(t.replicated is None for t in tables):
@@ -239,7 +200,7 @@ class Catalog:
         return (
             home.id
             if home is not None
-            else next((t.id for t in self._tables.copy().values() if t.topic == topic), 0)
+            else next((t.id for t in self._names.tables.copy().values() if t.topic == topic), 0)
         )
 
     def databases_behind(self, database: str, name: str) -> set[str]:
@@ -257,50 +218,52 @@ class Catalog:
         """The child table *name*, if it was made by CREATE TABLE (others are known to the
         store).
         """
-        return self._children.get(database.lower(), {}).get(name.lower())
+        return self._names.children.get(database.lower(), {}).get(name.lower())
 
     def children(self, stable_id: int) -> list[Child]:
         table = self.table_by_id(stable_id)
-        found = self._children.get(table.database.lower(), {}).copy().values() if table else ()
+        found = (
+            self._names.children.get(table.database.lower(), {}).copy().values() if table else ()
+        )
         return [c for c in found if c.stable_id == stable_id]
 
-    def children_gone(self, stable_id: int) -> int:
-        """Grows when a child table of the supertable goes: what was remembered of its child tables
-        is old then.
+    def child_removals(self, stable_id: int) -> int:
+        """Return a number that grows when a child table of the supertable goes: whatever was
+        remembered of its child tables is old then.
         """
         return self._gone.get(stable_id, 0)
 
     def stream(self, database: str, name: str) -> StreamEntry | None:
-        return self._streams.get((database.lower(), name.lower()))
+        return self._names.streams.get((database.lower(), name.lower()))
 
     def stream_by_id(self, stream_id: int) -> StreamEntry | None:
         found = self._ids.get(stream_id)
         return found if isinstance(found, StreamEntry) else None
 
     def streams(self, database: str | None = None) -> list[StreamEntry]:
-        found = self._streams.copy().values()
+        found = self._names.streams.copy().values()
         return sorted(
             (s for s in found if database is None or s.database.lower() == database.lower()),
             key=lambda s: s.id,
         )
 
     def snodes(self) -> list[Snode]:
-        return sorted(self._snodes.copy().values(), key=lambda s: s.dnode)
+        return sorted(self._names.snodes.copy().values(), key=lambda s: s.dnode)
 
     def snode(self, dnode: int) -> Snode | None:
-        return self._snodes.get(dnode)
+        return self._names.snodes.get(dnode)
 
     def function(self, name: str) -> UserFunction | None:
-        return self._functions.get(name.lower())
+        return self._names.functions.get(name.lower())
 
     def functions(self) -> list[UserFunction]:
-        return sorted(self._functions.copy().values(), key=lambda f: f.name)
+        return sorted(self._names.functions.copy().values(), key=lambda f: f.name)
 
     def readers_of(self, table_id: int) -> list[StreamEntry]:
         """Streams whose source is this table (or a child of it)."""
         return [s for s in self.streams() if s.plan.source.table_id == table_id]
 
-    def fed_by(self, table_id: int) -> list[StreamEntry]:
+    def streams_fed_by(self, table_id: int) -> list[StreamEntry]:
         """Streams that see the records of this table: its readers, and those over virtual tables
         that take columns from it.
         """
@@ -322,10 +285,10 @@ class Catalog:
         return [s for s in self.streams() if s.plan.target.table_id == table_id]
 
     def external(self, database: str, name: str) -> External | None:
-        return self._externals.get((database.lower(), name.lower()))
+        return self._names.externals.get((database.lower(), name.lower()))
 
     def externals(self, database: str | None = None) -> list[External]:
-        found = self._externals.copy().values()
+        found = self._names.externals.copy().values()
         return sorted(
             (e for e in found if database is None or e.database.lower() == database.lower()),
             key=lambda e: e.id,
@@ -333,10 +296,10 @@ class Catalog:
 
     def view(self, database: str, name: str) -> View | None:
         """The materialized view *name*."""
-        return self._views.get((database.lower(), name.lower()))
+        return self._names.views.get((database.lower(), name.lower()))
 
     def views(self, database: str | None = None) -> list[View]:
-        found = self._views.copy().values()
+        found = self._names.views.copy().values()
         return sorted(
             (v for v in found if database is None or v.database.lower() == database.lower()),
             key=lambda v: v.id,
@@ -347,37 +310,31 @@ class Catalog:
         return [v for v in self.views() if entry_id in (v.source_id, v.target_id)]
 
     def user(self, name: str) -> User | None:
-        return self._users.get(name.lower())
+        return self._names.users.get(name.lower())
 
     def users(self) -> list[User]:
-        return sorted(self._users.copy().values(), key=lambda u: u.name)
+        return sorted(self._names.users.copy().values(), key=lambda u: u.name)
 
     def role(self, name: str) -> Role | None:
-        return self._roles.get(name.lower())
+        return self._names.roles.get(name.lower())
 
     def roles(self) -> list[Role]:
-        return sorted(self._roles.copy().values(), key=lambda r: r.name)
+        return sorted(self._names.roles.copy().values(), key=lambda r: r.name)
 
     def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
         """The table and the version whose records carry *schema_id*."""
         return self._versions.get(schema_id)
 
     def was_dropped(self, schema_id: int) -> bool:
-        """Whether *schema_id* was given out once and its table is gone: its records are skipped,
-        not dead-lettered.
+        """Return True when *schema_id* was given out once and its table is gone: its records are
+        skipped, not dead-lettered.
         """
         return FIRST_TABLE_SCHEMA_ID <= schema_id < self.next_id and schema_id not in self._versions
 
-    def undecided(self, schema_id: int) -> bool:
-        """Whether *schema_id* may be of a table whose definition is not here yet."""
+    def is_undecided(self, schema_id: int) -> bool:
+        """Return True when *schema_id* may be of a table whose definition is not here yet."""
         return (
             schema_id >= FIRST_TABLE_SCHEMA_ID
             and schema_id not in self._versions
             and not self.was_dropped(schema_id)
         )
-
-
-def _lean_lower(name: str) -> str:
-    """Lower case, sharing the string itself when it is lower case already."""
-    lower = name.lower()
-    return name if lower == name else sys.intern(lower)

@@ -1,10 +1,9 @@
-"""Virtual tables: where their columns come from, which origins are possible, and what a stream
-freezes of them.
+"""Virtual tables: origins of their columns, and the members that a stream reads of them.
 
 A virtual table joins columns of several tables by time. The catalog keeps origins by name, so a
 query reads whoever bears the name now; a stream is given ids (`members`), so it never reads a table
-that was made later under an old name. Refused: origins that have several timelines or another
-clock, and changes of what a stream reads.
+that was made later under an old name. Origins that have several timelines or another clock are
+errors, and so are changes of what a stream reads.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from penstock.catalog.model import Child, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.sql.plan import Column, Member, Origin
+from penstock.types import ColumnType
 
 #: (database, name) → the supertable or plain table, and the spelling of the child table when the
 #: name is one's
@@ -59,7 +59,7 @@ def create_table(
             f"{name} is a virtual supertable: its child tables say where columns come from",
             "CREATE VTABLE … USING it",
         )
-    return Change((dataclasses.replace(table, origins=_checked(table, origins, find)),))
+    return Change((dataclasses.replace(table, origins=_check_origins(table, origins, find)),))
 
 
 def create_child(
@@ -89,7 +89,9 @@ def create_child(
         return made
     child = made.puts[0]
     assert isinstance(child, Child) and parent is not None
-    return Change((dataclasses.replace(child, origins=_checked(parent, tuple(origins), find)),))
+    return Change(
+        (dataclasses.replace(child, origins=_check_origins(parent, tuple(origins), find)),)
+    )
 
 
 def set_origin(
@@ -100,35 +102,34 @@ def set_origin(
     column: str,
     origin: VirtualColumn | None,
 ) -> Change:
-    """ALTER VTABLE … ALTER COLUMN … SET: queries follow at once; streams that run go on with what
-    they began with.
+    """Change where a column of a virtual table comes from: queries follow at once, streams that run
+    go on as they began.
     """
     child = catalog.child(database, name)
     table = catalog.table(database, name) if child is None else catalog.table_by_id(child.stable_id)
-    if table is None or table.kind != "virtual" or (child is None and table.tags):
+    if table is None or not _has_origins(table, child):
         raise CatalogError(f"{database}.{name} is no virtual table", code="E_NO_TABLE")
     if all(c.name.lower() != column.lower() for c in table.columns[1:]):
         raise CatalogError(
             f"{name} has no column {column} that could come from elsewhere", code="E_NO_COLUMN"
         )
-    kept = tuple(
-        o for o in (table if child is None else child).origins if o.column.lower() != column.lower()
-    )
-    made = kept if origin is None else (*kept, *_checked(table, (origin,), find))
-    return Change(
-        (
-            dataclasses.replace(table, origins=made)
-            if child is None
-            else dataclasses.replace(child, origins=made),
-        )
-    )
+    entry = table if child is None else child
+    origins = tuple(o for o in entry.origins if o.column.lower() != column.lower())
+    if origin is not None:
+        origins += _check_origins(table, (origin,), find)
+    return Change((dataclasses.replace(entry, origins=origins),))
+
+
+def _has_origins(table: Table, child: Child | None) -> bool:
+    """Return False for a real table, and for a supertable of virtual ones."""
+    return table.kind == "virtual" and (child is not None or not table.tags)
 
 
 def members(
     catalog: Catalog, find: Find, table: Table, child: str | None = None
 ) -> tuple[Member, ...]:
-    """What a stream over the virtual *table* (or its *child*) reads from now on; origins that are
-    gone are left out.
+    """Return what a stream over the virtual *table* (or its *child*) reads from now on; origins
+    that are gone are left out.
     """
     if not table.tags:
         return (Member(table.name, (), _bound(table.origins, find)),)
@@ -156,65 +157,92 @@ def _bound(origins: Iterable[VirtualColumn], find: Find) -> tuple[Origin, ...]:
     return tuple(made)
 
 
-def _checked(
+def _check_origins(
     table: Table, origins: tuple[VirtualColumn, ...], find: Find
 ) -> tuple[VirtualColumn, ...]:
-    """*origins* in the spelling of what they name.
+    """Return *origins* in the spelling of the tables and columns that they name.
 
     Raises:
         CatalogError: one of them is not there or cannot be joined.
     """
-    made: dict[str, VirtualColumn] = {}
+    checked: dict[str, VirtualColumn] = {}
     for origin in origins:
-        shown = f"{origin.database}.{origin.table}"
-        found = find(origin.database, origin.table)
-        if found is None:
-            raise CatalogError(
-                f"there is no table {shown}",
-                code="E_NO_TABLE",
-                detail=f"column {origin.column} is to come from it",
-            )
-        source, child = found
-        column = next((c for c in table.columns if c.name.lower() == origin.column.lower()), None)
-        if column is None:
-            raise CatalogError(f"{table.name} has no column {origin.column}", code="E_NO_COLUMN")
-        if column == table.columns[0]:
-            raise _wrong(f"{column.name} is the time that rows are joined by", "leave FROM out")
-        if column.name in made:
+        source, child = _find_source(origin, find)
+        column = _find_column(table, origin)
+        if column.name in checked:
             raise _wrong(f"{column.name} is given two origins", "one column comes from one table")
-        if source.kind == "virtual":
-            raise _wrong(f"{shown} is virtual itself", "name the table that its column comes from")
-        if source.kind == "stable" and child is None:
+        _check_source(table, origin, source, child)
+        taken = _find_taken(origin, source)
+        if not _fits(taken.type, column.type):
             raise _wrong(
-                f"{shown} is a supertable and has many rows of one time",
-                "name one of its child tables",
-            )
-        if source.key_column is not None:
-            raise _wrong(
-                f"{shown} has a composite key, so several rows of one time", "name a table without"
-            )
-        if source.precision != table.precision:
-            raise _wrong(
-                f"{shown} counts time in {source.precision}, {table.name} in {table.precision}",
-                "both must have one precision",
-            )
-        taken = next((c for c in source.columns if c.name.lower() == origin.source.lower()), None)
-        if taken is None:
-            raise CatalogError(f"{shown} has no column {origin.source}", code="E_NO_COLUMN")
-        fits = taken.type == column.type or (
-            taken.type.sized
-            and taken.type.kind == column.type.kind
-            and taken.type.length <= column.type.length
-        )
-        if not fits:
-            raise _wrong(
-                f"{column.name} is {column.type}, {shown}.{taken.name} is {taken.type}",
+                f"{column.name} is {column.type}, {_name_of(origin)}.{taken.name} is {taken.type}",
                 "give both columns one type",
             )
-        made[column.name] = VirtualColumn(
+        checked[column.name] = VirtualColumn(
             column.name, source.database, child or source.name, taken.name
         )
-    return tuple(made.values())
+    return tuple(checked.values())
+
+
+def _name_of(origin: VirtualColumn) -> str:
+    return f"{origin.database}.{origin.table}"
+
+
+def _find_source(origin: VirtualColumn, find: Find) -> tuple[Table, str | None]:
+    found = find(origin.database, origin.table)
+    if found is None:
+        raise CatalogError(
+            f"there is no table {_name_of(origin)}",
+            code="E_NO_TABLE",
+            detail=f"column {origin.column} is to come from it",
+        )
+    return found
+
+
+def _find_column(table: Table, origin: VirtualColumn) -> Column:
+    """Return the column of the virtual *table* that *origin* fills."""
+    column = next((c for c in table.columns if c.name.lower() == origin.column.lower()), None)
+    if column is None:
+        raise CatalogError(f"{table.name} has no column {origin.column}", code="E_NO_COLUMN")
+    if column == table.columns[0]:
+        raise _wrong(f"{column.name} is the time that rows are joined by", "leave FROM out")
+    return column
+
+
+def _check_source(table: Table, origin: VirtualColumn, source: Table, child: str | None) -> None:
+    """Refuse a source that has several timelines or another clock than *table*."""
+    shown = _name_of(origin)
+    if source.kind == "virtual":
+        raise _wrong(f"{shown} is virtual itself", "name the table that its column comes from")
+    if source.kind == "stable" and child is None:
+        raise _wrong(
+            f"{shown} is a supertable and has many rows of one time",
+            "name one of its child tables",
+        )
+    if source.key_column is not None:
+        raise _wrong(
+            f"{shown} has a composite key, so several rows of one time", "name a table without"
+        )
+    if source.precision != table.precision:
+        raise _wrong(
+            f"{shown} counts time in {source.precision}, {table.name} in {table.precision}",
+            "both must have one precision",
+        )
+
+
+def _find_taken(origin: VirtualColumn, source: Table) -> Column:
+    """Return the column of *source* that *origin* names."""
+    taken = next((c for c in source.columns if c.name.lower() == origin.source.lower()), None)
+    if taken is None:
+        raise CatalogError(f"{_name_of(origin)} has no column {origin.source}", code="E_NO_COLUMN")
+    return taken
+
+
+def _fits(taken: ColumnType, wanted: ColumnType) -> bool:
+    """Return True when every value of the type *taken* is one of the type *wanted*."""
+    if taken == wanted:
+        return True
+    return taken.sized and taken.kind == wanted.kind and taken.length <= wanted.length
 
 
 def _wrong(message: str, hint: str) -> CatalogError:

@@ -70,11 +70,11 @@ class CatalogWriter:
         return self._publisher is not None and self._lease.held
 
     def leader(self) -> Holder | None:
-        """Who leads now: the place to forward DDL to."""
+        """Return the present leader, to which DDL is forwarded."""
         return self._lease.holder()
 
     def lead(self, timeout: float = 10.0) -> bool:
-        """Become the leader if nobody is; whether this process leads now.
+        """Become the leader if nobody is; return True when this process leads now.
 
         Raises:
             BusError, RemoteError: Kafka or Redis does not let it.
@@ -119,12 +119,12 @@ class CatalogWriter:
         restart would be forwarded to ourselves.
         """
 
-        def left_behind(taken: bool) -> bool:
+        def waits_for_own_lease(taken: bool) -> bool:
             holder = None if taken else self._lease.holder()
             return not taken and (holder is None or holder.address == self._address)
 
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_result(left_behind),
+            retry=tenacity.retry_if_result(waits_for_own_lease),
             wait=tenacity.wait_fixed(_PAUSE),
             stop=tenacity.stop_after_delay(self._lease.ttl + 1),
             retry_error_callback=lambda _: False,
@@ -151,7 +151,7 @@ class CatalogWriter:
             if not self.leading:
                 raise LeaseLost(LEASE, self._epoch)
             epoch = self._epoch
-            records = self._mended(epoch)
+            records = self._repairs(epoch)
             records += [(entries.key_of(e), entries.to_value(e, epoch)) for e in puts]
             records += [(entries.key_of(e), None) for e in removes]
             records.append((entries.LEADER_KEY, entries.leader_value(epoch, self._next_id)))
@@ -163,7 +163,7 @@ class CatalogWriter:
                     raise LeaseLost(LEASE, epoch) from error
                 raise
 
-    def _mended(self, epoch: int) -> list[tuple[bytes, bytes | None]]:
+    def _repairs(self, epoch: int) -> list[tuple[bytes, bytes | None]]:
         """Return the true records of keys whose newest record in the log was refused, so that
         compaction keeps these.
         """

@@ -1,10 +1,10 @@
-"""DuckDB, confined: what it may run is printed from a checked tree, and what it may open is listed.
+"""DuckDB, confined: it runs text printed from a checked tree, and opens only listed files.
 
-`printer.printed` is the only way from a user's query to DuckDB's text; `session.Engine` opens the
-only connections that run it.
+`printer.print_query` is the only way from a user's query to DuckDB's text; `session.Engine` opens
+the only connections that run it.
 """
 
-from penstock.duck.printer import printed
-from penstock.duck.session import Bounds, Engine, refused
+from penstock.duck.printer import print_query
+from penstock.duck.session import Bounds, Engine, explain_error
 
-__all__ = ["Bounds", "Engine", "printed", "refused"]
+__all__ = ["Bounds", "Engine", "explain_error", "print_query"]

@@ -12,49 +12,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from sqlglot import exp
 
+from penstock.duck.functions import FUNCTIONS, write_call
+from penstock.duck.quoting import impossible, literal, quote
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.functions.base import MAX_TEXT
 from penstock.sql.functions.text import like_pattern
 
-#: functions of DuckDB's that the translation of the dialect's own functions needs
-_MADE = frozenset(
-    (
-        "approx_count_distinct",
-        "approx_quantile",
-        "arg_max",
-        "arg_max_null",
-        "arg_min",
-        "ceil",
-        "coalesce",
-        "dayofweek",
-        "epoch_ms",
-        "epoch_us",
-        "greatest",
-        "isodow",
-        "length",
-        "ln",
-        "log",
-        "make_timestamp",
-        "make_timestamp_ms",
-        "make_timestamp_ns",
-        "now",
-        "regexp_full_match",
-        "regexp_matches",
-        "stddev_pop",
-        "strftime",
-        "strlen",
-        "strpos",
-        "substring",
-        "time_bucket",
-        "trunc",
-        "try",
-        "var_pop",
-    )
-)
-#: every function that DuckDB may be asked to call
-FUNCTIONS = _MADE | REGISTRY.keys() | AGGREGATES.keys() | QUERY_ONLY.keys()
 #: clauses of a SELECT that DuckDB does not have: they were computed before, or mean nothing here
 _ELSEWHERE = frozenset(("partition_by", "window", "fill", "open_windows", "slimit", "soffset"))
 _CLAUSES = _ELSEWHERE | {
@@ -113,54 +76,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.Is: "IS",
     exp.JSONExtract: "->",
 }
-#: characters of arguments that are written more than once
-_LARGEST = 1 << 20
-
-
-def _concat(*texts: str) -> str:
-    """NULL when any part is; a text is no longer than a VARCHAR can be, or it would double with
-    every level of a query.
-    """
-    return f"left({' || '.join(f'CAST({t} AS VARCHAR)' for t in texts)}, {MAX_TEXT})"
-
-
-def _concat_ws(*texts: str) -> str:
-    return f"left(concat_ws({', '.join(texts)}), {MAX_TEXT})"
-
-
-def _repeat(text: str, count: str) -> str:
-    """As often as it fits."""
-    return f"repeat({text}, least({count}, {MAX_TEXT} // greatest(strlen({text}), 1)))"
-
-
-def _replace(text: str, old: str, new: str) -> str:
-    """NULL where it is longer than a VARCHAR can be; what is put in may be longer than what goes,
-    so the places are counted first.
-    """
-    places = (
-        f"((strlen({text}) - strlen(replace({text}, {old}, ''))) // greatest(strlen({old}), 1))"
-    )
-    grown = f"strlen({text}) + {places} * greatest(strlen({new}) - strlen({old}), 0) > {MAX_TEXT}"
-    # inside the call, because the branches of a CASE over constants are all computed
-    return f"replace({text}, {old}, CASE WHEN {grown} THEN NULL ELSE {new} END)"
-
-
-def _cut(name: str) -> Callable[[str], str]:
-    return lambda value: f"left({name}({value}), {MAX_TEXT})"
-
-
-#: functions whose result may be longer than what they are given: (fewest and most arguments, how
-#: they are written)
-_BOUNDED: dict[str, tuple[int, int, Callable[..., str]]] = {
-    "concat": (1, 1000, _concat),
-    "concat_ws": (2, 1000, _concat_ws),
-    "repeat": (2, 2, _repeat),
-    "replace": (3, 3, _replace),
-    "bin": (1, 1, _cut("bin")),
-    "hex": (1, 1, _cut("hex")),
-    # the text itself, as in streams; DuckDB's own quotes it, and quotes double with every level
-    "to_json": (1, 1, lambda text: f"CAST({text} AS VARCHAR)"),
-}
 #: what stands in an operator as it is; everything else gets parentheses
 _CLOSED = (
     exp.Column,
@@ -177,8 +92,10 @@ _CLOSED = (
 )
 
 
-def printed(tree: exp.Query, relations: Collection[str], functions: Collection[str] = ()) -> str:
-    """DuckDB's text of *tree*.
+def print_query(
+    tree: exp.Query, relations: Collection[str], functions: Collection[str] = ()
+) -> str:
+    """Return DuckDB's text of *tree*.
 
     Args:
         relations: names of the relations that it may read, all of them registered by the caller.
@@ -192,43 +109,9 @@ def printed(tree: exp.Query, relations: Collection[str], functions: Collection[s
     ).query(tree)
 
 
-def quote(name: str) -> str:
-    """*name* as DuckDB's identifier."""
-    return '"' + _clean(name).replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """*text* as DuckDB's string."""
-    return "'" + _clean(text).replace("'", "''") + "'"
-
-
-def _clean(text: object) -> str:
-    if not isinstance(text, str) or "\0" in text or not _encodes(text):
-        raise SqlSemanticError(
-            "a name or text in a query has a character that it may not have", code="E_QUERY"
-        )
-    return text
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _refuse(what: str) -> SqlSemanticError:
-    return SqlSemanticError(
-        f"{what} is not possible in a query",
-        code="E_QUERY",
-        hint="docs/sql.md lists what a query may have",
-    )
-
-
 class _Printer:
     """Prints one tree. Recursion follows nesting, which the grammar bounds; chains of operators are
-    printed in a loop.
+    print_query in a loop.
     """
 
     def __init__(self, relations: Collection[str], functions: Collection[str]) -> None:
@@ -253,7 +136,7 @@ class _Printer:
             exp.Case: self._case,
             exp.Cast: lambda e: f"CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Column: self._column,
-            exp.Distinct: lambda e: "DISTINCT " + self._listed(e.expressions),
+            exp.Distinct: lambda e: "DISTINCT " + self._list(e.expressions),
             exp.Exists: lambda e: f"EXISTS({self.query(e.this)})",
             exp.In: self._in,
             exp.Interval: self._interval,
@@ -265,7 +148,7 @@ class _Printer:
             exp.Neg: lambda e: f"-({self.sql(e.this)})",
             exp.Not: lambda e: f"NOT {self._operand(e.this)}",
             exp.Null: lambda e: "NULL",
-            exp.Ordered: self._ordered,
+            exp.Ordered: self._order_item,
             exp.Paren: lambda e: f"({self.sql(e.this)})",
             exp.Star: self._star,
             exp.Subquery: self._subquery,
@@ -286,7 +169,7 @@ class _Printer:
             )
         printer = self._printers.get(kind)  # type: ignore[arg-type]
         if printer is None:
-            raise _refuse(getattr(node, "key", kind.__name__).upper())
+            raise impossible(getattr(node, "key", kind.__name__).upper())
         return printer(node)
 
     def query(self, node: object) -> str:
@@ -298,27 +181,30 @@ class _Printer:
             text = f"{left} UNION {'' if node.args.get('distinct') else 'ALL '}{right}"
             return text + self._tail(node)
         if type(node) is not exp.Select:
-            raise _refuse(getattr(node, "key", type(node).__name__).upper())
+            raise impossible(getattr(node, "key", type(node).__name__).upper())
+        return self._select(node)
+
+    def _select(self, node: exp.Select) -> str:
         for key, value in node.args.items():
             if value and key not in _CLAUSES:
-                raise _refuse(key.upper())
+                raise impossible(key.upper())
         parts = [
             "SELECT DISTINCT" if node.args.get("distinct") else "SELECT",
-            self._listed(node.expressions),
+            self._list(node.expressions),
         ]
-        source = node.args.get("from_")
-        if source is not None:
-            parts.append(
-                "FROM "
-                + self.sql(source.this)
-                + "".join(self._join(j) for j in node.args.get("joins") or [])
-            )
-        for key, word in (("where", "WHERE"), ("group", "GROUP BY"), ("having", "HAVING")):
-            clause = node.args.get(key)
-            if clause is not None:
-                said = self._listed(clause.expressions) if key == "group" else self.sql(clause.this)
-                parts.append(f"{word} {said}")
+        if node.args.get("from_") is not None:
+            parts.append("FROM " + self._from(node))
+        if node.args.get("where") is not None:
+            parts.append("WHERE " + self.sql(node.args["where"].this))
+        if node.args.get("group") is not None:
+            parts.append("GROUP BY " + self._list(node.args["group"].expressions))
+        if node.args.get("having") is not None:
+            parts.append("HAVING " + self.sql(node.args["having"].this))
         return " ".join(parts) + self._tail(node)
+
+    def _from(self, node: exp.Select) -> str:
+        joins = [self._join(join) for join in node.args.get("joins") or []]
+        return self.sql(node.args["from_"].this) + "".join(joins)
 
     def _term(self, node: object) -> str:
         text = self.query(node)
@@ -330,13 +216,13 @@ class _Printer:
     def _tail(self, node: exp.Query) -> str:
         text = ""
         if node.args.get("order") is not None:
-            text += " ORDER BY " + self._listed(node.args["order"].expressions)
+            text += " ORDER BY " + self._list(node.args["order"].expressions)
         for key in ("limit", "offset"):
             if node.args.get(key) is not None:
                 text += f" {key.upper()} {self._literal(node.args[key].expression)}"
         return text
 
-    def _listed(self, items: Sequence[object]) -> str:
+    def _list(self, items: Sequence[object]) -> str:
         return ", ".join([self.sql(item) for item in items])
 
     def _operand(self, node: object) -> str:
@@ -355,7 +241,7 @@ class _Printer:
 
     def _identifier(self, node: object) -> str:
         if not isinstance(node, exp.Identifier):
-            raise _refuse("this name")
+            raise impossible("this name")
         return quote(node.this)
 
     def _column(self, node: exp.Column) -> str:
@@ -369,7 +255,7 @@ class _Printer:
 
     def _star(self, node: exp.Star) -> str:
         if any(value and key != "except_" for key, value in node.args.items()):
-            raise _refuse("this *")
+            raise impossible("this *")
         left_out = node.args.get("except_") or []
         return (
             f"* EXCLUDE ({', '.join([self._identifier(i) for i in left_out])})" if left_out else "*"
@@ -377,11 +263,11 @@ class _Printer:
 
     def _literal(self, node: object) -> str:
         if not isinstance(node, exp.Literal):
-            raise _refuse("this value")
+            raise impossible("this value")
         if node.is_string:
             return literal(node.this)
         if not _NUMBER.fullmatch(str(node.this)):
-            raise _refuse("this number")
+            raise impossible("this number")
         return str(node.this)
 
     def _call(self, node: exp.Anonymous) -> str:
@@ -390,23 +276,7 @@ class _Printer:
             raise SqlSemanticError(
                 f"there is no function {name[:80]}() in a query", code="E_UNKNOWN_FUNCTION"
             )
-        bounded = _BOUNDED.get(name)
-        arguments = [self.sql(a) for a in node.expressions]
-        if bounded is None:
-            return f"{quote(name) if name.startswith('_') else name}({', '.join(arguments)})"
-        least, most, write = bounded
-        if not least <= len(arguments) <= most:
-            raise SqlSemanticError(
-                f"{name}() does not take {len(arguments)} arguments", code="E_FUNCTION_ARGUMENT"
-            )
-        # what is written several times doubles with each level of nesting
-        if sum(map(len, arguments)) > _LARGEST:
-            raise SqlSemanticError(
-                f"{name}() is nested too deeply",
-                code="E_FUNCTION_ARGUMENT",
-                hint="use a subquery for the inner value",
-            )
-        return write(*arguments)
+        return write_call(name, [self.sql(a) for a in node.expressions])
 
     def _like(self, node: exp.Like) -> str:
         """LIKE as DuckDB does it where that takes linear time; `_` and `%` mixed are a regular
@@ -430,13 +300,13 @@ class _Printer:
     def _type(self, node: object) -> str:
         text = node.sql(dialect="duckdb") if isinstance(node, exp.DataType) else ""
         if not _TYPE.fullmatch(text):
-            raise _refuse("this type")
+            raise impossible("this type")
         return text
 
     def _interval(self, node: exp.Interval) -> str:
         unit = node.args["unit"].name.upper()
         if unit not in _UNITS:
-            raise _refuse("this unit")
+            raise impossible("this unit")
         return f"INTERVAL {self._literal(node.this)} {unit}"
 
     def _case(self, node: exp.Case) -> str:
@@ -451,25 +321,25 @@ class _Printer:
 
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
-        inner = self.sql(query) if query is not None else f"({self._listed(node.expressions)})"
+        inner = self.sql(query) if query is not None else f"({self._list(node.expressions)})"
         return f"{self._operand(node.this)} IN {inner}"
 
     def _trim(self, node: exp.Trim) -> str:
         side = node.args.get("position")
         what = node.args.get("expression")
         if side is not None and side not in _SIDES:
-            raise _refuse("this side")
+            raise impossible("this side")
         return (
             f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM"
             f" {self.sql(node.this)})"
         )
 
-    def _ordered(self, node: exp.Ordered) -> str:
+    def _order_item(self, node: exp.Ordered) -> str:
         nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]
         return f"{self.sql(node.this)}{' DESC' if node.args.get('desc') else ''}{nulls}"
 
     def _subquery(self, node: exp.Subquery) -> str:
-        return f"({self.query(node.this)}){self._aliased(node)}" + self._tail(node)
+        return f"({self.query(node.this)}){self._alias(node)}" + self._tail(node)
 
     def _table(self, node: exp.Table) -> str:
         if (
@@ -478,23 +348,18 @@ class _Printer:
             or node.name.lower() not in self._relations
         ):
             raise SqlSemanticError(f'table "{node.name}" does not exist', code="E_TABLE_NOT_EXIST")
-        return self._identifier(node.this) + self._aliased(node)
+        return self._identifier(node.this) + self._alias(node)
 
-    def _aliased(self, node: exp.Expr) -> str:
+    def _alias(self, node: exp.Expr) -> str:
         alias = node.args.get("alias")
         if alias is None:
             return ""
         if not isinstance(alias, exp.TableAlias) or alias.args.get("columns"):
-            raise _refuse("this alias")
+            raise impossible("this alias")
         return f" AS {self._identifier(alias.this)}"
 
     def _join(self, node: exp.Join) -> str:
-        words = []
-        for key in ("method", "side", "kind"):
-            word = node.args.get(key)
-            if word and word not in _JOIN_WORDS[key]:
-                raise _refuse("this join")
-            words += [word] if word else []
+        words = self._join_words(node)
         on = node.args.get("on")
         using = node.args.get("using")
         if not words and on is None and not using:
@@ -503,3 +368,10 @@ class _Printer:
         if using:
             return f"{text} USING ({', '.join([self._identifier(i) for i in using])})"
         return text if on is None else f"{text} ON {self.sql(on)}"
+
+    def _join_words(self, node: exp.Join) -> list[str]:
+        words = [(key, node.args.get(key)) for key in ("method", "side", "kind")]
+        for key, word in words:
+            if word and word not in _JOIN_WORDS[key]:
+                raise impossible("this join")
+        return [word for _, word in words if word]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from penstock.duck.printer import literal
+from penstock.duck.quoting import literal
 from penstock.errors import PenstockError, SqlSemanticError
 
 #: rows that are taken from the engine at a time: few enough that those of the longest texts fit
@@ -22,7 +22,7 @@ _BATCH = 4096
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one query may take."""
+    """Limits of one query."""
 
     memory: str
     threads: int
@@ -70,7 +70,7 @@ class Engine:
         self._confined = True
 
     def answer(self, text: str) -> pa.Table:
-        """The rows of one SELECT, which `printed` or this code has written.
+        """The rows of one SELECT, which `print_query` or this code has written.
 
         Raises:
             duckdb.Error: it cannot be executed.
@@ -87,11 +87,11 @@ class Engine:
             raise SqlSemanticError("one SELECT is answered at a time", code="E_QUERY")
         reader = self.con.sql(text).to_arrow_reader(_BATCH)
         try:
-            return pa.Table.from_batches(self._bounded(reader), reader.schema)
+            return pa.Table.from_batches(self._limit(reader), reader.schema)
         finally:
             reader.close()
 
-    def _bounded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _limit(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         size = 0
         for batch in batches:
             size += batch.nbytes
@@ -131,8 +131,8 @@ class Engine:
         self.con.close()
 
 
-def refused(error: duckdb.Error) -> SqlSemanticError:
-    """DuckDB's complaint without what it says of its own text and settings."""
+def explain_error(error: duckdb.Error) -> SqlSemanticError:
+    """Return DuckDB's complaint without its own text and settings."""
     line = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
         hint = "narrow it by time or by table, or let a stream compute it"

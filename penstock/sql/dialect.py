@@ -88,7 +88,7 @@ class Penstock(Dialect):
             exp.Join: lambda self, e: _join(self, e),
             exp.Trim: lambda self, e: _trim(self, e),
             exp.Exists: lambda self, e: f"EXISTS({self.sql(e, 'this')})",
-            exp.Ordered: lambda self, e: _ordered(self, e),
+            exp.Ordered: lambda self, e: _order_item(self, e),
             exp.Mod: lambda self, e: self.binary(e, "%"),
             exp.Div: lambda self, e: self.binary(e, "/"),
             exp.Select: lambda self, e: _select(self, e),
@@ -140,34 +140,38 @@ def _trim(self: Any, node: exp.Trim) -> str:
     return "trim(" + " ".join(x for x in (side, what, "FROM", self.sql(node, "this")) if x) + ")"
 
 
-def _ordered(self: Any, node: exp.Ordered) -> str:
+def _order_item(self: Any, node: exp.Ordered) -> str:
     nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]
     return f"{self.sql(node, 'this')}{' DESC' if node.args.get('desc') else ''}{nulls}"
 
 
 def _select(self: Any, node: exp.Select) -> str:
-    """SELECT in the order of the grammar; the clauses of other dialects never get into a tree of
-    ours.
+    """Write SELECT in the order of the grammar; the clauses of other dialects never get into a tree
+    of ours.
     """
-    parts = ["SELECT"]
-    if node.args.get("distinct"):
-        parts.append("DISTINCT")
-    parts.append(", ".join(self.sql(e) for e in node.expressions))
-    if node.args.get("from_"):
-        joins = "".join(self.sql(j) for j in node.args.get("joins") or [])
-        parts.append(self.sql(node, "from_").strip() + joins)
-    if node.args.get("open_windows"):
-        parts.append("OPEN WINDOWS")
+    parts = [
+        "SELECT",
+        "DISTINCT" if node.args.get("distinct") else "",
+        ", ".join(self.sql(e) for e in node.expressions),
+        _from(self, node),
+        "OPEN WINDOWS" if node.args.get("open_windows") else "",
+    ]
     for key in ("where", *nodes.SELECT_CLAUSES, "group", "having", "order"):
+        parts.append(self.sql(node, key).strip())
+    for key in ("slimit", "soffset"):
         if node.args.get(key):
-            parts.append(self.sql(node, key).strip())
-    for word, key in (("SLIMIT", "slimit"), ("SOFFSET", "soffset")):
-        if node.args.get(key):
-            parts.append(f"{word} {self.sql(node, key)}")
+            parts.append(f"{key.upper()} {self.sql(node, key)}")
     for key in ("limit", "offset"):
-        if node.args.get(key):
-            parts.append(self.sql(node, key).strip())
-    return " ".join(parts)
+        parts.append(self.sql(node, key).strip())
+    return " ".join(part for part in parts if part)
+
+
+def _from(self: Any, node: exp.Select) -> str:
+    if not node.args.get("from_"):
+        return ""
+    joins = "".join(self.sql(j) for j in node.args.get("joins") or [])
+    text: str = self.sql(node, "from_").strip() + joins
+    return text
 
 
 def _join(self: Any, node: exp.Join) -> str:

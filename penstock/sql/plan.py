@@ -48,7 +48,7 @@ class Duration:
 
     @property
     def natural(self) -> bool:
-        """Whether the length depends on the calendar (months and years)."""
+        """True when the length depends on the calendar (months and years)."""
         return self.unit in ("n", "y")
 
     def ticks(self, precision: str) -> int:
@@ -81,8 +81,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where one column of a virtual table takes its values: a column of a plain table, or of one
-    child table of a supertable.
+    """The origin of one column of a virtual table: a column of a plain table, or of one child table
+    of a supertable.
     """
 
     column: str
@@ -105,8 +105,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from. `columns[0]` is the time column; `child` narrows a supertable to one
-    child table.
+    """The table that rows come from. `columns[0]` is the time column; `child` narrows a supertable
+    to one child table.
     """
 
     table_id: int
@@ -237,9 +237,9 @@ class Fill:
 
 @dataclass(frozen=True)
 class Target:
-    """The result table. `column_of[i]` names the output that fills `columns[i]` (None: NULL),
-    `tag_of[i]` the index of the partition key that fills `tags[i]` (`"group_id"` for the automatic
-    tag, None: NULL).
+    """The result table. `column_of[i]` names the output that fills `columns[i]`; `tag_of[i]` is the
+    index of the partition key that fills `tags[i]`, or `"group_id"` for the automatic tag. NULL
+    fills columns and tags that have None.
     """
 
     table_id: int
@@ -249,7 +249,7 @@ class Target:
     tags: tuple[Column, ...]
     column_of: tuple[str | None, ...]
     tag_of: tuple[int | Literal["group_id"] | None, ...]
-    #: over the keys' plan names `_k0…`; None: the automatic name.
+    #: over the keys' plan names `_k0…`; without one, names are automatic
     subtable_sql: str | None = None
     key_column: str | None = None
     precision: Precision = "ms"
@@ -318,7 +318,7 @@ _TIMED = ("max_delay", "force_window_close", "continuous_window_close")
 
 
 def needs_ticks(plan: StreamPlan) -> bool:
-    """Whether a stream's results depend on processing time."""
+    """Return True when a stream's results depend on processing time."""
     return plan.trigger.kind in _TIMED or plan.idle_timeout is not None
 
 
@@ -329,8 +329,8 @@ def build(hint: Any, value: Any) -> Any:
 
 @functools.cache
 def _builder(hint: Any) -> Callable[[Any], Any]:
-    """How a value of this type is rebuilt. Worked out once: every room reads the whole catalog when
-    it starts.
+    """Return the function that rebuilds a value of this type. Cached, because every service reads
+    the whole catalog when it starts.
     """
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         # the types of its fields are looked into only when there is a value: a type may hold itself

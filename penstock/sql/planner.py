@@ -19,24 +19,23 @@ from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.time import zone
-from penstock.sql.plan import Output, Source, StreamPlan
+from penstock.sql.plan import Output, Source, StreamPlan, Window
 from penstock.sql.planning.binder import TIMESTAMP, Binder
 from penstock.sql.planning.explain import explain
 from penstock.sql.planning.notify import plan_notify
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
 from penstock.sql.planning.refusals import REFUSALS, Refusal, refuse
-from penstock.sql.planning.selecting import (
-    Keys,
-    Selection,
+from penstock.sql.planning.select import (
+    PartitionKeys,
+    SelectList,
     WindowSelect,
     fill_mode,
     plan_fill,
     plan_keys,
     select_rows,
-    unsupported,
 )
-from penstock.sql.planning.target import Wanted, check_name, plan_target
+from penstock.sql.planning.target import TargetRequest, check_name, plan_target
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.planning.windows import plan_window
 from penstock.sql.statements import CreateStream
@@ -54,8 +53,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedStream:
-    """`new_target`: the result table to create first (None: it exists). `notices`: what the user
-    should be told.
+    """A plan. `new_target` is the result table to create first, unless it exists; `notices` are for
+    the user.
     """
 
     plan: StreamPlan
@@ -94,72 +93,36 @@ def _plan(
     timezone: str,
 ) -> PlannedStream:
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
-    timezone = _known_zone(statement, timezone)
+    timezone = _check_zone(statement, timezone)
     select = check_shape(statement)
     source, qualifiers = find_source(statement, view, select, database)
-    if (
-        statement.stream.database is not None
-        and statement.stream.database.lower() != source.database.lower()
-    ):
-        refuse(
-            statement,
-            "E_STREAM_DATABASE",
-            statement.stream,
-            database=source.database,
-            name=statement.stream.name,
-        )
+    _check_database(statement, source)
     binder = Binder(statement, source, qualifiers, timezone, view.function)
     for call in select.find_all(exp.Anonymous):
         binder.check_function(call)
     keys = plan_keys(binder, select.args.get("partition_by"))
     window_node = select.args.get("window")
     window = plan_window(window_node, binder) if window_node is not None else None
-    if window is None:
-        _check_rows(binder, keys, select)
-        selection = select_rows(binder, select)
-    else:
-        selection = WindowSelect(binder, keys, window).run(select)
-        _add_start(selection)
-    sliding_given = (
-        isinstance(window_node, nodes.IntervalWindow)
-        and window_node.args.get("sliding") is not None
+    selection = _select(binder, keys, window, select)
+    options = plan_options(
+        binder, window, keys.by_table, fill_mode(select), _has_sliding(window_node)
     )
-    options = plan_options(binder, window, keys.by_table, fill_mode(select), sliding_given)
     if window is None:
         _check_first(binder, selection)
     where = _where(binder, select)
     fill = plan_fill(binder, select, selection)
     target_database = statement.target.database or database or source.database
-    if view.precision(target_database) is None:
-        refuse(
-            statement,
-            "E_DATABASE_NOT_EXIST",
-            statement.target,
-            clause="INTO",
-            database=target_database,
-        )
-    planned = plan_target(
-        Wanted(statement, binder, view, target_database, keys, selection, window is not None),
-        target_id,
+    _check_target_database(statement, view, target_database)
+    request = TargetRequest(
+        statement, binder, view, target_database, keys, selection, window is not None
     )
+    planned = plan_target(request, target_id)
     plan = StreamPlan(
         stream_id=stream_id,
         database=source.database,
         name=statement.stream.name,
         sql=statement.text,
-        source=Source(
-            source.id,
-            source.database,
-            source.name,
-            source.kind,
-            source.columns,
-            source.tags,
-            source.precision,
-            child=source.child,
-            key_column=source.key_column,
-            result_of=source.result_of,
-            members=source.members,
-        ),
+        source=_plan_source(source),
         path=_path(source, keys),
         where=where,
         keys=keys.items,
@@ -186,8 +149,63 @@ def _plan(
     return PlannedStream(plan, planned.definition, statement.notices)
 
 
-def _known_zone(statement: CreateStream, timezone: str) -> str:
-    """IANA name of the stream's time zone, which cuts its days and months for ever."""
+def _check_database(statement: CreateStream, source: TableDef) -> None:
+    """Refuse a stream in another database than its source."""
+    database = statement.stream.database
+    if database is not None and database.lower() != source.database.lower():
+        refuse(
+            statement,
+            "E_STREAM_DATABASE",
+            statement.stream,
+            database=source.database,
+            name=statement.stream.name,
+        )
+
+
+def _select(
+    binder: Binder, keys: PartitionKeys, window: Window | None, select: exp.Select
+) -> SelectList:
+    if window is None:
+        _check_rows(binder, keys, select)
+        return select_rows(binder, select)
+    selection = WindowSelect(binder, keys, window).run(select)
+    _add_start(selection)
+    return selection
+
+
+def _has_sliding(window: nodes.WindowClause | None) -> bool:
+    return isinstance(window, nodes.IntervalWindow) and window.args.get("sliding") is not None
+
+
+def _check_target_database(statement: CreateStream, view: SchemaView, database: str) -> None:
+    if view.precision(database) is None:
+        refuse(
+            statement,
+            "E_DATABASE_NOT_EXIST",
+            statement.target,
+            clause="INTO",
+            database=database,
+        )
+
+
+def _plan_source(table: TableDef) -> Source:
+    return Source(
+        table.id,
+        table.database,
+        table.name,
+        table.kind,
+        table.columns,
+        table.tags,
+        table.precision,
+        child=table.child,
+        key_column=table.key_column,
+        result_of=table.result_of,
+        members=table.members,
+    )
+
+
+def _check_zone(statement: CreateStream, timezone: str) -> str:
+    """Return the IANA name of the stream's time zone, which cuts its days and months for ever."""
     name = zone(timezone)
     try:
         zoneinfo.ZoneInfo(name)
@@ -196,16 +214,16 @@ def _known_zone(statement: CreateStream, timezone: str) -> str:
     return name
 
 
-def _path(source: TableDef, keys: Keys) -> Literal["scan", "exchange"]:
-    """Groups are finished in the scan when all rows of a group are in one source partition."""
+def _path(source: TableDef, keys: PartitionKeys) -> Literal["scan", "exchange"]:
+    """Return scan when all rows of a group are in one source partition, where it is finished."""
     if source.kind == "virtual":
         return "exchange"
     return "scan" if source.kind in ("child", "plain") or keys.by_table else "exchange"
 
 
-def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
-    """A stream without window keeps rows as they are: at once, and the rows of each table in a
-    table of their own.
+def _check_rows(binder: Binder, keys: PartitionKeys, select: exp.Select) -> None:
+    """Check a stream without window, which keeps rows as they are: at once, and the rows of each
+    table in a table of their own.
     """
     trigger = binder.statement.options.trigger
     aggregates = any(
@@ -214,8 +232,7 @@ def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
         for call in e.find_all(exp.Anonymous)
     )
     if binder.source.many and not keys.by_table and not aggregates:
-        unsupported(
-            binder,
+        binder.refuse_query(
             binder.statement.query,
             f"rows of {binder.source.shown} would go into one result table, where equal times"
             " overwrite each other",
@@ -225,28 +242,26 @@ def _check_rows(binder: Binder, keys: Keys, select: exp.Select) -> None:
         refuse(binder.statement, "E_NONWINDOW_TRIGGER", binder.statement.positions.get("trigger"))
 
 
-def _check_first(binder: Binder, selection: Selection) -> None:
+def _check_first(binder: Binder, selection: SelectList) -> None:
     first = selection.outputs[0]
     if first.type.kind != "TIMESTAMP":
-        unsupported(
-            binder,
+        binder.refuse_query(
             selection.nodes[0],
             f"the first column must be a time, {first.name} is {first.type}",
             f"begin the list with {binder.source.columns[0].name}",
         )
     key = binder.source.key_column
     if key and (len(selection.outputs) < 2 or selection.outputs[1].sql != to_sql(exp.column(key))):
-        unsupported(
-            binder,
+        binder.refuse_query(
             selection.nodes[min(1, len(selection.nodes) - 1)],
             f"{binder.source.shown} has the composite key {key}, which must be the second column",
             f"begin the list with {binder.source.columns[0].name}, {key}",
         )
 
 
-def _add_start(selection: Selection) -> None:
-    """A list that does not begin with the window's start gets it: called _wstart, or ts if that is
-    taken, or else numbered.
+def _add_start(selection: SelectList) -> None:
+    """Put the window's start before a list that does not begin with it: called _wstart, or ts if
+    that is taken, or else numbered.
     """
     first = selection.outputs[0]
     if first.sql == "_wstart":
@@ -265,7 +280,7 @@ def _where(binder: Binder, select: exp.Select) -> str | None:
     if clause is None:
         return None
     bound = binder.bind(clause.this)
-    kind = binder.compiled(bound).type
+    kind = binder.compile(bound).type
     if kind.kind != "BOOL" and not kind.numeric:
         raise binder.statement.error(
             f"WHERE needs a condition, not {kind}",

@@ -1,8 +1,8 @@
 """`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made
 from the code.
 
-Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages. Refuses to touch the
-text around them.
+Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages and leaves the text
+around them alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def query_functions() -> str:
     )
 
 
-def forbidden() -> str:
+def functions_refused() -> str:
     """Functions of TDengine that a stream cannot have."""
     return _table(
         ("function", "not in a stream, because", "instead"),
@@ -77,9 +77,9 @@ def forbidden() -> str:
 
 
 def refusals() -> str:
-    """What CREATE STREAM refuses."""
+    """Return the table of what CREATE STREAM refuses."""
     rows = (
-        (f"`{code}`", _spoken(r.clause), _spoken(r.reason), _spoken(r.way_out))
+        (f"`{code}`", _readable(r.clause), _readable(r.reason), _readable(r.way_out))
         for code, r in REFUSALS.items()
     )
     return _table(("code", "clause", "reason", "way out"), rows)
@@ -94,14 +94,14 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "scalars": scalars,
     "aggregates": aggregates,
     "query functions": query_functions,
-    "forbidden": forbidden,
+    "forbidden": functions_refused,
     "refusals": refusals,
     "refusal codes": refusal_codes,
 }
 
 
-def filled(page: str) -> str:
-    """*page* with every section of it made anew.
+def fill(page: str) -> str:
+    """Return *page* with every section made anew.
 
     Raises:
         ConfigError: it opens a section that is not closed or not known.
@@ -126,7 +126,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _spoken(text: str) -> str:
+def _readable(text: str) -> str:
     """A message's text with its fields in italics; a text that is one field says that the message
     has it.
     """
@@ -136,4 +136,4 @@ def _spoken(text: str) -> str:
 if __name__ == "__main__":
     for name in PAGES:
         path = DOCS / name
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")

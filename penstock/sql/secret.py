@@ -27,18 +27,18 @@ _WORD = 11
 HIDDEN = "'***'"
 
 
-def masked(text: str) -> str:
-    """*text* with every secret as asterisks of the same length, so that positions still fit."""
-    return _replaced(text, lambda secret: "*" * len(secret), lambda secret: "*" * len(secret))
+def mask(text: str) -> str:
+    """Replace every secret by asterisks of the same length, so that positions still fit."""
+    return _replace(text, lambda secret: "*" * len(secret), lambda secret: "*" * len(secret))
 
 
-def hidden(text: str) -> str:
-    """*text* with every secret as '***': for logs, which should not tell lengths either."""
-    return _replaced(text, lambda _: HIDDEN, lambda secret: "***" if secret else "")
+def hide(text: str) -> str:
+    """Replace every secret by '***': for logs, which should not tell lengths either."""
+    return _replace(text, lambda _: HIDDEN, lambda secret: "***" if secret else "")
 
 
-def _replaced(text: str, whole: Callable[[str], str], part: Callable[[str], str]) -> str:
-    """*text* with secrets replaced: *whole* string literals, and *part* of the content of one."""
+def _replace(text: str, whole: Callable[[str], str], part: Callable[[str], str]) -> str:
+    """Replace secrets: by *whole* a string literal, by *part* a part of the content of one."""
     text = _VALUE.sub(lambda found: found[1] + whole(found[2]), text)
     text = _ANY.sub(
         lambda found: _address(found[0], part) if _SOCKET.match(found[0], 1) else found[0], text
@@ -60,7 +60,8 @@ def _address(literal: str, part: Callable[[str], str]) -> str:
         return literal[0] + part(content) + quote
     scheme, user, host, path, query = found.groups()
     if path and not path.startswith("/"):  # of no address that we know
-        path, query = "", path + query
+        query = path + query
+        path = ""
     user = part(user[:-1]) + "@" if user else ""
     words = "/".join(part(word) if _may_be_token(word) else word for word in path.split("/"))
     return literal[0] + scheme + user + host + words + part(query) + quote

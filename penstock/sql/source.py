@@ -1,6 +1,4 @@
-"""Where in a text something stands: offsets to lines, columns and caret snippets, and errors made
-from them.
-"""
+"""Places in a text: offsets to lines, columns and caret snippets, and errors made from them."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError, SqlSyntaxError
-from penstock.sql.secret import masked
+from penstock.sql.secret import mask
 
 #: A snippet shows at most this much of a line on each side of the caret.
 CONTEXT = 60
@@ -25,7 +23,7 @@ class Source:
     @cached_property
     def shown(self) -> str:
         """The text as errors may show it: passwords are asterisks."""
-        return masked(self.text)
+        return mask(self.text)
 
     def locate(self, offset: int) -> tuple[int, int]:
         """Line and column of *offset*."""

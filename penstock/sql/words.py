@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"[\\'\n\r\t\0]")
 
 
 def is_plain(name: str) -> bool:
-    """Whether *name* can be written without backticks."""
+    """Return True when *name* can be written without backticks."""
     return bool(_PLAIN.match(name)) and name.upper() not in RESERVED
 
 

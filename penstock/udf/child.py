@@ -4,7 +4,7 @@ on its path.
 It imports what functions may use, then gives up everything else for good: no new file, socket or
 process (a list of the system calls that remain), bounded memory, no way back. Then it answers
 calls: a length and an Arrow stream in, a status byte, a length and an Arrow stream (or the text of
-an error) out. Refuses to start without the confinement.
+an error) out. It does not start without the confinement.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _answer(fd: int, status: int, body: bytes) -> None:
 
 
 def _preload() -> dict[str, Any]:
-    """What a function may import: nothing else can be read once the process is confined."""
+    """Import what a function may use: nothing else can be read once the process is confined."""
     import bisect
     import collections
     import datetime
@@ -254,7 +254,7 @@ def _result(value: Any, kind: Any, length: int) -> Any:
     return made
 
 
-def _aggregated(function: Any, columns: list[Any], kind: Any) -> Any:
+def _aggregate(function: Any, columns: list[Any], kind: Any) -> Any:
     """One value for each line: its lists as arrays."""
     import pyarrow as pa
 
@@ -297,7 +297,7 @@ def main() -> None:
             table = pa.ipc.open_stream(body).read_all()
             columns = [c.combine_chunks() for c in table.columns]
             if head["aggregate"]:
-                made = _aggregated(function, columns, kind)
+                made = _aggregate(function, columns, kind)
             else:
                 made = _result(function(*columns), kind, table.num_rows)
             sink = pa.BufferOutputStream()

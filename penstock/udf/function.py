@@ -1,6 +1,4 @@
-"""What a user-defined function is: plain data, as the catalog and the plans of streams that use it
-hold it.
-"""
+"""A user-defined function as plain data: in the catalog and in the plans of streams that use it."""
 
 from __future__ import annotations
 

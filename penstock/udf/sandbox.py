@@ -3,7 +3,7 @@ pipes, a time for every answer.
 
 A function that fails, hangs or dies makes the call fail, never the caller: its process is replaced.
 One that keeps hanging is suspended for a while, so what it costs those beside it is bounded:
-`PATIENCE` seconds in every `WINDOW`. Refused: calls from two threads at once.
+`PATIENCE` seconds in every `WINDOW`. One thread calls at a time.
 """
 
 from __future__ import annotations
@@ -161,13 +161,13 @@ class Sandbox:
         view = memoryview(struct.pack("<I", len(body)) + body)
         while view:
             if not select.select([], [fd], [], max(deadline - time.monotonic(), 0))[1]:
-                self._gave_up(limit)
+                self._give_up(limit)
             try:
                 view = view[os.write(fd, view) :]
             except BlockingIOError:
                 continue
             except OSError:
-                self._died()
+                self._report_death()
 
     def _receive(self, size: int, deadline: float, limit: float) -> bytes:
         assert self._process is not None and self._process.stdout is not None
@@ -175,20 +175,20 @@ class Sandbox:
         parts = []
         while size:
             if not select.select([fd], [], [], max(deadline - time.monotonic(), 0))[0]:
-                self._gave_up(limit)
+                self._give_up(limit)
             part = os.read(fd, min(size, 1 << 20))
             if not part:
-                self._died()
+                self._report_death()
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
-    def _gave_up(self, limit: float) -> None:
+    def _give_up(self, limit: float) -> None:
         self._hung.append((time.monotonic(), limit))
         self.close()
         raise FunctionError(f"{self.function.name} has not answered after {limit:.1f} s")
 
-    def _died(self) -> None:
+    def _report_death(self) -> None:
         assert self._process is not None
         code = self._process.wait()
         self.close()
@@ -199,7 +199,7 @@ class Sandbox:
 
 
 def _limits(rows: int) -> Limits:
-    """What an answer for *rows* rows may hold: a value for each."""
+    """Return limits of an answer for *rows* rows: a value for each."""
     return Limits(size=_LARGEST, rows=rows, columns=1, depth=0, messages=16)
 
 
@@ -239,7 +239,7 @@ def aggregate(function: UserFunction, values: pl.Series) -> pl.Series:
 
 
 def try_out(function: UserFunction) -> str | None:
-    """What is wrong with the code, or None when it can be run."""
+    """Return what is wrong with the code, or None when it can be run."""
     tried = Sandbox(function)
     try:
         tried.start()

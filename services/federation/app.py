@@ -81,7 +81,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             settings.ack_seconds,
             tls.client(settings.tls_ca),
         )
-        gate = Gate(lambda topic: catalog.catalog.halted(topic))
+        gate = Gate(lambda topic: catalog.catalog.is_halted(topic))
         halts = Halts(catalog, gate, client, f"federation:{settings.node}")
         halts.start()
         appenders = Appenders(

@@ -23,7 +23,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
 from penstock.catalog.model import Table
-from penstock.duck import Bounds, Engine, refused
+from penstock.duck import Bounds, Engine, explain_error
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
 from penstock.sql import parse
@@ -168,7 +168,7 @@ class Queries:
                 else table
             )
         except duckdb.Error as error:
-            raise refused(error) from None
+            raise explain_error(error) from None
         finally:
             engine.close()
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
-from penstock.duck import printed
+from penstock.duck import print_query
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.plan import Duration
@@ -94,7 +94,9 @@ def query(tree: exp.Query, context: Context) -> str:
     rewritten = tree.transform(_select, context).transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
-    return printed(rewritten, context.relations.union(b.name for b in context.tables.values()), own)
+    return print_query(
+        rewritten, context.relations.union(b.name for b in context.tables.values()), own
+    )
 
 
 def own_name(function: UserFunction) -> str:

@@ -1,8 +1,8 @@
-"""What a scalar function is, and the registry that holds them all.
+"""Scalar functions, and the registry that holds them all.
 
 An entry says its name, its parameters, its result type and how it is built in polars; its docstring
-is the text of the function's line in docs/sql.md. Whoever compiles expressions checks a call here
-once, so builders get what they asked for:
+is the text of the function's line in docs/sql.md. The compiler checks a call once, so builders get
+what they asked for:
 
     number      numeric or BOOL, as it is        double    the same as Float64
     integer     an integer, as Int64             text      VARCHAR, NCHAR or a JSON value, as String
@@ -16,7 +16,7 @@ A `?` behind makes a parameter optional, `+` says once or more (last only).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import polars as pl
@@ -33,6 +33,8 @@ TIMESTAMP = ColumnType("TIMESTAMP")
 #: longest VARCHAR, and what is taken where the length of a computed text is not known
 MAX_TEXT = 65517
 UNKNOWN_LENGTH = 4096
+#: most arguments of a function whose last parameter repeats without end
+NO_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What an expression is compiled against, and how to complain about a place in it."""
+class CompileScope:
+    """Settings that an expression is compiled with, and how to complain about a place in it."""
 
     precision: str
     timezone: str
@@ -61,12 +63,12 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """One checked call: `args` are coerced to what the parameters ask for."""
 
     function: str
     args: tuple[Compiled, ...]
-    scope: Scope
+    scope: CompileScope
     node: exp.Expression
 
     def __getitem__(self, index: int) -> pl.Expr:
@@ -90,6 +92,13 @@ class Parameter:
     optional: bool
     repeated: bool
 
+    @property
+    def shown(self) -> str:
+        """As documentation shows it."""
+        if self.optional:
+            return f"[{self.kind}]"
+        return f"{self.kind}, …" if self.repeated else self.kind
+
     @classmethod
     def parse(cls, text: str) -> Parameter:
         literal = text.startswith("literal ")
@@ -97,7 +106,7 @@ class Parameter:
         return cls(name, literal, text.endswith("?"), text.endswith("+"))
 
 
-ResultType = ColumnType | Callable[[Sequence[ColumnType], Call], ColumnType]
+ResultType = ColumnType | Callable[[Sequence[ColumnType], FunctionCall], ColumnType]
 
 
 @dataclass(frozen=True)
@@ -106,11 +115,11 @@ class Function:
     group: str
     parameters: tuple[Parameter, ...]
     returns: ResultType
-    build: Callable[[Call], pl.Expr]
+    build: Callable[[FunctionCall], pl.Expr]
     doc: str
     aliases: tuple[str, ...] = ()
     #: most arguments when the last parameter repeats
-    at_most: int = 1 << 20
+    at_most: int = NO_LIMIT
 
     @property
     def arity(self) -> tuple[int, int]:
@@ -126,11 +135,7 @@ class Function:
     @property
     def signature(self) -> str:
         """As documentation shows it: `round(number, [digits])`."""
-        shown = [
-            f"[{p.kind}]" if p.optional else f"{p.kind}, …" if p.repeated else p.kind
-            for p in self.parameters
-        ]
-        return f"{self.name}({', '.join(shown)})"
+        return f"{self.name}({', '.join(p.shown for p in self.parameters)})"
 
 
 REGISTRY: dict[str, Function] = {}
@@ -142,11 +147,11 @@ def scalar(
     returns: ResultType,
     *,
     aliases: tuple[str, ...] = (),
-    at_most: int = 1 << 20,
-) -> Callable[[Callable[[Call], pl.Expr]], Callable[[Call], pl.Expr]]:
+    at_most: int = NO_LIMIT,
+) -> Callable[[Callable[[FunctionCall], pl.Expr]], Callable[[FunctionCall], pl.Expr]]:
     """Register the decorated builder as scalar function *name*; its docstring documents it."""
 
-    def register(build: Callable[[Call], pl.Expr]) -> Callable[[Call], pl.Expr]:
+    def register(build: Callable[[FunctionCall], pl.Expr]) -> Callable[[FunctionCall], pl.Expr]:
         parsed = tuple(Parameter.parse(p.strip()) for p in parameters.split(",") if p.strip())
         group = build.__module__.rsplit(".", 1)[-1]
         made = Function(
@@ -159,7 +164,7 @@ def scalar(
     return register
 
 
-def same(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def same(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     """Result type: that of the first argument (BOOL counts as a number: INT)."""
     first = types[0]
     if first.kind == "BOOL":
@@ -168,45 +173,60 @@ def same(types: Sequence[ColumnType], call: Call) -> ColumnType:
 
 
 def common(types: Sequence[ColumnType]) -> ColumnType | None:
-    """The type that can hold values of all *types*; None when there is none. NULL fits
+    """Return the type that can hold values of all *types*, or None when there is none. NULL fits
     everywhere.
     """
     known = [t for t in types if t != NULL]
     if not known:
         return NULL
-    if all(t == known[0] for t in known):
+    if len(set(known)) == 1:
         return known[0]
-    if all(t.kind in ("VARCHAR", "NCHAR", "JSON") for t in known):
-        kind = "NCHAR" if any(t.kind == "NCHAR" for t in known) else "VARCHAR"
-        return ColumnType(kind, length=max(text_length(t) for t in known))
-    if all(t.kind == "VARBINARY" for t in known):
-        return ColumnType("VARBINARY", length=max(t.length for t in known))
-    if all(t.kind in ("TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT") for t in known) and any(
-        t == TIMESTAMP for t in known
-    ):
-        return TIMESTAMP
-    if all(t.numeric or t.kind == "BOOL" for t in known):
-        return _common_number([t for t in known if t.kind != "BOOL"])
-    if any(t.kind in ("VARCHAR", "NCHAR", "JSON") for t in known) and not any(
-        t.kind == "VARBINARY" for t in known
-    ):
-        return text_type(known, max(text_length(t) for t in known))
-    return None
+    kinds = {t.kind for t in known}
+    if "VARBINARY" in kinds:
+        return _common_binary(known)
+    if kinds & _TEXT_KINDS:
+        return _common_text(known)
+    if "TIMESTAMP" in kinds:
+        return TIMESTAMP if kinds <= _TIME_KINDS else None
+    return _common_number(known)
 
 
+_TEXT_KINDS = {"VARCHAR", "NCHAR", "JSON"}
+#: kinds that meet a TIMESTAMP as ticks
+_TIME_KINDS = {"TIMESTAMP", "BIGINT", "INT", "SMALLINT", "TINYINT"}
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_BY_BITS = {bits: kind for kind, bits in _BITS.items()}
 
 
-def _common_number(known: list[ColumnType]) -> ColumnType:
-    if any(not t.integer or t.kind == "DECIMAL" for t in known):
+def _common_text(known: list[ColumnType]) -> ColumnType:
+    length = max(map(text_length, known))
+    if any(not t.text for t in known):
+        return text_type(known, length)
+    kind = "NCHAR" if any(t.kind == "NCHAR" for t in known) else "VARCHAR"
+    return ColumnType(kind, length=length)
+
+
+def _common_binary(known: list[ColumnType]) -> ColumnType | None:
+    if any(t.kind != "VARBINARY" for t in known):
+        return None
+    return ColumnType("VARBINARY", length=max(t.length for t in known))
+
+
+def _common_number(types: list[ColumnType]) -> ColumnType:
+    known = [t for t in types if t.kind != "BOOL"]
+    if not all(t.integer for t in known):
         return DOUBLE
     unsigned = [t for t in known if "UNSIGNED" in t.kind]
-    bits = max(_BITS[t.kind.removesuffix(" UNSIGNED")] for t in known)
+    bits = max(map(_bits, known))
     if len(unsigned) == len(known):
-        return next(ColumnType(f"{k} UNSIGNED") for k, b in _BITS.items() if b == bits)
+        return ColumnType(f"{_BY_BITS[bits]} UNSIGNED")
     if unsigned:
-        bits = max(bits, 2 * max(_BITS[t.kind.removesuffix(" UNSIGNED")] for t in unsigned))
-    return DOUBLE if bits > 64 else next(ColumnType(k) for k, b in _BITS.items() if b == bits)
+        bits = max(bits, 2 * max(map(_bits, unsigned)))
+    return DOUBLE if bits > 64 else ColumnType(_BY_BITS[bits])
+
+
+def _bits(kind: ColumnType) -> int:
+    return _BITS[kind.kind.removesuffix(" UNSIGNED")]
 
 
 def text_type(types: Sequence[ColumnType], length: int) -> ColumnType:
@@ -216,9 +236,7 @@ def text_type(types: Sequence[ColumnType], length: int) -> ColumnType:
 
 
 def text_length(kind: ColumnType) -> int:
-    return kind.length if kind.sized else 32 if kind.kind != "JSON" else UNKNOWN_LENGTH
-
-
-def typed(value: Compiled, kind: ColumnType) -> Compiled:
-    """*value* seen as another type, without conversion."""
-    return replace(value, type=kind)
+    """Return how long a value of *kind* may be as text."""
+    if kind.sized:
+        return kind.length
+    return UNKNOWN_LENGTH if kind.kind == "JSON" else 32

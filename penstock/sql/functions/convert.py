@@ -9,9 +9,22 @@ import re
 
 import polars as pl
 
-from penstock.sql.functions.base import BIGINT, TIMESTAMP, Call, Compiled, Scope, scalar
+from penstock.sql.functions.base import (
+    BIGINT,
+    TIMESTAMP,
+    Compiled,
+    CompileScope,
+    FunctionCall,
+    scalar,
+)
 from penstock.sql.functions.exact import double_text, finite, to_decimal, to_float
-from penstock.sql.functions.time import local, parse_iso, to_ticks
+from penstock.sql.functions.time import local, parse_iso
+from penstock.sql.functions.time_formats import (
+    TOKEN_PATTERNS,
+    parse_format,
+    read_ticks,
+    write_token,
+)
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.types import ColumnType
 
@@ -23,7 +36,7 @@ _HALF_CHARACTER = (
 )
 
 
-def convert(value: Compiled, to: ColumnType, scope: Scope) -> pl.Expr | None:
+def convert(value: Compiled, to: ColumnType, scope: CompileScope) -> pl.Expr | None:
     """*value* as type *to*; None when there is no such conversion."""
     kind = value.type
     if kind.kind == "NULL":
@@ -72,7 +85,7 @@ def _whole(expr: pl.Expr, kind: ColumnType, to: ColumnType) -> pl.Expr:
     return expr.cast(to.polars(), strict=False, wrap_numerical=True)
 
 
-def _from_text(text: pl.Expr, to: ColumnType, scope: Scope) -> pl.Expr:
+def _from_text(text: pl.Expr, to: ColumnType, scope: CompileScope) -> pl.Expr:
     text = text.cast(pl.String)
     if to.kind == "TIMESTAMP":
         ticks = text.str.strip_chars().cast(pl.Int64, strict=False)
@@ -162,7 +175,7 @@ def _binary(value: Compiled, to: ColumnType) -> pl.Expr | None:
 
 
 @scalar("to_iso8601", "time, literal text?", ColumnType("VARCHAR", length=64))
-def to_iso8601(call: Call) -> pl.Expr:
+def to_iso8601(call: FunctionCall) -> pl.Expr:
     """ISO 8601 text with offset, in the stream's time zone or the given one (`Z`, `+08`, `+0800`,
     `+08:00`).
     """
@@ -180,7 +193,7 @@ def to_iso8601(call: Call) -> pl.Expr:
 
 
 @scalar("to_json", "text", ColumnType("JSON"))
-def to_json(call: Call) -> pl.Expr:
+def to_json(call: FunctionCall) -> pl.Expr:
     """The text as a JSON value, for `->`."""
     return call[0]
 
@@ -190,87 +203,15 @@ def to_json(call: Call) -> pl.Expr:
     "text, literal integer?",
     lambda types, call: TIMESTAMP if call.value(1, 0) else BIGINT,
 )
-def to_unixtimestamp(call: Call) -> pl.Expr:
+def to_unixtimestamp(call: FunctionCall) -> pl.Expr:
     """ISO text as ticks: BIGINT, or TIMESTAMP with 1 behind; NULL when it cannot be read."""
     if call.value(1, 0) not in (0, 1):
         call.refuse("the second argument of to_unixtimestamp() is 0 (BIGINT) or 1 (TIMESTAMP)")
     return parse_iso(call[0], call.scope)
 
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
-_TOKENS = (
-    "A.M. a.m. P.M. p.m. AM am PM pm YYYY yyyy YYY yyy YY yy MONTH Month month MON Mon mon DDD ddd"
-    " DD dd DAY Day day DY Dy dy D d HH24 hh24 HH12 hh12 HH hh MI mi MM mm SS ss MS ms US us NS ns"
-    " TZH tzh Y y"
-).split()
-_TOKEN = re.compile(
-    r'"((?:[^"\\]|\\.)*)"|\\(")|('
-    + "|".join(sorted((re.escape(t) for t in _TOKENS), key=len, reverse=True))
-    + ")"
-)
-
-
-def _format(text: str) -> list[tuple[str, str]]:
-    """A TDengine time format as ("token" | "text", value) pieces."""
-    pieces: list[tuple[str, str]] = []
-    end = 0
-    for found in _TOKEN.finditer(text):
-        if found.start() > end:
-            pieces.append(("text", text[end : found.start()]))
-        quoted, escaped, token = found.groups()
-        pieces.append(("token", token) if token else ("text", escaped if escaped else quoted))
-        end = found.end()
-    if end < len(text):
-        pieces.append(("text", text[end:]))
-    return pieces
-
-
-def _piece(token: str, at: pl.Expr) -> pl.Expr:
-    """What *token* shows of the datetime *at*."""
-    upper = token.upper()
-    plain = {
-        "YYYY": "%Y",
-        "MM": "%m",
-        "DD": "%d",
-        "DDD": "%j",
-        "HH24": "%H",
-        "HH12": "%I",
-        "HH": "%I",
-        "MI": "%M",
-        "SS": "%S",
-        "MS": "%3f",
-        "US": "%6f",
-        "NS": "%9f",
-    }
-    if upper in plain:
-        return at.dt.strftime(plain[upper])
-    if upper in ("YYY", "YY", "Y"):
-        return at.dt.strftime("%Y").str.tail(len(upper))
-    if upper == "D":
-        return (at.dt.weekday() % 7 + 1).cast(pl.String)
-    if upper == "TZH":
-        return at.dt.strftime("%z").str.slice(0, 3)
-    if upper in ("AM", "PM", "A.M.", "P.M."):
-        forenoon, afternoon = ("a.m.", "p.m.") if "." in token else ("am", "pm")
-        if token[0].isupper():
-            forenoon = forenoon.upper()
-            afternoon = afternoon.upper()
-        return pl.when(at.dt.hour() < 12).then(pl.lit(forenoon)).otherwise(pl.lit(afternoon))
-    name = at.dt.strftime({"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a"}[upper])
-    name = (
-        name.str.to_uppercase()
-        if token.isupper()
-        else name.str.to_lowercase()
-        if token.islower()
-        else name
-    )
-    return name.str.pad_end(9) if upper in ("MONTH", "DAY") else name
-
-
 @scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256))
-def to_char(call: Call) -> pl.Expr:
+def to_char(call: FunctionCall) -> pl.Expr:
     """The local time in a format of YYYY MM DD HH24 MI SS MS US NS, MON, DAY, AM, TZH and the like;
     "…" is taken as it is.
     """
@@ -278,40 +219,15 @@ def to_char(call: Call) -> pl.Expr:
     if layout is None:
         return pl.lit(None, pl.String)
     at = local(call[0], call.scope)
-    parts = [pl.lit(text) if kind == "text" else _piece(text, at) for kind, text in _format(layout)]
+    parts = [
+        pl.lit(text) if kind == "text" else write_token(text, at)
+        for kind, text in parse_format(layout)
+    ]
     return pl.when(call[0].is_not_null()).then(pl.concat_str(parts or [pl.lit("")])).otherwise(None)
 
 
-_READ = {
-    "YYYY": r"(\d{1,4})",
-    "YYY": r"(\d{1,3})",
-    "YY": r"(\d{1,2})",
-    "Y": r"(\d)",
-    "MM": r"(\d{1,2})",
-    "DD": r"(\d{1,2})",
-    "HH24": r"(\d{1,2})",
-    "HH12": r"(\d{1,2})",
-    "HH": r"(\d{1,2})",
-    "MI": r"(\d{1,2})",
-    "SS": r"(\d{1,2})",
-    "MS": r"(\d{1,3})",
-    "US": r"(\d{1,6})",
-    "NS": r"(\d{1,9})",
-    "TZH": r"([+-]\d{1,2})",
-    "AM": r"([AaPp][Mm])",
-    "PM": r"([AaPp][Mm])",
-    "A.M.": r"([AaPp]\.[Mm]\.)",
-    "P.M.": r"([AaPp]\.[Mm]\.)",
-    "MONTH": f"(?i:({'|'.join(_MONTHS)}))",
-    "MON": f"(?i:({'|'.join(m[:3] for m in _MONTHS)}))",
-    "DAY": r"([A-Za-z]+)",
-    "DY": r"([A-Za-z]{3})",
-    "D": r"(\d)",
-}
-
-
 @scalar("to_timestamp", "text, literal text", TIMESTAMP)
-def to_timestamp(call: Call) -> pl.Expr:
+def to_timestamp(call: FunctionCall) -> pl.Expr:
     """The text read by a format as `to_char` writes it; what the format leaves out is that of
     1970-01-01 00:00:00 local time; NULL when it does not fit.
     """
@@ -320,7 +236,7 @@ def to_timestamp(call: Call) -> pl.Expr:
         return pl.lit(None, pl.Int64)
     pattern = r"^\s*"
     fields = []
-    for kind, text in _format(layout):
+    for kind, text in parse_format(layout):
         if kind == "text":
             pattern += "".join(r"\s*" if c.isspace() else re.escape(c) for c in text)
         elif text.upper() == "DDD":
@@ -330,61 +246,6 @@ def to_timestamp(call: Call) -> pl.Expr:
             )
         else:
             fields.append(text.upper())
-            pattern += r"\s*" + _READ[text.upper()]
+            pattern += r"\s*" + TOKEN_PATTERNS[text.upper()]
     groups = {name: call[0].str.extract(pattern, i + 1) for i, name in enumerate(fields)}
-    return _assemble(call, groups, call[0].str.contains(pattern))
-
-
-def _assemble(call: Call, groups: dict[str, pl.Expr], fits: pl.Expr) -> pl.Expr:
-    """Ticks from what the groups of a format have read (the last one of a kind counts)."""
-
-    def number(names: tuple[str, ...], default: int) -> pl.Expr:
-        found = [n for n in groups if n in names]
-        return (
-            groups[found[-1]].cast(pl.Int64, strict=False) if found else pl.lit(default, pl.Int64)
-        )
-
-    year = number(("YYYY",), 1970)
-    for name, base in (("YYY", 2000), ("YY", 2000), ("Y", 2020)):
-        if name in groups and "YYYY" not in groups:
-            year = number((name,), 0) + base
-    month = number(("MM",), 1)
-    for name, size in (("MONTH", 9), ("MON", 3)):
-        if name in groups:
-            names = [m[:size] for m in _MONTHS]
-            month = (
-                groups[name]
-                .str.to_lowercase()
-                .replace_strict(names, list(range(1, 13)), default=None, return_dtype=pl.Int64)
-            )
-    hour = number(("HH24", "HH12", "HH"), 0)
-    half = next((groups[n] for n in ("AM", "PM", "A.M.", "P.M.") if n in groups), None)
-    if half is not None:
-        hour = hour % 12 + pl.when(half.str.to_lowercase().str.starts_with("p")).then(12).otherwise(
-            0
-        )
-    minute = number(("MI",), 0)
-    second = number(("SS",), 0)
-    valid = fits & (hour < 24) & (minute < 60) & (second < 60)
-    text = pl.concat_str(
-        [
-            year.cast(pl.String).str.zfill(4),
-            month.cast(pl.String),
-            number(("DD",), 1).cast(pl.String),
-        ],
-        separator="-",
-    )
-    wall = text.str.to_datetime("%Y-%m-%d", time_unit="us", strict=False)
-    wall = wall + pl.duration(seconds=hour * 3600 + minute * 60 + second, time_unit="us")
-    us_scope = Scope("us", call.scope.timezone, call.scope.refuse)
-    if "TZH" in groups:
-        whole = wall.cast(pl.Int64) // 1_000_000 - number(("TZH",), 0) * 3600
-    else:
-        whole = to_ticks(wall, us_scope) // 1_000_000
-    per_second = TICKS_PER_SECOND[call.scope.precision]
-    nanos = number(("MS",), 0) * 1_000_000 + number(("US",), 0) * 1_000 + number(("NS",), 0)
-    return (
-        pl.when(valid)
-        .then(whole * per_second + nanos // (1_000_000_000 // per_second))
-        .otherwise(None)
-    )
+    return read_ticks(call, groups, call[0].str.contains(pattern))

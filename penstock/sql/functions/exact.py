@@ -53,7 +53,7 @@ def to_float(number: pl.Expr) -> pl.Expr:
     return finite(number.cast(pl.Float32, strict=False))
 
 
-def narrowed(number: pl.Expr, kind: ColumnType) -> pl.Expr:
+def narrow(number: pl.Expr, kind: ColumnType) -> pl.Expr:
     """Give a wide integer *number* the type of *kind*; NULL for what does not fit."""
     return number.cast(kind.polars(), strict=False)
 
@@ -90,7 +90,7 @@ def round_whole(number: pl.Expr, digits: pl.Expr, kind: ColumnType, nearest: boo
     unit = pl.lit(10, pl.Int128).pow(places)
     size = wide.abs() + (unit // 2 if nearest else 0)
     size = size // unit * unit
-    return narrowed(pl.when(wide < 0).then(0 - size).otherwise(size), kind)
+    return narrow(pl.when(wide < 0).then(0 - size).otherwise(size), kind)
 
 
 def double_text(number: pl.Expr) -> pl.Expr:

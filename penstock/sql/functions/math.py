@@ -10,20 +10,20 @@ from collections.abc import Callable
 
 import polars as pl
 
-from penstock.sql.functions.base import DOUBLE, Call, same, scalar
-from penstock.sql.functions.exact import finite, narrowed, remainder, round_whole
+from penstock.sql.functions.base import DOUBLE, FunctionCall, same, scalar
+from penstock.sql.functions.exact import finite, narrow, remainder, round_whole
 from penstock.types import ColumnType
 
 
 def _unary(
     name: str, doc: str, build: Callable[[pl.Expr], pl.Expr], *, aliases: tuple[str, ...] = ()
 ) -> None:
-    def made(call: Call) -> pl.Expr:
+    def build_call(call: FunctionCall) -> pl.Expr:
         return finite(build(call[0]))
 
-    made.__doc__ = doc
-    made.__module__ = __name__
-    scalar(name, "double", DOUBLE, aliases=aliases)(made)
+    build_call.__doc__ = doc
+    build_call.__module__ = __name__
+    scalar(name, "double", DOUBLE, aliases=aliases)(build_call)
 
 
 _unary("acos", "Arc cosine in radians; NULL outside -1..1.", lambda x: x.arccos())
@@ -40,32 +40,32 @@ _unary("radians", "Degrees as radians.", lambda x: x * (math.pi / 180.0))
 
 
 @scalar("pi", "", DOUBLE)
-def pi(call: Call) -> pl.Expr:
+def pi(call: FunctionCall) -> pl.Expr:
     """The number π."""
     return pl.lit(math.pi)
 
 
 @scalar("log", "double, double?", DOUBLE)
-def log(call: Call) -> pl.Expr:
+def log(call: FunctionCall) -> pl.Expr:
     """Logarithm to the base of the second argument, natural without one."""
     natural = finite(call[0].log())
     return finite(natural / finite(call[1].log())) if len(call) > 1 else natural
 
 
 @scalar("pow", "double, double", DOUBLE, aliases=("power",))
-def power(call: Call) -> pl.Expr:
+def power(call: FunctionCall) -> pl.Expr:
     """First argument raised to the second."""
     return finite(call[0].pow(call[1]))
 
 
 @scalar("mod", "double, double", DOUBLE)
-def mod(call: Call) -> pl.Expr:
+def mod(call: FunctionCall) -> pl.Expr:
     """Remainder with the sign of the first argument; NULL when the second is 0."""
     return remainder(call[0], call[1])
 
 
 @scalar("abs", "number", same)
-def absolute(call: Call) -> pl.Expr:
+def absolute(call: FunctionCall) -> pl.Expr:
     """Value without sign; NULL for the least value of an integer type, whose opposite it cannot
     hold.
     """
@@ -73,27 +73,27 @@ def absolute(call: Call) -> pl.Expr:
     if not kind.integer or kind.kind == "BIGINT UNSIGNED":
         return call[0].abs()
     wide = pl.Int128 if kind.kind == "BIGINT" else pl.Int64
-    return narrowed(call[0].cast(wide).abs(), kind)
+    return narrow(call[0].cast(wide).abs(), kind)
 
 
 @scalar("sign", "number", same)
-def sign(call: Call) -> pl.Expr:
+def sign(call: FunctionCall) -> pl.Expr:
     """-1, 0 or 1."""
     return call[0].sign()
 
 
-def _whole(call: Call, build: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+def _whole(call: FunctionCall, build: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
     return call[0] if call.args[0].type.integer else build(call[0])
 
 
 @scalar("ceil", "number", same, aliases=("ceiling",))
-def ceil(call: Call) -> pl.Expr:
+def ceil(call: FunctionCall) -> pl.Expr:
     """Smallest whole number that is not less."""
     return _whole(call, lambda x: x.ceil())
 
 
 @scalar("floor", "number", same)
-def floor(call: Call) -> pl.Expr:
+def floor(call: FunctionCall) -> pl.Expr:
     """Largest whole number that is not greater."""
     return _whole(call, lambda x: x.floor())
 
@@ -103,7 +103,7 @@ def _half_away(x: pl.Expr) -> pl.Expr:
     return x.round(0, mode="half_away_from_zero")
 
 
-def _at_digits(call: Call, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+def _at_digits(call: FunctionCall, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
     """Apply *whole* at the digit that the second argument names (negative: left of the point)."""
     kind = call.args[0].type
     if len(call) < 2:
@@ -124,7 +124,7 @@ def _at_digits(call: Call, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
 
 
 @scalar("round", "number, integer?", same)
-def round_(call: Call) -> pl.Expr:
+def round_(call: FunctionCall) -> pl.Expr:
     """Nearest number with that many digits behind the point (negative: zeros before it); halves go
     away from zero.
     """
@@ -132,13 +132,13 @@ def round_(call: Call) -> pl.Expr:
 
 
 @scalar("truncate", "number, integer", same, aliases=("trunc",))
-def truncate(call: Call) -> pl.Expr:
+def truncate(call: FunctionCall) -> pl.Expr:
     """Cut after that many digits behind the point (negative: zeros before it)."""
     return _at_digits(call, lambda x: x.truncate(0))
 
 
 @scalar("crc32", "any", ColumnType("INT UNSIGNED"))
-def crc32(call: Call) -> pl.Expr:
+def crc32(call: FunctionCall) -> pl.Expr:
     """CRC-32 checksum of the value written as text."""
     text = (
         call[0]

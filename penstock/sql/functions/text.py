@@ -11,7 +11,7 @@ from penstock.sql.functions.base import (
     BIGINT,
     MAX_TEXT,
     UNKNOWN_LENGTH,
-    Call,
+    FunctionCall,
     scalar,
     text_length,
     text_type,
@@ -27,22 +27,22 @@ _UTF8 = (
 )
 
 
-def _as_first(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _as_first(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     return text_type(types[:1], text_length(types[0]))
 
 
-def _joined(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _concat_type(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     return text_type(types, sum(text_length(t) for t in types))
 
 
-def _joined_ws(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _concat_ws_type(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     return text_type(
         types, sum(text_length(t) for t in types[1:]) + text_length(types[0]) * (len(types) - 2)
     )
 
 
 @scalar("ascii", "text", BIGINT)
-def ascii_(call: Call) -> pl.Expr:
+def ascii_(call: FunctionCall) -> pl.Expr:
     """Code of the first byte; 0 for empty text."""
     first = (
         call[0]
@@ -55,7 +55,7 @@ def ascii_(call: Call) -> pl.Expr:
 
 
 @scalar("char", "integer+", lambda types, call: ColumnType("VARCHAR", length=4 * len(types)))
-def char(call: Call) -> pl.Expr:
+def char(call: FunctionCall) -> pl.Expr:
     """Text made of the bytes with these codes, several per argument above 255; NULLs are
     skipped.
     """
@@ -82,13 +82,13 @@ def _hex(code: pl.Expr) -> pl.Expr:
 
 
 @scalar("char_length", "text", BIGINT, aliases=("character_length",))
-def char_length(call: Call) -> pl.Expr:
+def char_length(call: FunctionCall) -> pl.Expr:
     """Number of characters."""
     return call[0].str.len_chars().cast(pl.Int64)
 
 
 @scalar("length", "any", BIGINT)
-def length(call: Call) -> pl.Expr:
+def length(call: FunctionCall) -> pl.Expr:
     """Number of bytes."""
     kind = call.args[0].type
     if kind.kind == "VARBINARY":
@@ -108,16 +108,16 @@ def _cut(text: pl.Expr, length: int) -> pl.Expr:
     return text if length <= MAX_TEXT else text.str.head(MAX_TEXT)
 
 
-@scalar("concat", "text, text+", _joined, at_most=8)
-def concat(call: Call) -> pl.Expr:
+@scalar("concat", "text, text+", _concat_type, at_most=8)
+def concat(call: FunctionCall) -> pl.Expr:
     """All arguments joined; NULL when any is."""
     return _cut(
         pl.concat_str([a.expr for a in call.args]), sum(text_length(a.type) for a in call.args)
     )
 
 
-@scalar("concat_ws", "text, text, text+", _joined_ws, at_most=9)
-def concat_ws(call: Call) -> pl.Expr:
+@scalar("concat_ws", "text, text, text+", _concat_ws_type, at_most=9)
+def concat_ws(call: FunctionCall) -> pl.Expr:
     """All but the first argument joined with the first between them; NULL when any is."""
     parts = [call[1]]
     for arg in call.args[2:]:
@@ -129,31 +129,31 @@ def concat_ws(call: Call) -> pl.Expr:
 
 
 @scalar("lower", "text", _as_first)
-def lower(call: Call) -> pl.Expr:
+def lower(call: FunctionCall) -> pl.Expr:
     """Lower case."""
     return call[0].str.to_lowercase()
 
 
 @scalar("upper", "text", _as_first)
-def upper(call: Call) -> pl.Expr:
+def upper(call: FunctionCall) -> pl.Expr:
     """Upper case."""
     return call[0].str.to_uppercase()
 
 
 @scalar("ltrim", "text", _as_first)
-def ltrim(call: Call) -> pl.Expr:
+def ltrim(call: FunctionCall) -> pl.Expr:
     """Without spaces in front."""
     return call[0].str.strip_chars_start(" ")
 
 
 @scalar("rtrim", "text", _as_first)
-def rtrim(call: Call) -> pl.Expr:
+def rtrim(call: FunctionCall) -> pl.Expr:
     """Without spaces at the end."""
     return call[0].str.strip_chars_end(" ")
 
 
 @scalar("trim", "text, literal any?, literal any?", _as_first)
-def trim(call: Call) -> pl.Expr:
+def trim(call: FunctionCall) -> pl.Expr:
     """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at
     the ends.
     """
@@ -172,7 +172,7 @@ def trim(call: Call) -> pl.Expr:
 
 
 @scalar("substr", "text, integer, integer?", _as_first, aliases=("substring",))
-def substr(call: Call) -> pl.Expr:
+def substr(call: FunctionCall) -> pl.Expr:
     """Part from a position (negative: from the end), of that many characters; empty at position
     0.
     """
@@ -196,7 +196,7 @@ def substr(call: Call) -> pl.Expr:
 
 
 @scalar("substring_index", "text, literal text, integer", _as_first)
-def substring_index(call: Call) -> pl.Expr:
+def substring_index(call: FunctionCall) -> pl.Expr:
     """What stands before the n-th delimiter, or after the n-th from the end when n is negative."""
     delimiter = call.value(1)
     count = call[2]
@@ -209,7 +209,7 @@ def substring_index(call: Call) -> pl.Expr:
 
 
 @scalar("position", "text, text", BIGINT)
-def position(call: Call) -> pl.Expr:
+def position(call: FunctionCall) -> pl.Expr:
     """`position(what IN text)`: where *what* begins, 0 when it is not there, 1 when it is empty."""
     what = call[0]
     text = call[1]
@@ -234,7 +234,7 @@ def position(call: Call) -> pl.Expr:
     "text, text, text",
     lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])),
 )
-def replace(call: Call) -> pl.Expr:
+def replace(call: FunctionCall) -> pl.Expr:
     """Every occurrence of the second argument replaced by the third; NULL when that is longer than
     a VARCHAR can be.
     """
@@ -271,7 +271,7 @@ def _fitting(text: pl.Expr, places: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.E
     )
 
 
-def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
+def _repeat_type(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     count = call.value(1)
     return text_type(
         types[:1],
@@ -279,8 +279,8 @@ def _repeated(types: Sequence[ColumnType], call: Call) -> ColumnType:
     )
 
 
-@scalar("repeat", "text, integer", _repeated)
-def repeat(call: Call) -> pl.Expr:
+@scalar("repeat", "text, integer", _repeat_type)
+def repeat(call: FunctionCall) -> pl.Expr:
     """The text that many times, as often as it fits into a VARCHAR; empty below 1."""
     if call.args[0].literal and call.value(0) is None:
         return pl.lit(None, pl.String)
@@ -295,7 +295,7 @@ def repeat(call: Call) -> pl.Expr:
     )  # polars refuses a frame of one row that is NULL
 
 
-def _in_set(call: Call, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+def _in_set(call: FunctionCall, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
     """Index from 1 of the first item of the set for which *matches* is true, 0 without one."""
     delimiter = call.value(2, ",")
     if not delimiter:
@@ -306,7 +306,7 @@ def _in_set(call: Call, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
 
 
 @scalar("find_in_set", "text, text, literal text?", BIGINT)
-def find_in_set(call: Call) -> pl.Expr:
+def find_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the text in a list written with separators (a comma), 0 when it is not there."""
     delimiter = call.value(2, ",")
     if not delimiter:
@@ -327,7 +327,7 @@ def find_in_set(call: Call) -> pl.Expr:
 
 
 @scalar("like_in_set", "literal text, text, literal text?", BIGINT)
-def like_in_set(call: Call) -> pl.Expr:
+def like_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the first item of a list written with separators that is LIKE the pattern, 0 without
     one.
     """
@@ -340,7 +340,7 @@ def like_in_set(call: Call) -> pl.Expr:
 
 
 @scalar("regexp_in_set", "literal text, text, literal text?", BIGINT)
-def regexp_in_set(call: Call) -> pl.Expr:
+def regexp_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the first item of a list written with separators in which the regular expression is
     found, 0 without one.
     """

@@ -8,7 +8,7 @@ import re
 
 import polars as pl
 
-from penstock.sql.functions.base import BIGINT, TIMESTAMP, Call, Scope, scalar
+from penstock.sql.functions.base import BIGINT, TIMESTAMP, CompileScope, FunctionCall, scalar
 from penstock.sql.functions.exact import tick_sum
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.types import ColumnType
@@ -32,7 +32,7 @@ def zone(name: str) -> str:
     return "UTC" if hours == 0 else f"Etc/GMT{'-' if found[1] == '+' else '+'}{hours}"
 
 
-def local(ticks: pl.Expr, scope: Scope, where: str | None = None) -> pl.Expr:
+def local(ticks: pl.Expr, scope: CompileScope, where: str | None = None) -> pl.Expr:
     """Ticks as a polars datetime of the stream's time zone."""
     unit: pl.datatypes.TimeUnit = scope.precision  # type: ignore[name-defined]
     return (
@@ -42,7 +42,7 @@ def local(ticks: pl.Expr, scope: Scope, where: str | None = None) -> pl.Expr:
     )
 
 
-def to_ticks(wall: pl.Expr, scope: Scope, where: str | None = None) -> pl.Expr:
+def to_ticks(wall: pl.Expr, scope: CompileScope, where: str | None = None) -> pl.Expr:
     """A zone-less datetime of the stream's precision as ticks; an hour that daylight saving skips
     is NULL.
     """
@@ -59,7 +59,7 @@ _ISO = (
 )
 
 
-def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
+def parse_iso(text: pl.Expr, scope: CompileScope) -> pl.Expr:
     """ISO 8601 / RFC 3339 text as ticks; without offset it is local time; what cannot be read is
     NULL.
     """
@@ -75,7 +75,7 @@ def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
     seconds = number("hour") * 3600 + number("minute") * 60 + number("second")
     valid = (number("hour") < 24) & (number("minute") < 60) & (number("second") < 60)
     wall = day + pl.duration(seconds=seconds, time_unit="us")
-    us_scope = Scope("us", scope.timezone, scope.refuse)
+    us_scope = CompileScope("us", scope.timezone, scope.refuse)
     shift = (number("zh") * 3600 + number("zm") * 60) * pl.when(part("sign") == "-").then(
         -1
     ).otherwise(1)
@@ -91,7 +91,7 @@ def parse_iso(text: pl.Expr, scope: Scope) -> pl.Expr:
     )
 
 
-def shift(ticks: pl.Expr, by: Duration, scope: Scope, sign: int) -> pl.Expr:
+def shift(ticks: pl.Expr, by: Duration, scope: CompileScope, sign: int) -> pl.Expr:
     """*ticks* moved by a duration; months and years go by the local calendar."""
     if not by.natural:
         return tick_sum(ticks, pl.lit(sign * by.ticks(scope.precision), pl.Int64))
@@ -104,25 +104,25 @@ def shift(ticks: pl.Expr, by: Duration, scope: Scope, sign: int) -> pl.Expr:
     )
 
 
-def now(scope: Scope) -> pl.Expr:
+def now(scope: CompileScope) -> pl.Expr:
     """Append time of the record."""
     return pl.col(NOW)
 
 
-def _floor_wall(ticks: pl.Expr, step: int, scope: Scope, where: str) -> pl.Expr:
+def _floor_wall(ticks: pl.Expr, step: int, scope: CompileScope, where: str) -> pl.Expr:
     wall = local(ticks, scope, where).dt.replace_time_zone(None)
     floor = wall.cast(pl.Int64) // step * step
     return to_ticks(floor.cast(pl.Datetime(scope.precision)), scope, where)  # type: ignore[arg-type]
 
 
 @scalar("now", "", TIMESTAMP)
-def now_(call: Call) -> pl.Expr:
+def now_(call: FunctionCall) -> pl.Expr:
     """The time at which the record was appended to the log, so that a replay sees the same."""
     return now(call.scope)
 
 
 @scalar("today", "", TIMESTAMP)
-def today(call: Call) -> pl.Expr:
+def today(call: FunctionCall) -> pl.Expr:
     """Local midnight before `now()`."""
     return _floor_wall(
         now(call.scope),
@@ -133,12 +133,12 @@ def today(call: Call) -> pl.Expr:
 
 
 @scalar("timezone", "", ColumnType("VARCHAR", length=64))
-def timezone(call: Call) -> pl.Expr:
+def timezone(call: FunctionCall) -> pl.Expr:
     """The stream's time zone."""
     return pl.lit(call.scope.timezone)
 
 
-def _unit(call: Call, index: int) -> Duration | None:
+def _unit(call: FunctionCall, index: int) -> Duration | None:
     if index >= len(call):
         return None
     unit = call.args[index].duration
@@ -157,7 +157,7 @@ def _unit(call: Call, index: int) -> Duration | None:
 
 
 @scalar("timediff", "time, time, unit?", BIGINT)
-def timediff(call: Call) -> pl.Expr:
+def timediff(call: FunctionCall) -> pl.Expr:
     """First time minus second, in whole units (ticks without one), cut toward zero."""
     unit = _unit(call, 2)
     difference = call[0] - call[1]
@@ -166,7 +166,7 @@ def timediff(call: Call) -> pl.Expr:
 
 
 @scalar("timetruncate", "time, unit, literal any?", TIMESTAMP)
-def timetruncate(call: Call) -> pl.Expr:
+def timetruncate(call: FunctionCall) -> pl.Expr:
     """Cut down to the unit; days and weeks by local midnight, by UTC with 0 behind. Weeks begin on
     Thursday.
     """
@@ -183,37 +183,37 @@ def timetruncate(call: Call) -> pl.Expr:
 
 
 @scalar("date", "time", ColumnType("VARCHAR", length=10))
-def date(call: Call) -> pl.Expr:
+def date(call: FunctionCall) -> pl.Expr:
     """Local date as `2024-01-31`."""
     return local(call[0], call.scope).dt.strftime("%Y-%m-%d")
 
 
 @scalar("day", "time", BIGINT, aliases=("dayofmonth",))
-def day(call: Call) -> pl.Expr:
+def day(call: FunctionCall) -> pl.Expr:
     """Local day of the month, 1 to 31."""
     return local(call[0], call.scope).dt.day().cast(pl.Int64)
 
 
 @scalar("dayofweek", "time", BIGINT)
-def dayofweek(call: Call) -> pl.Expr:
+def dayofweek(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 1 = Sunday to 7 = Saturday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) % 7 + 1
 
 
 @scalar("weekday", "time", BIGINT)
-def weekday(call: Call) -> pl.Expr:
+def weekday(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 0 = Monday to 6 = Sunday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) - 1
 
 
 @scalar("weekofyear", "time", BIGINT)
-def weekofyear(call: Call) -> pl.Expr:
+def weekofyear(call: FunctionCall) -> pl.Expr:
     """Week of the local year as `week(t, 3)`: ISO weeks, 1 to 53."""
     return local(call[0], call.scope).dt.week().cast(pl.Int64)
 
 
 @scalar("week", "time, literal integer?", BIGINT)
-def week(call: Call) -> pl.Expr:
+def week(call: FunctionCall) -> pl.Expr:
     """Week of the local year. Mode (0 to 7, default 0) says whether weeks begin on Sunday or
     Monday, which week is the first, and whether days before it are week 0 or belong to the last
     week of the year before (MySQL's modes).

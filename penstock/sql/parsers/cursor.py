@@ -1,4 +1,4 @@
-"""A cursor over the tokens of one statement: matching words, names, literals, durations and types,
+"""A cursor over the tokens of one statement: matching words, names, literals, and durations,
 and errors that point.
 
 All words come as VAR tokens; a word is a keyword only where the grammar asks for it. Token
@@ -20,32 +20,9 @@ from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import Name
 from penstock.sql.words import RESERVED, meant
-from penstock.types import SIZED, ColumnType
 
 T = TypeVar("T")
 
-_ALIASES = {"BINARY": "VARCHAR", "INTEGER": "INT", "BOOLEAN": "BOOL", "NUMERIC": "DECIMAL"}
-#: what these types are called elsewhere (Timeplus, ClickHouse)
-_ELSEWHERE = {
-    "INT8": "TINYINT",
-    "INT16": "SMALLINT",
-    "INT32": "INT",
-    "INT64": "BIGINT",
-    "UINT8": "TINYINT UNSIGNED",
-    "UINT16": "SMALLINT UNSIGNED",
-    "UINT32": "INT UNSIGNED",
-    "UINT64": "BIGINT UNSIGNED",
-    "FLOAT32": "FLOAT",
-    "FLOAT64": "DOUBLE",
-    "STRING": "VARCHAR",
-    "DATETIME": "TIMESTAMP",
-    "DATETIME64": "TIMESTAMP",
-}
-_SIMPLE = ("BOOL", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "JSON")
-_UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
-#: Longest VARCHAR/VARBINARY in bytes and NCHAR in characters.
-MAX_LENGTH = 65517
 #: A length of time must fit 64 bits of nanoseconds; KEEP may be longer, nothing is computed with it
 #: in ticks.
 MAX_YEARS = 290
@@ -57,7 +34,7 @@ _QUOTED_LENGTH = re.compile(rf"([0-9]+)([{''.join(UNITS)}])", re.IGNORECASE)
 END = Token(TokenType.SENTINEL, "")
 
 
-class Cursor:
+class TokenCursor:
     """Reads `tokens` from left to right. Every failure is a `SqlSyntaxError` at the token in
     question.
     """
@@ -104,7 +81,7 @@ class Cursor:
         return token.text.upper() if token.token_type is TokenType.VAR else ""
 
     def sees(self, *words: str) -> bool:
-        """Whether the next tokens are these words."""
+        """Return True when the next tokens are these words."""
         return all(self.word(n) == w for n, w in enumerate(words))
 
     def sees_type(self, kind: TokenType, n: int = 0) -> bool:
@@ -157,17 +134,17 @@ class Cursor:
         self.index += 1
         return word
 
-    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+    def list_of(self, item: Callable[[], T]) -> tuple[T, ...]:
         """`item, item, …`"""
         items = [item()]
         while self.take_type(TokenType.COMMA):
             items.append(item())
         return tuple(items)
 
-    def wrapped(self, item: Callable[[], T]) -> tuple[T, ...]:
+    def list_in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
         """`(item, item, …)`"""
         self.open()
-        items = self.listed(item)
+        items = self.list_of(item)
         self.close()
         return items
 
@@ -239,7 +216,7 @@ class Cursor:
         return token.text == "1"
 
     def unit_follows(self) -> bool:
-        """Whether a word touches the number at the cursor, as in `10s`."""
+        """Return True when a word touches the number at the cursor, as in `10s`."""
         number = self.token
         word = self.ahead(1)
         return (
@@ -295,62 +272,7 @@ class Cursor:
         except (ValueError, ArithmeticError):
             self.fail("this is no number, or one out of range")
         self.index += 1
-        return value if sign > 0 else negated(value)
-
-    # ---------------------------------------------------------------- types
-
-    def column_type(self, default_length: int | None = None) -> ColumnType:
-        """A column type; sized types need a length unless *default_length* is given (CAST)."""
-        start = self.index
-        kind = self.word()
-        if kind not in TYPE_WORDS and kind not in _ELSEWHERE:
-            self.fail("expected a column type", hint=meant(kind or self.token.text, TYPE_WORDS))
-        self.index += 1
-        if kind in _ELSEWHERE:
-            return self._type_from_elsewhere(kind, default_length)
-        kind = _ALIASES.get(kind, kind)
-        if kind in SIZED:
-            if not self.sees_type(TokenType.L_PAREN) and default_length is not None:
-                return ColumnType(kind, default_length)
-            self.open()
-            length = self._within(1, MAX_LENGTH, "length")
-            self.close()
-            return ColumnType(kind, length)
-        if kind == "DECIMAL":
-            precision = 10
-            scale = 0
-            if self.take_type(TokenType.L_PAREN):
-                precision = self._within(1, 38, "precision")
-                if self.take_type(TokenType.COMMA):
-                    scale = self._within(0, precision, "scale")
-                self.close()
-            return ColumnType(kind, precision=precision, scale=scale)
-        if self.take("UNSIGNED"):
-            if kind not in _UNSIGNED:
-                self.index = start
-                self.fail(f"{kind} has no unsigned form")
-            return ColumnType(f"{kind} UNSIGNED")
-        return ColumnType(kind)
-
-    def _type_from_elsewhere(self, word: str, default_length: int | None) -> ColumnType:
-        """Our type of the one called *word*; a string is as long as a row can be."""
-        if word == "DATETIME64" and self.take_type(TokenType.L_PAREN):
-            self._within(0, 9, "precision")
-            self.close()
-            self.notices.append("DATETIME64 is TIMESTAMP: times have the precision of the database")
-        kind = _ELSEWHERE[word]
-        return (
-            ColumnType(kind, MAX_LENGTH if default_length is None else default_length)
-            if kind in SIZED
-            else ColumnType(kind)
-        )
-
-    def _within(self, low: int, high: int, what: str) -> int:
-        value = self.integer(f"the {what}")
-        if not low <= value <= high:
-            self.index -= 1
-            self.fail(f"{what} must be between {low} and {high}")
-        return value
+        return value if sign > 0 else negate(value)
 
     # ---------------------------------------------------------------- failing
 
@@ -387,11 +309,11 @@ def number(text: str) -> int | float | Decimal:
     return value if len(text) <= 16 else Decimal(text)
 
 
-def negated(value: int | float | Decimal) -> int | float | Decimal:
+def negate(value: int | float | Decimal) -> int | float | Decimal:
     """The number with the other sign and all its digits (Decimal's minus rounds to 28)."""
     return value.copy_negate() if isinstance(value, Decimal) else -value
 
 
 def too_long(length: Duration, years: int = MAX_YEARS) -> bool:
-    """Whether *length* is longer than *years*."""
+    """Return True when *length* is longer than *years*."""
     return length.ticks("us") > Duration(years, "y").ticks("us")

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
-from penstock.sql.parsers.cursor import Cursor
+from penstock.sql.parsers.column_types import TypeParser
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _MOMENTS = ("NOW", "TODAY")
 
 
-class ExpressionParser(Cursor, ABC):
+class ExpressionParser(TypeParser, ABC):
     """The grammar of expressions; `query` comes from the class on top of this one."""
 
     depth = 0
@@ -59,12 +59,12 @@ class ExpressionParser(Cursor, ABC):
 
     def condition(self) -> exp.Expr:
         """An expression with OR, AND and NOT."""
-        return self._nested(self._or)
+        return self._nest(self._or)
 
     #: the same: every place takes every expression, types are checked by the planner
     expression = condition
 
-    def _nested(self, parse: Callable[[], T]) -> T:
+    def _nest(self, parse: Callable[[], T]) -> T:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.fail(f"nested deeper than {MAX_DEPTH} levels")
@@ -103,7 +103,7 @@ class ExpressionParser(Cursor, ABC):
     def _not(self) -> exp.Expr:
         start = self.offset
         if self.take("NOT") or self.take_type(TokenType.NOT):
-            node = exp.Not(this=self._nested(self._not))
+            node = exp.Not(this=self._nest(self._not))
             mark(node, start, self.previous_end)
             return node
         return self._comparison()
@@ -111,14 +111,14 @@ class ExpressionParser(Cursor, ABC):
     def _comparison(self) -> exp.Expr:
         start = self.offset
         left = self._bits()
-        node = self._compared(left)
+        node = self._comparison_tail(left)
         if node is not left:
             mark(node, start, self.previous_end)
             if self.token.token_type in _COMPARE:
                 self.fail("comparisons do not chain", hint="join them with AND, or use parentheses")
         return node
 
-    def _compared(self, left: exp.Expr) -> exp.Expr:
+    def _comparison_tail(self, left: exp.Expr) -> exp.Expr:
         kind = self._operator(_COMPARE)
         if kind is not None:
             return kind(this=left, expression=self._bits())
@@ -149,7 +149,7 @@ class ExpressionParser(Cursor, ABC):
         if self.sees("SELECT"):
             node = exp.In(this=left, query=exp.Subquery(this=self.query()))
         else:
-            node = exp.In(this=left, expressions=list(self.listed(self.expression)))
+            node = exp.In(this=left, expressions=list(self.list_of(self.expression)))
         self.close()
         return node
 
@@ -165,9 +165,9 @@ class ExpressionParser(Cursor, ABC):
     def _unary(self) -> exp.Expr:
         start = self.offset
         if self.take_type(TokenType.PLUS):
-            return self._nested(self._unary)
+            return self._nest(self._unary)
         if self.take_type(TokenType.DASH):
-            node: exp.Expr = exp.Neg(this=self._nested(self._unary))
+            node: exp.Expr = exp.Neg(this=self._nest(self._unary))
         else:
             node = self._primary()
             if not self.take_type(TokenType.ARROW):
@@ -186,16 +186,19 @@ class ExpressionParser(Cursor, ABC):
 
     def _atom(self) -> exp.Expr:
         kind = self.token.token_type
-        if kind is TokenType.NUMBER or (
-            kind is TokenType.DOT and self.sees_type(TokenType.NUMBER, 1)
-        ):
+        if kind in (TokenType.VAR, TokenType.IDENTIFIER):
+            return self._word_or_name()
+        if kind is TokenType.NUMBER:
+            return self._number()
+        if kind is TokenType.DOT and self.sees_type(TokenType.NUMBER, 1):
             return self._number()
         if kind is TokenType.STRING:
             return exp.Literal.string(self.string())
         if kind is TokenType.L_PAREN:
-            return self._parenthesised()
-        if kind not in (TokenType.VAR, TokenType.IDENTIFIER):
-            self.fail("expected an expression")
+            return self._parentheses()
+        self.fail("expected an expression")
+
+    def _word_or_name(self) -> exp.Expr:
         word = self.word()
         if word == "NULL":
             self.index += 1
@@ -204,14 +207,9 @@ class ExpressionParser(Cursor, ABC):
             self.index += 1
             return exp.Boolean(this=word == "TRUE")
         if word == "CASE":
-            return self._nested(self._case)
-        if word == "EXISTS" and self.sees_type(TokenType.L_PAREN, 1):
-            self.index += 2
-            node = exp.Exists(this=self.query())
-            self.close()
-            return node
+            return self._nest(self._case)
         if self.sees_type(TokenType.L_PAREN, 1):
-            return self._nested(self._call)
+            return self._exists() if word == "EXISTS" else self._nest(self._call)
         if word in _MOMENTS and not self.sees_type(TokenType.DOT, 1):
             self.index += 1
             return exp.Anonymous(this=word.lower(), expressions=[])
@@ -222,6 +220,12 @@ class ExpressionParser(Cursor, ABC):
             )
         return self._column()
 
+    def _exists(self) -> exp.Expr:
+        self.index += 2
+        node = exp.Exists(this=self.query())
+        self.close()
+        return node
+
     def _number(self) -> exp.Expr:
         if self.unit_follows():
             return nodes.DurationLiteral(this=str(self.duration()))
@@ -230,7 +234,7 @@ class ExpressionParser(Cursor, ABC):
         self.number_value()
         return exp.Literal.number(text)
 
-    def _parenthesised(self) -> exp.Expr:
+    def _parentheses(self) -> exp.Expr:
         self.open()
         if self.sees("SELECT"):
             node: exp.Expr = exp.Subquery(this=self.query())
@@ -285,18 +289,28 @@ class ExpressionParser(Cursor, ABC):
 
     def _arguments(self, name: str) -> list[exp.Expr]:
         if self.take("DISTINCT"):
-            return [exp.Distinct(expressions=list(self.listed(self.expression)))]
-        first = self._star() or (self._bits() if name == "position" else self.condition())
+            return [exp.Distinct(expressions=list(self.list_of(self.expression)))]
+        if name == "position":
+            return self._position_arguments()
+        first = self._star() or self.condition()
         arguments = [first]
-        if name == "position" and self.take("IN"):
-            arguments.append(self.expression())
-        elif name in ("substr", "substring") and self.take("FROM"):
+        if name in ("substr", "substring") and self.take("FROM"):
             arguments.append(self.expression())
             if self.take("FOR"):
                 arguments.append(self.expression())
-        else:
-            while self.take_type(TokenType.COMMA):
-                arguments.append(self._star() or self.condition())
+            return arguments
+        while self.take_type(TokenType.COMMA):
+            arguments.append(self._star() or self.condition())
+        return arguments
+
+    def _position_arguments(self) -> list[exp.Expr]:
+        """Read `x IN y` or `x, y`; IN is no operator here."""
+        first = self._star() or self._bits()
+        if self.take("IN"):
+            return [first, self.expression()]
+        arguments = [first]
+        while self.take_type(TokenType.COMMA):
+            arguments.append(self._star() or self.condition())
         return arguments
 
     def _trim(self) -> exp.Expr:

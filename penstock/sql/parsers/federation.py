@@ -21,7 +21,7 @@ class FederationParser(StreamParser):
         stream = self.name("a stream name")
         columns = self.columns() if self.sees_type(TokenType.L_PAREN) else None
         self.expect("SETTINGS")
-        settings = self.listed(self._setting)
+        settings = self.list_of(self._setting)
         seen: set[str] = set()
         for key, _ in settings:
             if key in seen:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 from penstock.sql.nodes import UNITS
-from penstock.sql.parsers.cursor import MAX_YEARS, negated, number, too_long
+from penstock.sql.parsers.cursor import MAX_YEARS, negate, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import (
@@ -56,6 +56,7 @@ _STEP = re.compile(
 _PAREN = re.compile(rf"{_BLANK}\({_BLANK}\)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
+_VALUE_HINT = "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s"
 _WORDS: dict[str, Value] = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
@@ -214,20 +215,11 @@ class _Scanner:
         offsets: list[int] = []
         while True:
             match = _ROW.match(self.text, self.at, self.end)
-            if match is None:
-                before = self.at
-                # Comments between rows are rare enough to pay for a second look; a comma must be
-                # followed by a row.
-                if self.peek() == ",":
-                    self.at += 1
-                    if self.peek() != "(":
-                        self.fail("expected another row")
-                if self.peek() != "(":
-                    self.at = before
-                    return tuple(rows), tuple(offsets)
-                offset = self.at
-            else:
-                offset = self.at = match.end() - 1
+            if match is not None:
+                self.at = match.end() - 1
+            elif not self._skip_to_row():
+                return tuple(rows), tuple(offsets)
+            offset = self.at
             row = self.values()
             width = len(row) if width is None else width
             if len(row) != width:
@@ -235,6 +227,21 @@ class _Scanner:
                 self.fail(f"this row has {len(row)} values, there are {width} {wanted}", offset)
             offsets.append(offset)
             rows.append(row)
+
+    def _skip_to_row(self) -> bool:
+        """Go on to the next row behind comments; return False, and stay, when there is none.
+
+        Comments between rows are rare enough to pay for a second look.
+        """
+        before = self.at
+        if self.peek() == ",":
+            self.at += 1
+            if self.peek() != "(":
+                self.fail("expected another row")
+        if self.peek() == "(":
+            return True
+        self.at = before
+        return False
 
     # ---------------------------------------------------------------- values
 
@@ -288,9 +295,9 @@ class _Scanner:
             self.fail(
                 "expected a value",
                 match.start("word"),
-                "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now + 1s",
+                _VALUE_HINT,
             )
-        return _unescaped(hard1 if hard1 is not None else hard2, "'" if hard1 is not None else '"')
+        return _unescape(hard1 if hard1 is not None else hard2, "'" if hard1 is not None else '"')
 
     def _real(self, text: str, at: int) -> int | float | Decimal:
         digits = text.lstrip("+-")
@@ -298,7 +305,7 @@ class _Scanner:
             value = number(digits)
         except (ValueError, ArithmeticError):
             self.fail("this number is out of range", at)
-        return negated(value) if text[0] == "-" else value
+        return negate(value) if text[0] == "-" else value
 
     def _slow(self) -> Value:
         """A value followed by something else than "," or ")": a time with steps, a call, or a
@@ -307,18 +314,7 @@ class _Scanner:
         offset = self.skip()
         match = _LITERAL.match(self.text, self.at, self.end)
         if match is None:
-            opened = self.text[self.at : self.at + 1] in "'\"" and self.at < self.end
-            self.fail(
-                "this string is never closed" if opened else "expected a value",
-                hint=(
-                    ""
-                    if opened
-                    else (
-                        "a number, a string in quotes, NULL, TRUE, FALSE, or a time such as now"
-                        " + 1s"
-                    )
-                ),
-            )
+            self._fail_value()
         integer = match.group("int")
         base: Value = int(integer) if integer is not None else self._plain(match)
         groups = ("int", "one", "two", "real", "word", "hard1", "hard2")
@@ -336,6 +332,11 @@ class _Scanner:
         if isinstance(base, bool) or not isinstance(base, str | int):
             self.fail("arithmetic is only allowed on times", offset)
         return RelativeTime(base, steps, isinstance(base, str))
+
+    def _fail_value(self) -> NoReturn:
+        if self.text[self.at : self.at + 1] in "'\"" and self.at < self.end:
+            self.fail("this string is never closed")
+        self.fail("expected a value", hint=_VALUE_HINT)
 
     def _steps(self) -> tuple[tuple[Literal[1, -1], Duration], ...]:
         steps: list[tuple[Literal[1, -1], Duration]] = []
@@ -361,7 +362,7 @@ class _Scanner:
         return tuple(steps)
 
 
-def _unescaped(text: str, quote: str) -> str:
+def _unescape(text: str, quote: str) -> str:
     r"""The content of a string with escapes: `\n`, `\'`, doubled quotes; an unknown escape keeps
     its backslash.
     """

@@ -84,7 +84,7 @@ class PrincipalParser(FederationParser):
             role = self.identifier("a role name")
             self.expect(preposition)
             return GrantRole(role=role, grantee=self.identifier("a user name"), take=take)
-        rights = self.listed(lambda: self.one_of(_RIGHTS, "a right"))
+        rights = self.list_of(lambda: self.one_of(_RIGHTS, "a right"))
         self.take("PRIVILEGES")
         self.expect("ON")
         kind, name = self._object()
@@ -109,8 +109,7 @@ class PrincipalParser(FederationParser):
             if self.take_type(TokenType.DOT):
                 self.expect_type(TokenType.STAR, '"*"')
             return "all", None
-        if self.word() == "DATABASE" and not self.sees_type(TokenType.DOT, 1):
-            self.index += 1
+        if self._take_kind("DATABASE"):
             name = self.identifier("a database name")
             if self.take_type(TokenType.DOT):
                 self.expect_type(TokenType.STAR, '"*"')
@@ -119,9 +118,11 @@ class PrincipalParser(FederationParser):
             name = self.identifier("a database name")
             self.index += 2
             return "database", Name(name, None, start)
-        if self.word() == "STREAM" and not self.sees_type(TokenType.DOT, 1):
-            self.index += 1
+        if self._take_kind("STREAM"):
             return "stream", self.name("a stream name")
-        if self.word() == "TABLE" and not self.sees_type(TokenType.DOT, 1):
-            self.index += 1
+        self._take_kind("TABLE")
         return "table", self.name()
+
+    def _take_kind(self, word: str) -> bool:
+        """Take *word* unless it is the name of a database, with a dot behind it."""
+        return not self.sees_type(TokenType.DOT, 1) and self.take(word)

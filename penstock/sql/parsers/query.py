@@ -1,34 +1,34 @@
-"""SELECT: joins, subqueries, unions, and the window clauses, as sqlglot trees.
+"""SELECT: joins, subqueries, unions and windows as table functions, as sqlglot trees.
 
-What the dialect does not have (WITH, OVER, placeholders, arrays) is a syntax error here, not a
-surprise in a later room.
+Whatever the dialect does not have (WITH, OVER, placeholders, arrays) is a syntax error here, not a
+surprise later.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
-from penstock.sql.parsers.expression import MAX_DEPTH, ExpressionParser
+from penstock.sql.parsers.expression import MAX_DEPTH
+from penstock.sql.parsers.windows import WindowParser
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
-_FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
-#: Kinds of joins that must not be taken for an alias; which of them exist, `_join` says.
+#: names of `window_start` and `window_end` in a plan
+_PSEUDO_COLUMNS = {"window_start": "_wstart", "window_end": "_wend"}
+#: Kinds of joins that must not be taken for an alias; `_join` says which of them exist.
 _JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
 
 
-class QueryParser(ExpressionParser):
-    """The grammar of queries on top of expressions."""
+class QueryParser(WindowParser):
+    """The grammar of queries on top of expressions and windows."""
 
     # ---------------------------------------------------------------- queries
 
     def query(self) -> exp.Query:
         """`SELECT … [UNION [ALL] SELECT …]… [ORDER BY …] [LIMIT …]`"""
-        return self._nested(self._query)
+        return self._nest(self._query)
 
     def _query(self) -> exp.Query:
         left: exp.Query = self._query_term()
@@ -57,15 +57,19 @@ class QueryParser(ExpressionParser):
         distinct = self.take("DISTINCT")
         if not distinct:
             self.take("ALL")
-        select = exp.Select(expressions=list(self.listed(self._select_item)))
+        select = exp.Select(expressions=list(self.list_of(self._select_item)))
         if distinct:
             select.set("distinct", exp.Distinct())
-        table_window = None
-        if self.take("FROM"):
-            if self._sees_table_window():
-                table_window = self._table_window(select)
-            else:
-                self._from(select)
+        table_window = self._from(select) if self.take("FROM") else None
+        self._clauses(select)
+        self._refuse_misplaced(select)
+        if table_window is not None:
+            self._apply_table_window(select, table_window)
+        mark(select, start, self.previous_end)
+        return select
+
+    def _clauses(self, select: exp.Select) -> None:
+        """Read what stands between FROM and ORDER BY."""
         if self.take("OPEN", "WINDOWS"):
             select.set("open_windows", exp.Boolean(this=True))
         if self.take("WHERE"):
@@ -74,7 +78,7 @@ class QueryParser(ExpressionParser):
             self.expect("BY")
             select.set(
                 "partition_by",
-                nodes.PartitionBy(expressions=list(self.listed(self._partition_item))),
+                nodes.PartitionBy(expressions=list(self.list_of(self._partition_item))),
             )
         window = self._window()
         if window:
@@ -83,17 +87,12 @@ class QueryParser(ExpressionParser):
             select.set("fill", self._fill())
         if self.take("GROUP"):
             self.expect("BY")
-            select.set("group", exp.Group(expressions=list(self.listed(self.expression))))
+            select.set("group", exp.Group(expressions=list(self.list_of(self.expression))))
         if self.take("HAVING"):
             select.set("having", exp.Having(this=self.condition()))
-        self._refuse_misplaced(select)
-        if table_window is not None:
-            self._apply_table_window(select, table_window)
-        mark(select, start, self.previous_end)
-        return select
 
     def _refuse_misplaced(self, select: exp.Select) -> None:
-        """A clause that stands behind its place, or twice, gets a message of its own."""
+        """Refuse a clause that stands behind its place, or twice, with a message of its own."""
         word = self.word()
         given = {
             "WHERE": "where",
@@ -117,7 +116,7 @@ class QueryParser(ExpressionParser):
         """ORDER BY, SLIMIT, SOFFSET, LIMIT [a,] b, OFFSET."""
         if self.take("ORDER"):
             self.expect("BY")
-            query.set("order", exp.Order(expressions=list(self.listed(self._order_item))))
+            query.set("order", exp.Order(expressions=list(self.list_of(self._order_item))))
         if isinstance(query, exp.Select):
             for word in ("SLIMIT", "SOFFSET"):
                 if self.take(word):
@@ -170,24 +169,23 @@ class QueryParser(ExpressionParser):
         return item
 
     def _alias(self) -> exp.Identifier | None:
-        """`AS name`, `name`, or a name written as a string; a bare name must not look like the next
-        clause.
-        """
+        """Read `AS name`, `name`, or a name written as a string, if there is one."""
         if self.take("AS"):
             if self.sees_type(TokenType.STRING):
                 if not self.token.text:
                     self.fail("a name cannot be empty")
                 return exp.Identifier(this=self.string(), quoted=False)
             return self._identifier()
-        if self.sees_type(TokenType.IDENTIFIER):
+        if self.sees_type(TokenType.IDENTIFIER) or self._sees_bare_alias():
             return self._identifier()
+        return None
+
+    def _sees_bare_alias(self) -> bool:
+        """Return True at a word that is neither reserved nor the start of the next clause."""
         word = self.word()
-        clause = (
-            self._sees_window()
-            or self.sees("OPEN", "WINDOWS")
-            or (word in _JOINS and self.word(1) == "JOIN")
-        )
-        return self._identifier() if word and word not in RESERVED and not clause else None
+        if not word or word in RESERVED or self._sees_window() or self.sees("OPEN", "WINDOWS"):
+            return False
+        return not (word in _JOINS and self.word(1) == "JOIN")
 
     # ---------------------------------------------------------------- windows as table functions
 
@@ -201,7 +199,7 @@ class QueryParser(ExpressionParser):
         start = self.offset
         kind = self.word()
         self.index += 2
-        node = self._named_table()
+        node = self._table_name()
         mark(node, start, self.previous_end)
         self.expect_type(TokenType.COMMA, '","')
         ts: exp.Expr | None = None
@@ -232,8 +230,8 @@ class QueryParser(ExpressionParser):
         return window
 
     def _apply_table_window(self, select: exp.Select, window: nodes.WindowClause) -> None:
-        """`window_start` and `window_end` are our pseudo-columns; what else is in GROUP BY are the
-        partitions.
+        """Make *window* the window of *select*: `window_start` and `window_end` become our
+        pseudo-columns, the rest of GROUP BY the partition keys.
         """
         if select.args.get("window") is not None or select.args.get("partition_by") is not None:
             self.fail(
@@ -241,40 +239,29 @@ class QueryParser(ExpressionParser):
                 hint="write the table function, or the window clause",
                 index=self.index - 1,
             )
-        names = {"window_start": "_wstart", "window_end": "_wend"}
         group = select.args.pop("group", None)
-        keys = [
-            e
-            for e in (group.expressions if group is not None else [])
-            if e.name.lower() not in names
-        ]
+        expressions = group.expressions if group is not None else []
+        keys = [e for e in expressions if e.name.lower() not in _PSEUDO_COLUMNS]
         for key in keys:
             key.meta.setdefault("sql", key.sql(dialect="penstock"))
         if keys:
             select.set("partition_by", nodes.PartitionBy(expressions=keys))
         select.set("window", window)
         for column in list(select.find_all(exp.Column)):
-            if column.name.lower() in names:
-                if column.parent is select and not isinstance(column.this, exp.Star):
-                    text = column.name
-                    column.set("this", exp.to_identifier(names[text.lower()]))
-                    position = next(i for i, e in enumerate(select.expressions) if e is column)
-                    alias = exp.Alias(this=column.copy(), alias=exp.to_identifier(text))
-                    alias.meta.update(column.meta)
-                    select.expressions[position] = alias
-                    alias.parent = select
-                    alias.arg_key = "expressions"
-                else:
-                    column.set("this", exp.to_identifier(names[column.name.lower()]))
+            if column.name.lower() in _PSEUDO_COLUMNS:
+                _rename_pseudo_column(select, column)
 
     # ---------------------------------------------------------------- FROM
 
-    def _from(self, select: exp.Select) -> None:
+    def _from(self, select: exp.Select) -> nodes.WindowClause | None:
+        """Read tables and joins, or a window as a table function, which is returned."""
+        if self._sees_table_window():
+            return self._table_window(select)
         select.set("from_", exp.From(this=self._table()))
         while len(select.args.get("joins") or []) < MAX_DEPTH:
             join = self._join()
             if join is None:
-                return
+                return None
             select.append("joins", join)
         self.fail(f"more than {MAX_DEPTH} tables in one FROM")
 
@@ -282,32 +269,34 @@ class QueryParser(ExpressionParser):
         if self.take_type(TokenType.COMMA):
             return exp.Join(this=self._table())
         start = self.index
-        method = ""
-        side = ""
-        kind = ""
-        if self.word() in ("LEFT", "RIGHT", "FULL"):
-            side = self.one_of(("LEFT", "RIGHT", "FULL"), "a join")
-            if self.word() in ("OUTER", "SEMI", "ANTI", "ASOF"):
-                word = self.one_of(("OUTER", "SEMI", "ANTI", "ASOF"), "a join")
-                method, kind = ("ASOF", "") if word == "ASOF" else ("", word)
-        elif self.word() in ("INNER", "CROSS"):
-            kind = self.one_of(("INNER", "CROSS"), "a join")
+        words = self._join_words()
         if not self.take("JOIN"):
             if self.index != start:
                 self.fail("expected JOIN")
             return None
         join = exp.Join(this=self._table())
-        for key, value in (("method", method), ("side", side), ("kind", kind)):
-            if value:
-                join.set(key, value)
-        if kind == "CROSS":
+        for key, word in words.items():
+            join.set(key, word)
+        if words.get("kind") == "CROSS":
             return join
         if self.take("USING"):
-            join.set("using", list(self.wrapped(self._identifier)))
+            join.set("using", list(self.list_in_parentheses(self._identifier)))
         else:
             self.expect("ON")
             join.set("on", self.condition())
         return join
+
+    def _join_words(self) -> dict[str, str]:
+        """Read the words before JOIN, by what sqlglot calls them."""
+        if self.word() in ("INNER", "CROSS"):
+            return {"kind": self.one_of(("INNER", "CROSS"), "a join")}
+        if self.word() not in ("LEFT", "RIGHT", "FULL"):
+            return {}
+        words = {"side": self.one_of(("LEFT", "RIGHT", "FULL"), "a join")}
+        if self.word() in ("OUTER", "SEMI", "ANTI", "ASOF"):
+            word = self.one_of(("OUTER", "SEMI", "ANTI", "ASOF"), "a join")
+            words["method" if word == "ASOF" else "kind"] = word
+        return words
 
     def _table(self) -> exp.Expr:
         start = self.offset
@@ -317,15 +306,15 @@ class QueryParser(ExpressionParser):
             self.close()
             node: exp.Expr = exp.Subquery(this=inner)
         else:
-            node = self._named_table()
+            node = self._table_name()
         alias = self._alias()
         if alias:
             node.set("alias", exp.TableAlias(this=alias))
         mark(node, start, self.previous_end)
         return node
 
-    def _named_table(self) -> exp.Table:
-        """A table's name; in `table(x)` it means what x holds now, which is what a SELECT reads in
+    def _table_name(self) -> exp.Table:
+        """Read a table's name. `table(x)` means the rows that x holds now, which a SELECT reads in
         any case.
         """
         bounded = self.sees("TABLE") and self.sees_type(TokenType.L_PAREN, 1)
@@ -341,109 +330,18 @@ class QueryParser(ExpressionParser):
             self.close()
         return node
 
-    # ---------------------------------------------------------------- windows
 
-    def _sees_window(self) -> bool:
-        word = self.word()
-        if word in ("INTERVAL", "SESSION", "STATE_WINDOW", "COUNT_WINDOW", "SLIDING", "FILL"):
-            return self.sees_type(TokenType.L_PAREN, 1)
-        return word == "EVENT_WINDOW"
-
-    def _window(self) -> nodes.WindowClause | None:
-        parsers: dict[str, Callable[[], nodes.WindowClause]] = {
-            "INTERVAL": self._interval,
-            "SESSION": self._session,
-            "STATE_WINDOW": self._state,
-            "EVENT_WINDOW": self._event,
-            "COUNT_WINDOW": self._count_window,
-        }
-        parse = parsers.get(self.word())
-        if parse is None:
-            if self.sees("SLIDING"):
-                self.fail("SLIDING needs INTERVAL before it")
-            return None
-        start = self.offset
-        self.index += 1
-        node = parse()
-        mark(node, start, self.previous_end)
-        return node
-
-    def _length(self) -> nodes.DurationLiteral:
-        start = self.offset
-        node = nodes.DurationLiteral(this=str(self.duration()))
-        mark(node, start, self.previous_end)
-        return node
-
-    def _in_parentheses(self) -> nodes.DurationLiteral:
-        self.open()
-        node = self._length()
-        self.close()
-        return node
-
-    def _interval(self) -> nodes.WindowClause:
-        self.open()
-        node = nodes.IntervalWindow(size=self._length())
-        if self.take_type(TokenType.COMMA):
-            node.set("offset", exp.Var(this="AUTO") if self.take("AUTO") else self._length())
-        self.close()
-        if self.take("SLIDING"):
-            node.set("sliding", self._in_parentheses())
-        return node
-
-    def _session(self) -> nodes.WindowClause:
-        self.open()
-        ts = self.expression()
-        self.expect_type(TokenType.COMMA, '","')
-        node = nodes.SessionWindow(ts=ts, tol=self._length())
-        self.close()
-        return node
-
-    def _state(self) -> nodes.WindowClause:
-        self.open()
-        node = nodes.StateWindow(expr=self.condition())
-        self.close()
-        return self._true_for(node)
-
-    def _event(self) -> nodes.WindowClause:
-        self.expect("START", "WITH")
-        start = self.condition()
-        self.expect("END", "WITH")
-        return self._true_for(nodes.EventWindow(start=start, end=self.condition()))
-
-    def _true_for(self, node: nodes.WindowClause) -> nodes.WindowClause:
-        if self.take("TRUE_FOR"):
-            node.set("true_for", self._in_parentheses())
-        return node
-
-    def _count_window(self) -> nodes.WindowClause:
-        self.open()
-        node = nodes.CountWindow(size=self._signed())
-        if self.take_type(TokenType.COMMA):
-            node.set("sliding", self._signed())
-        self.close()
-        return node
-
-    def _signed(self) -> exp.Expr:
-        """A whole number that the planner checks (so that 0 and -1 get its message)."""
-        start = self.offset
-        minus = self.take_type(TokenType.DASH)
-        node: exp.Expr = exp.Literal.number(self.integer())
-        node = exp.Neg(this=node) if minus else node
-        mark(node, start, self.previous_end)
-        return node
-
-    def _fill(self) -> nodes.Fill:
-        start = self.offset
-        self.expect("FILL")
-        self.open()
-        mode = self.one_of(_FILL_MODES, "a FILL mode")
-        values: list[exp.Expr] = []
-        if mode.startswith("VALUE"):
-            while self.take_type(TokenType.COMMA):
-                values.append(self.condition())
-            if not values:
-                self.fail(f"FILL({mode}) needs values")
-        self.close()
-        node = nodes.Fill(mode=mode, values=values or None)
-        mark(node, start, self.previous_end)
-        return node
+def _rename_pseudo_column(select: exp.Select, column: exp.Column) -> None:
+    """Give `window_start` or `window_end` its name in a plan; as an item of the select list it
+    keeps the name it was written with.
+    """
+    written = column.name
+    column.set("this", exp.to_identifier(_PSEUDO_COLUMNS[written.lower()]))
+    if column.parent is not select:
+        return
+    position = next(i for i, e in enumerate(select.expressions) if e is column)
+    alias = exp.Alias(this=column.copy(), alias=exp.to_identifier(written))
+    alias.meta.update(column.meta)
+    select.expressions[position] = alias
+    alias.parent = select
+    alias.arg_key = "expressions"

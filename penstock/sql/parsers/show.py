@@ -60,26 +60,31 @@ class ShowParser(PrincipalParser):
     def show(self) -> Statement:
         """`SHOW CREATE kind name`, `SHOW [db.]what [FROM db] [LIKE 'pattern']`."""
         if self.take("CREATE"):
-            word = self.one_of(_CREATED, "DATABASE, STABLE, TABLE or STREAM")
-            if word in ("EXTERNAL", "MATERIALIZED"):
-                self.expect("STREAM" if word == "EXTERNAL" else "VIEW")
-            kind = _CREATED[word]
-            return ShowCreate(kind=kind, name=self.name(f"a {kind} name"))
+            return self._show_create()
         database = None
         if self.sees_type(TokenType.DOT, 1):
             database = self.identifier("a database name")
             self.index += 1
-        if self.take("EXTERNAL", "STREAMS"):
-            what = "EXTERNAL STREAMS"
-        elif self.take("MATERIALIZED", "VIEWS"):
-            what = "VIEWS"
-        elif self.take("USER", "PRIVILEGES"):
-            what = "GRANTS"
-        else:
-            what = self.one_of([s for s in _SHOWN if " " not in s], "what to show")
+        what = self._show_subject()
         if database is None and self.take("FROM"):
             database = self.identifier("a database name")
         return Show(what=what, database=database, like=self.string() if self.take("LIKE") else None)
+
+    def _show_create(self) -> Statement:
+        word = self.one_of(_CREATED, "DATABASE, STABLE, TABLE or STREAM")
+        if word in ("EXTERNAL", "MATERIALIZED"):
+            self.expect("STREAM" if word == "EXTERNAL" else "VIEW")
+        kind = _CREATED[word]
+        return ShowCreate(kind=kind, name=self.name(f"a {kind} name"))
+
+    def _show_subject(self) -> str:
+        if self.take("EXTERNAL", "STREAMS"):
+            return "EXTERNAL STREAMS"
+        if self.take("MATERIALIZED", "VIEWS"):
+            return "VIEWS"
+        if self.take("USER", "PRIVILEGES"):
+            return "GRANTS"
+        return self.one_of([s for s in _SHOWN if " " not in s], "what to show")
 
     def delete(self) -> Statement:
         """`DELETE FROM table [WHERE condition]`; the gateway takes the time range out of the

@@ -51,18 +51,11 @@ class StreamParser(DdlParser):
     """Statements about streams."""
 
     def create_stream(self, or_replace: bool) -> Statement:
-        """Behind `CREATE [OR REPLACE] STREAM`."""
+        """Read the rest of `CREATE [OR REPLACE] STREAM`."""
         if_not_exists = self.if_not_exists()
         stream = self.name("a stream name")
         if self.sees_type(TokenType.L_PAREN) and not or_replace:
-            columns = self.event_columns()
-            return CreateTable(
-                table=stream,
-                columns=columns,
-                if_not_exists=if_not_exists,
-                options=self.table_options(),
-                stream=True,
-            )
+            return self._event_table(stream, if_not_exists)
         positions: dict[str, int] = {}
         options = self._options(positions)
         positions["into"] = self.offset
@@ -72,17 +65,15 @@ class StreamParser(DdlParser):
                 hint=meant(self.word() or self.token.text, (*_OPTIONS, "INTO")),
             )
         target = self.name()
-        columns_at = self.offset
-        target_columns = (
-            self.wrapped(self._target_column) if self.sees_type(TokenType.L_PAREN) else None
-        )
-        if target_columns is not None:
-            positions["columns"] = columns_at
+        target_columns: tuple[TargetColumn, ...] | None = None
+        if self.sees_type(TokenType.L_PAREN):
+            positions["columns"] = self.offset
+            target_columns = self.list_in_parentheses(self._target_column)
         tags: tuple[TargetTag, ...] | None = None
         subtable: exp.Expr | None = None
         while self.word() in ("TAGS", "SUBTABLE"):
             if self._once("TAGS" if self.sees("TAGS") else "SUBTABLE", positions) == "TAGS":
-                tags = self.wrapped(self._target_tag)
+                tags = self.list_in_parentheses(self._target_tag)
             else:
                 self.open()
                 subtable = self.condition()
@@ -103,6 +94,17 @@ class StreamParser(DdlParser):
             subtable=subtable,
             notify=notify,
             positions=positions,
+        )
+
+    def _event_table(self, table: Name, if_not_exists: bool) -> Statement:
+        """Read the columns of `CREATE STREAM name (…)`, which makes a table."""
+        columns = self.event_columns()
+        return CreateTable(
+            table=table,
+            columns=columns,
+            if_not_exists=if_not_exists,
+            options=self.table_options(),
+            stream=True,
         )
 
     def _once(self, word: str, positions: dict[str, int], key: str = "") -> str:
@@ -184,9 +186,13 @@ class StreamParser(DdlParser):
     def _notify(self, positions: dict[str, int]) -> NotifyClause:
         """`NOTIFY [('url', …)] ON ('event', …) [NOTIFY_HISTORY 0|1] [ON_FAILURE DROP|PAUSE]`"""
         self._once("NOTIFY", positions)
-        urls = self.wrapped(self._placed_string) if self.sees_type(TokenType.L_PAREN) else ()
+        urls = (
+            self.list_in_parentheses(self._string_with_offset)
+            if self.sees_type(TokenType.L_PAREN)
+            else ()
+        )
         self.expect("ON")
-        events = self.wrapped(self._placed_string)
+        events = self.list_in_parentheses(self._string_with_offset)
         history: bool | None = None
         failure: Literal["drop", "pause"] | None = None
         while self.word() in ("NOTIFY_HISTORY", "ON_FAILURE"):
@@ -205,7 +211,7 @@ class StreamParser(DdlParser):
             tuple(o for _, o in events),
         )
 
-    def _placed_string(self) -> tuple[str, int]:
+    def _string_with_offset(self) -> tuple[str, int]:
         offset = self.offset
         return self.string(), offset
 

@@ -1,3 +1,3 @@
-"""What CREATE STREAM means, step by step: names, options, window, select list, target.
+"""Steps of planning a CREATE STREAM: names, options, window, select list, target.
 `penstock.sql.planner` runs the steps.
 """

@@ -1,10 +1,11 @@
-"""Names of a query bound to its source: spelling made the catalog's, qualifiers checked and
-dropped, types asked for.
+"""Names of a query bound to its source: in the catalog's spelling, qualifiers checked and dropped,
+types asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -108,9 +109,7 @@ class Binder:
                 instead="crc32(…) of something that differs from row to row",
             )
 
-    def compiled(
-        self, bound: exp.Expr, columns: Mapping[str, ColumnType] | None = None
-    ) -> Compiled:
+    def compile(self, bound: exp.Expr, columns: Mapping[str, ColumnType] | None = None) -> Compiled:
         """Compile over the source's columns, or over *columns*."""
         known = self.columns if columns is None else columns
         return compile_expression(
@@ -121,6 +120,10 @@ class Binder:
             source=self.statement.source,
             functions=self.function,
         )
+
+    def refuse_query(self, at: exp.Expr | int | None, what: str, hint: str) -> NoReturn:
+        """Refuse a query that no stream can compute."""
+        refuse(self.statement, "E_UNSUPPORTED_QUERY", at, what=what, hint=hint)
 
     def function(self, name: str) -> UserFunction | None:
         """The user-defined function *name*, which the plan then has to hold."""

@@ -4,6 +4,8 @@ people expect.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penstock.sql.plan import Count, Event, Interval, Session, State, StreamPlan
 
 _TRIGGERS = {
@@ -29,12 +31,12 @@ def explain(plan: StreamPlan) -> list[str]:
         f"groups   {', '.join(k.sql for k in plan.keys) or 'one group of all rows'}",
         f"path     {_path(plan)}",
         f"window   {_window(plan)}",
-        f"publish  {_published(plan)}",
+        f"publish  {_publication(plan)}",
         f"late     {_late(plan)}",
         f"state    {_state(plan)}",
         f"result   {_result(plan)}",
         f"tags     {', '.join(f'{t.name} {t.type}' for t in plan.target.tags)}",
-        f"children {_children(plan)}",
+        f"children {_child_tables(plan)}",
     ]
     return lines + [f"warning: {w}" for w in warnings(plan)]
 
@@ -70,14 +72,7 @@ def _window(plan: StreamPlan) -> str:
         case None:
             return "none"
         case Interval():
-            grid = f", starting {window.offset} off the grid" if window.offset else ""
-            slide = f", sliding by {window.sliding}" if window.sliding != window.size else ""
-            local = (
-                f", cut in time zone {plan.timezone}"
-                if window.size.unit in "dwny" or window.sliding.unit in "dwny"
-                else ""
-            )
-            return f"intervals of {window.size}{slide}{grid}{local}"
+            return _intervals(window, plan.timezone)
         case Session():
             return f"sessions: rows no more than {window.tolerance} apart"
         case State():
@@ -90,6 +85,17 @@ def _window(plan: StreamPlan) -> str:
             return f"{window.size} rows each" + (
                 f", a new one every {window.sliding} rows" if window.sliding != window.size else ""
             )
+
+
+def _intervals(window: Interval, timezone: str) -> str:
+    text = f"intervals of {window.size}"
+    if window.sliding != window.size:
+        text += f", sliding by {window.sliding}"
+    if window.offset:
+        text += f", starting {window.offset} off the grid"
+    if window.size.unit in "dwny" or window.sliding.unit in "dwny":
+        text += f", cut in time zone {timezone}"
+    return text
 
 
 def _late(plan: StreamPlan) -> str:
@@ -130,7 +136,7 @@ def _state(plan: StreamPlan) -> str:
     return kept + mark + reread
 
 
-def _children(plan: StreamPlan) -> str:
+def _child_tables(plan: StreamPlan) -> str:
     if plan.target.subtable_sql is None:
         return "one per group, named t_ and a hash" if plan.keys else "one, named t_ and a hash"
     return (
@@ -141,55 +147,68 @@ def _children(plan: StreamPlan) -> str:
 
 
 def warnings(plan: StreamPlan) -> list[str]:
-    """What may surprise, one sentence each."""
-    found = []
-    if plan.trigger.kind == "window_close" and plan.idle_timeout is None:
-        found.append(
+    """Return surprises of the plan, one sentence each."""
+    warn = [
+        *_closing_warnings(plan),
+        *_repeat_warnings(plan),
+        *_window_warnings(plan),
+        *_trigger_warnings(plan),
+    ]
+    return warn + [
+        f"{a.function}() is approximate" for a in plan.aggregates if a.function in _SKETCHES
+    ]
+
+
+def _closing_warnings(plan: StreamPlan) -> Iterator[str]:
+    if plan.trigger.kind != "window_close":
+        return
+    if plan.idle_timeout is None:
+        yield (
             "the open window is not shown, and the last one closes only when a later row comes; "
             "add IDLE_TIMEOUT, use MAX_DELAY or AT_ONCE, or read it with SELECT … OPEN WINDOWS"
         )
-    if plan.trigger.kind == "window_close" and not plan.watermark.value and plan.ignore_expired:
-        found.append(
+    if not plan.watermark.value and plan.ignore_expired:
+        yield (
             "without WATERMARK a row that comes after one of a later window is dropped; add"
             " WATERMARK or IGNORE EXPIRED 0"
         )
-    if (
-        plan.window is not None
-        and plan.ignore_update
-        and plan.source.result_of is None
-        and plan.trigger.kind != "force_window_close"
-    ):
-        found.append(
+
+
+def _repeat_warnings(plan: StreamPlan) -> Iterator[str]:
+    if plan.window is None or plan.trigger.kind == "force_window_close":
+        return
+    if plan.ignore_update and plan.source.result_of is None:
+        yield (
             "IGNORE UPDATE is 1: a row that is written again counts twice; with IGNORE UPDATE 0 it"
             " replaces"
         )
-    if isinstance(plan.window, Event):
-        found.append(
-            "an event window is published only once its end row is there, whatever the trigger"
-        )
-    if isinstance(plan.window, Session | State | Event | Count) and plan.path == "exchange":
-        found.append(
+
+
+def _window_warnings(plan: StreamPlan) -> Iterator[str]:
+    window = plan.window
+    if isinstance(window, Event):
+        yield "an event window is published only once its end row is there, whatever the trigger"
+    if isinstance(window, Session | State | Event | Count) and plan.path == "exchange":
+        yield (
             "rows of such windows travel to the exchange one by one; PARTITION BY tbname keeps them"
             " where they are"
         )
-    if isinstance(plan.window, Interval) and plan.window.size.ticks(
-        "ns"
-    ) >= 100 * plan.window.sliding.ticks("ns"):
-        factor = plan.window.size.ticks("ns") // plan.window.sliding.ticks("ns")
-        found.append(f"every row counts in {factor} windows; a longer SLIDING costs less")
+    if isinstance(window, Interval):
+        factor = window.size.ticks("ns") // window.sliding.ticks("ns")
+        if factor >= 100:
+            yield f"every row counts in {factor} windows; a longer SLIDING costs less"
+
+
+def _trigger_warnings(plan: StreamPlan) -> Iterator[str]:
     if plan.fill_history and plan.trigger.kind == "window_close":
-        found.append("history is published at once, its newest window too, which is not closed yet")
+        yield "history is published at once, its newest window too, which is not closed yet"
     if plan.trigger.kind == "continuous_window_close" and plan.window is not None:
-        found.append(
-            f"late rows, updates and deletes show in the results only every {plan.trigger.every}"
-        )
+        yield f"late rows, updates and deletes show in the results only every {plan.trigger.every}"
     if plan.trigger.kind == "force_window_close":
-        found.append("rows that come after their window was published are never counted")
-    found += [f"{a.function}() is approximate" for a in plan.aggregates if a.function in _SKETCHES]
-    return found
+        yield "rows that come after their window was published are never counted"
 
 
-def _published(plan: StreamPlan) -> str:
+def _publication(plan: StreamPlan) -> str:
     if not plan.window:
         return "every row, as it comes"
     return _TRIGGERS[plan.trigger.kind].format(every=plan.trigger.every)

@@ -47,7 +47,7 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
 
 
 def _problem(url: str) -> str | None:
-    """What is wrong with *url*; None when it is an address we can connect to."""
+    """Return what is wrong with *url*, or None for an address that we can connect to."""
     if len(url.encode()) > MAX_URL_BYTES:
         return f"the address has {len(url.encode())} bytes, the limit is {MAX_URL_BYTES}"
     if _UNPRINTABLE.search(url):

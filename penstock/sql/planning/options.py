@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.sql.plan import Count, Duration, Event, Interval, State, Trigger, Window
 from penstock.sql.planning.binder import Binder
 from penstock.sql.planning.refusals import refuse
-from penstock.sql.planning.windows import checked_length
+from penstock.sql.planning.windows import check_length
 from penstock.sql.statements import CreateStream
 
 DEFAULT_RECALCULATE = Duration(60, "m")
@@ -23,7 +23,7 @@ _TRIGGERS = {
 
 
 @dataclass(frozen=True)
-class Options:
+class PlannedOptions:
     """Every option with its default applied."""
 
     trigger: Trigger
@@ -46,30 +46,27 @@ def plan_options(
     by_table: bool,
     fill_mode: str | None,
     sliding_given: bool,
-) -> Options:
-    """Options of the statement. *by_table*: tbname is among the PARTITION BY keys."""
+) -> PlannedOptions:
+    """Apply defaults to the options of the statement and check that they fit together.
+
+    Args:
+        by_table: tbname is among the PARTITION BY keys.
+        fill_mode: mode of FILL, if there is one.
+        sliding_given: SLIDING is written in the statement.
+    """
     statement = binder.statement
-    given = binder.statement.options
+    given = statement.options
     trigger = given.trigger or Trigger("window_close")
     ignore_expired = given.ignore_expired is not False
     ignore_update = given.ignore_update is not False
-    watermark = Duration(0, "a")
-    if given.watermark is not None and given.watermark.value:
-        watermark = checked_length(
-            binder, given.watermark, "WATERMARK", _at(statement, "watermark")
-        )
+    watermark = _watermark(binder)
     if binder.source.kind == "virtual":
         _check_virtual(statement, window, trigger, watermark)
-    if trigger.kind == "force_window_close" and not isinstance(window, Interval):
-        refuse(statement, "E_FWC_WINDOW", _at(statement, "trigger"))
-    if trigger.kind == "continuous_window_close" and not isinstance(window, Interval):
-        refuse(statement, "E_CWC_WINDOW", _at(statement, "trigger"))
+    if not isinstance(window, Interval):
+        _refuse_interval_trigger(statement, trigger)
     _check_timeline(binder, window, by_table)
     if isinstance(window, Count):
-        if not watermark.value:
-            refuse(statement, "E_COUNT_WATERMARK", _at(statement, "watermark"))
-        if not ignore_expired:
-            refuse(statement, "E_COUNT_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
+        _check_count(statement, watermark, ignore_expired)
     if trigger.kind == "force_window_close" and isinstance(window, Interval):
         _check_force(binder, window, by_table, fill_mode, sliding_given)
     if trigger.kind == "max_delay":
@@ -77,8 +74,9 @@ def plan_options(
     if trigger.kind == "continuous_window_close":
         trigger = _continuous(binder, trigger)
         # Late rows and updates are what its recalculation is for, so 1 is not taken at its word.
-        ignore_expired = ignore_update = False
-    return Options(
+        ignore_expired = False
+        ignore_update = False
+    return PlannedOptions(
         trigger,
         watermark,
         ignore_expired,
@@ -88,6 +86,28 @@ def plan_options(
         bool(given.fill_history),
         bool(given.fill_history) and given.fill_history_async,
     )
+
+
+def _watermark(binder: Binder) -> Duration:
+    given = binder.statement.options.watermark
+    if given is None or not given.value:
+        return Duration(0, "a")
+    return check_length(binder, given, "WATERMARK", _at(binder.statement, "watermark"))
+
+
+def _refuse_interval_trigger(statement: CreateStream, trigger: Trigger) -> None:
+    """Refuse a trigger that only INTERVAL windows have."""
+    if trigger.kind == "force_window_close":
+        refuse(statement, "E_FWC_WINDOW", _at(statement, "trigger"))
+    if trigger.kind == "continuous_window_close":
+        refuse(statement, "E_CWC_WINDOW", _at(statement, "trigger"))
+
+
+def _check_count(statement: CreateStream, watermark: Duration, ignore_expired: bool) -> None:
+    if not watermark.value:
+        refuse(statement, "E_COUNT_WATERMARK", _at(statement, "watermark"))
+    if not ignore_expired:
+        refuse(statement, "E_COUNT_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
 
 
 def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration | None:
@@ -103,7 +123,7 @@ def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration |
             given=given,
             hint="write a time above 0",
         )
-    return checked_length(binder, given, clause, at)
+    return check_length(binder, given, clause, at)
 
 
 def _delete_mark(binder: Binder, window: Window | None, watermark: Duration) -> Duration | None:
@@ -188,7 +208,7 @@ def _max_delay(binder: Binder, trigger: Trigger) -> Trigger:
     assert trigger.every is not None  # the grammar asks for it
     if trigger.every.ticks("ns") < _MIN_DELAY.ticks("ns"):
         refuse(binder.statement, "E_MAX_DELAY_MIN", at, given=trigger.every)
-    return Trigger("max_delay", checked_length(binder, trigger.every, "MAX_DELAY", at))
+    return Trigger("max_delay", check_length(binder, trigger.every, "MAX_DELAY", at))
 
 
 def _continuous(binder: Binder, trigger: Trigger) -> Trigger:
@@ -196,4 +216,4 @@ def _continuous(binder: Binder, trigger: Trigger) -> Trigger:
     every = trigger.every or DEFAULT_RECALCULATE
     if every.ticks("ns") < _MIN_RECALCULATE.ticks("ns"):
         refuse(binder.statement, "E_CWC_RECALC_MIN", at, given=every)
-    return Trigger("continuous_window_close", checked_length(binder, every, "RECALCULATE", at))
+    return Trigger("continuous_window_close", check_length(binder, every, "RECALCULATE", at))

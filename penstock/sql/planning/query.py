@@ -21,8 +21,20 @@ def _refuse(statement: CreateStream, at: exp.Expr | int | None, what: str, hint:
     refuse(statement, "E_UNSUPPORTED_QUERY", at, what=what, hint=hint)
 
 
+#: clauses that no stream can have: sqlglot's name, ours, and the way out
+_CLAUSES = (
+    ("order", "ORDER BY", "results are stored in order of time; sort when you read them"),
+    ("distinct", "DISTINCT", "use PARTITION BY the columns that shall differ"),
+    ("limit", "LIMIT", "limit when you read the results"),
+    ("offset", "OFFSET", "limit when you read the results"),
+    ("slimit", "SLIMIT", "filter partitions with WHERE"),
+    ("soffset", "SOFFSET", "filter partitions with WHERE"),
+    ("open_windows", "OPEN WINDOWS", "it is for SELECT only"),
+)
+
+
 def check_shape(statement: CreateStream) -> exp.Select:
-    """The statement's SELECT, once all is refused that no stream can have."""
+    """Return the statement's SELECT; refuse whatever no stream can have."""
     query = statement.query
     if isinstance(query, exp.Union):
         _refuse(
@@ -33,6 +45,14 @@ def check_shape(statement: CreateStream) -> exp.Select:
         )
     if not isinstance(query, exp.Select):
         _refuse(statement, query, "the query stands in parentheses", "write AS SELECT …")
+    _check_from(statement, query)
+    _check_clauses(statement, query)
+    for inner in query.find_all(exp.Subquery, exp.Exists):
+        _refuse(statement, inner, "a subquery is not possible in a stream", _CHAIN)
+    return query
+
+
+def _check_from(statement: CreateStream, query: exp.Select) -> None:
     clause = query.args.get("from_")
     if clause is None:
         _refuse(statement, query, "a stream needs a source table", "write FROM table")
@@ -46,20 +66,15 @@ def check_shape(statement: CreateStream) -> exp.Select:
             "the source is a join",
             "let the tables feed one supertable, or join in a SELECT over results",
         )
+
+
+def _check_clauses(statement: CreateStream, query: exp.Select) -> None:
     if query.args.get("group") is not None:
         columns = ", ".join(to_sql(e) for e in query.args["group"].expressions)
         refuse(statement, "E_GROUP_BY", query.args["group"].expressions[0], columns=columns)
     if query.args.get("having") is not None:
         refuse(statement, "E_HAVING", query.args["having"].this)
-    for key, name, hint in (
-        ("order", "ORDER BY", "results are stored in order of time; sort when you read them"),
-        ("distinct", "DISTINCT", "use PARTITION BY the columns that shall differ"),
-        ("limit", "LIMIT", "limit when you read the results"),
-        ("offset", "OFFSET", "limit when you read the results"),
-        ("slimit", "SLIMIT", "filter partitions with WHERE"),
-        ("soffset", "SOFFSET", "filter partitions with WHERE"),
-        ("open_windows", "OPEN WINDOWS", "it is for SELECT only"),
-    ):
+    for key, name, hint in _CLAUSES:
         if query.args.get(key) is not None:
             _refuse(
                 statement,
@@ -67,13 +82,10 @@ def check_shape(statement: CreateStream) -> exp.Select:
                 f"{name} is not possible in a stream",
                 hint,
             )
-    for inner in query.find_all(exp.Subquery, exp.Exists):
-        _refuse(statement, inner, "a subquery is not possible in a stream", _CHAIN)
-    return query
 
 
 def _somewhere(node: object) -> exp.Expr | None:
-    """*node* when it knows its place."""
+    """Return *node* when it knows its place."""
     if isinstance(node, exp.Expr) and any("start" in n.meta for n in node.walk()):
         return node
     return None
@@ -82,7 +94,7 @@ def _somewhere(node: object) -> exp.Expr | None:
 def find_source(
     statement: CreateStream, view: SchemaView, select: exp.Select, database: str | None
 ) -> tuple[TableDef, tuple[str, ...]]:
-    """The source table, and the names that may stand before its columns."""
+    """Return the source table, and the names that may stand before its columns."""
     node = select.args["from_"].this
     given = node.args["db"].name if node.args.get("db") is not None else database
     name = Name(node.name, given, offset=node.meta.get("start", 0))

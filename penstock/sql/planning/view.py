@@ -1,4 +1,4 @@
-"""What the planner asks of the catalog, and the one shape of table it gets back."""
+"""The planner's questions to the catalog, and the one shape of table it gets back."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class TableDef:
 
     @property
     def many(self) -> bool:
-        """Whether its rows come from several tables, so that a timeline of its own needs PARTITION
-        BY tbname.
+        """True when its rows come from several tables, so that a timeline of its own needs
+        PARTITION BY tbname.
         """
         return self.kind == "stable" or (
             self.kind == "virtual" and bool(self.tags) and self.child is None

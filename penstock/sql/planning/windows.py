@@ -31,10 +31,10 @@ def plan_window(node: nodes.WindowClause, binder: Binder) -> Window:
     return planners[type(node)](node, binder)
 
 
-def checked_length(
+def check_length(
     binder: Binder, given: Duration, clause: str, at: int | exp.Expr | None
 ) -> Duration:
-    """*given* if it is a fixed length of whole ticks."""
+    """Return *given*; refuse what is no fixed length of whole ticks."""
     if given.natural:
         refuse(
             binder.statement,
@@ -138,19 +138,19 @@ def _session(node: nodes.SessionWindow, binder: Binder) -> Window:
         refuse(binder.statement, "E_SESSION_COLUMN", bound, name=time, tol=tol.duration)
     if tol.duration.natural or tol.duration.value <= 0:
         refuse(binder.statement, "E_SESSION_GAP", tol, tol=tol.duration)
-    return Session(checked_length(binder, tol.duration, "SESSION", tol))
+    return Session(check_length(binder, tol.duration, "SESSION", tol))
 
 
 def _true_for(node: nodes.WindowClause, binder: Binder) -> Duration | None:
     given = node.args.get("true_for")
     if given is None or not given.duration.value:
         return None
-    return checked_length(binder, given.duration, "TRUE_FOR", given)
+    return check_length(binder, given.duration, "TRUE_FOR", given)
 
 
 def _state(node: nodes.StateWindow, binder: Binder) -> Window:
     bound = binder.bind(node.args["expr"])
-    kind = binder.compiled(bound).type
+    kind = binder.compile(bound).type
     if isinstance(bound, exp.Column):
         tags = {t.name for t in binder.source.tags} | {"tbname"}
         if bound.name in tags:
@@ -170,7 +170,7 @@ def _event(node: nodes.EventWindow, binder: Binder) -> Window:
 
 def _condition(node: exp.Expr, which: str, binder: Binder) -> exp.Expr:
     bound = binder.bind(node)
-    kind = binder.compiled(bound).type
+    kind = binder.compile(bound).type
     if kind.kind != "BOOL" and not kind.numeric:
         refuse(
             binder.statement,

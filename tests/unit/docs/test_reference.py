@@ -11,7 +11,7 @@ from gateway.settings import GatewaySettings
 from penstock.errors import ConfigError
 from penstock.settings import Settings
 from penstock.sql.planning.refusals import REFUSALS
-from penstock.sql.reference import DOCS, PAGES, filled
+from penstock.sql.reference import DOCS, PAGES, fill
 from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
 from services.snode.settings import SnodeSettings
@@ -37,14 +37,14 @@ _PREFIXES = {"E_", "E_STATE_", "E_EVENT_", "E_COUNT_"}
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_are_as_the_code_makes_them(name: str) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")
-    assert filled(page) == page, "run `python -m penstock.sql.reference`"
+    assert fill(page) == page, "run `python -m penstock.sql.reference`"
 
 
 def test_sections_are_known_and_closed() -> None:
     with pytest.raises(ConfigError, match="section nonsense"):
-        filled("<!-- nonsense -->\n<!-- /nonsense -->")
+        fill("<!-- nonsense -->\n<!-- /nonsense -->")
     with pytest.raises(ConfigError, match="not closed"):
-        filled("<!-- scalars -->\n")
+        fill("<!-- scalars -->\n")
 
 
 def test_every_code_is_documented_and_no_other() -> None:

@@ -29,7 +29,7 @@ def used_codes() -> dict[str, str]:
     for path in [
         *ROOT.glob("gateway/*.py"),
         *ROOT.glob("penstock/*.py"),
-        *ROOT.glob("penstock/catalog/*.py"),
+        *ROOT.glob("penstock/catalog/**/*.py"),
     ]:
         place = str(path.relative_to(ROOT))
         if place.startswith(SQL_ONLY) or place == "gateway/http.py":
@@ -41,7 +41,7 @@ def used_codes() -> dict[str, str]:
             "",
             text,
         )
-        for code in re.findall(r'(?:code\s*=\s*|_refuse\(\s*)"(E_[A-Z_]+)"', text):
+        for code in re.findall(r'(?:code\s*=\s*|refuse\(\s*)"(E_[A-Z_]+)"', text):
             found.setdefault(code, place)
     return found
 

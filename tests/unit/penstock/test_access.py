@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -44,10 +45,7 @@ def found(name: str) -> Any:
 
 def user(*grants: tuple[str, str], roles: tuple[Role, ...] = (), enabled: bool = True) -> Access:
     """What Ann may do with these grants (right, object; "" is everything)."""
-    catalog = Catalog()
-    catalog.__dict__.update(
-        {k: dict(v) if isinstance(v, dict) else v for k, v in CATALOG.__dict__.items()}
-    )
+    catalog = copy.deepcopy(CATALOG)
     for role in roles:
         catalog.put(role)
     made = tuple(Grant(right, found(name).id if name else 0) for right, name in grants)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import SqlError
 from penstock.sql import parse
-from penstock.sql.secret import hidden, masked
+from penstock.sql.secret import hide, mask
 
 TEXTS = [
     "CREATE USER bob PASS 'hunter2 it''s'",
@@ -19,14 +19,14 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_form_of_a_statement_shows_its_password(text: str) -> None:
-    assert "hunter2" not in masked(text) and len(masked(text)) == len(text)
-    assert "hunter2" not in hidden(text)
-    assert text.split()[:3] == hidden(text).split()[:3]
+    assert "hunter2" not in mask(text) and len(mask(text)) == len(text)
+    assert "hunter2" not in hide(text)
+    assert text.split()[:3] == hide(text).split()[:3]
 
 
 def test_other_strings_stay() -> None:
     text = "INSERT INTO t VALUES (1, 'password', 'it''s')"
-    assert masked(text) == hidden(text) == text
+    assert mask(text) == hide(text) == text
 
 
 @pytest.mark.parametrize("text", [f"{t} nonsense (" for t in TEXTS[:4]])
@@ -62,8 +62,8 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_an_address_shows_neither_password_nor_token(address: str) -> None:
     text = NOTIFY.format(address)
-    assert "hunter2" not in masked(text) and len(masked(text)) == len(text)
-    assert "hunter2" not in hidden(text) and "CREATE STREAM s INTO r" in hidden(text)
+    assert "hunter2" not in mask(text) and len(mask(text)) == len(text)
+    assert "hunter2" not in hide(text) and "CREATE STREAM s INTO r" in hide(text)
     with pytest.raises(SqlError) as refused:
         parse(f"{text} nonsense (")
     assert "hunter2" not in str(refused.value) and "hunter2" not in str(refused.value.to_dict())
@@ -79,9 +79,7 @@ def test_an_address_shows_neither_password_nor_token(address: str) -> None:
     ],
 )
 def test_the_rest_of_an_address_stays(address: str) -> None:
-    assert (
-        hidden(NOTIFY.format(address)) == masked(NOTIFY.format(address)) == NOTIFY.format(address)
-    )
+    assert hide(NOTIFY.format(address)) == mask(NOTIFY.format(address)) == NOTIFY.format(address)
 
 
 def test_hiding_takes_time_that_grows_with_the_text_only() -> None:
@@ -92,5 +90,5 @@ def test_hiding_takes_time_that_grows_with_the_text_only() -> None:
         "NOTIFY (" + "'a' " * 50_000,
     ):
         begun = time.process_time()
-        hidden(text)
+        hide(text)
         assert time.process_time() - begun < 2.0

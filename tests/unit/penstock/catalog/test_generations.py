@@ -58,12 +58,12 @@ def refused(catalog: Catalog, partitions: int = 6) -> CatalogError:
 
 def test_from_one_generation_to_the_next_and_the_one_after(catalog: Catalog) -> None:
     apply(catalog, generations.begin(catalog, "power", 6))
-    assert (catalog.halted("in.power"), catalog.topics()) == (
+    assert (catalog.is_halted("in.power"), catalog.topics()) == (
         False,
         {"in.power": 3, "in.power.own": 2},
     )
     apply(catalog, generations.halt(home(catalog)))
-    assert (catalog.halted("in.power"), catalog.halted("in.power.own")) == (True, False)
+    assert (catalog.is_halted("in.power"), catalog.is_halted("in.power.own")) == (True, False)
     assert catalog.topic_owner("in.power-g2") == home(catalog).id, (
         "while it is made it is its own already"
     )
@@ -76,8 +76,8 @@ def test_from_one_generation_to_the_next_and_the_one_after(catalog: Catalog) -> 
     assert catalog.begins("in.power") == catalog.begins("in.power.own") == {}
     assert [t.name for t in catalog.tables_of_topic("in.power-g2")] == ["meters", "highs"]
     assert {catalog.topic_owner(t) for t in ("in.power", "in.power-g2")} == {home(catalog).id}
-    assert not catalog.halted("in.power-g2")
-    assert catalog.halted("in.power"), "whoever looked up the table before must not write there"
+    assert not catalog.is_halted("in.power-g2")
+    assert catalog.is_halted("in.power"), "whoever looked up the table before must not write there"
     moved(catalog, 12, [100] * 6)
     assert catalog.lineage("in.power-g3") == [
         ("in.power-g3", 12),

@@ -14,7 +14,7 @@ from penstock.link import external
 from penstock.link.client import Address, LinkLost, connect_any
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
-from penstock.sql.source import masked
+from penstock.sql.source import mask
 from penstock.sql.statements import CreateExternalStream
 from penstock.types import ColumnType
 
@@ -116,7 +116,7 @@ def test_the_allow_list_holds_when_a_link_is_opened(tmp_path: Path) -> None:
 )
 def test_text_is_masked(quoted: str, meant: str | None) -> None:
     text = f"CREATE EXTERNAL STREAM s SETTINGS type='penstock', password = {quoted}"
-    assert quoted not in masked(text) and len(masked(text)) == len(text)
+    assert quoted not in mask(text) and len(mask(text)) == len(text)
     if meant is None:
         with pytest.raises(PenstockError):
             parse_one(text)

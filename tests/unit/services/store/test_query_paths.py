@@ -19,7 +19,7 @@ from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.cli.query import slices
 from penstock.client.connection import Connection
-from penstock.duck import printed
+from penstock.duck import print_query
 from penstock.errors import PenstockError
 from penstock.link import external as links
 from penstock.link import pushdown, uris
@@ -86,7 +86,7 @@ class _Printing(Information):
     """Checks what DuckDB would be given instead of running it."""
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
-        text = printed(
+        text = print_query(
             bound(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys()
         )
         check(text)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from penstock.duck import printed
-from penstock.duck.printer import FUNCTIONS
+from penstock.duck import print_query
+from penstock.duck.functions import FUNCTIONS
 from penstock.errors import PenstockError
 from penstock.sql import parse
 from penstock.sql.dialect import to_sql
@@ -189,7 +189,7 @@ def test_hostile_selects(text: str, way: str) -> None:
         return
     for make in (
         lambda: query(bound(tree.copy()), CONTEXT),
-        lambda: printed(bound(tree.copy()), ["_penstock_1"]),
+        lambda: print_query(bound(tree.copy()), ["_penstock_1"]),
     ):
         try:
             made = make()

@@ -1,0 +1,123 @@
+"""Window clauses and FILL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.sql import nodes
+from penstock.sql.parsers.expression import ExpressionParser
+from penstock.sql.source import mark
+
+_FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
+
+
+class WindowParser(ExpressionParser):
+    """The grammar of windows on top of expressions."""
+
+    def _sees_window(self) -> bool:
+        word = self.word()
+        if word in ("INTERVAL", "SESSION", "STATE_WINDOW", "COUNT_WINDOW", "SLIDING", "FILL"):
+            return self.sees_type(TokenType.L_PAREN, 1)
+        return word == "EVENT_WINDOW"
+
+    def _window(self) -> nodes.WindowClause | None:
+        parsers: dict[str, Callable[[], nodes.WindowClause]] = {
+            "INTERVAL": self._interval,
+            "SESSION": self._session,
+            "STATE_WINDOW": self._state,
+            "EVENT_WINDOW": self._event,
+            "COUNT_WINDOW": self._count_window,
+        }
+        parse = parsers.get(self.word())
+        if parse is None:
+            if self.sees("SLIDING"):
+                self.fail("SLIDING needs INTERVAL before it")
+            return None
+        start = self.offset
+        self.index += 1
+        node = parse()
+        mark(node, start, self.previous_end)
+        return node
+
+    def _length(self) -> nodes.DurationLiteral:
+        start = self.offset
+        node = nodes.DurationLiteral(this=str(self.duration()))
+        mark(node, start, self.previous_end)
+        return node
+
+    def _in_parentheses(self) -> nodes.DurationLiteral:
+        self.open()
+        node = self._length()
+        self.close()
+        return node
+
+    def _interval(self) -> nodes.WindowClause:
+        self.open()
+        node = nodes.IntervalWindow(size=self._length())
+        if self.take_type(TokenType.COMMA):
+            node.set("offset", exp.Var(this="AUTO") if self.take("AUTO") else self._length())
+        self.close()
+        if self.take("SLIDING"):
+            node.set("sliding", self._in_parentheses())
+        return node
+
+    def _session(self) -> nodes.WindowClause:
+        self.open()
+        ts = self.expression()
+        self.expect_type(TokenType.COMMA, '","')
+        node = nodes.SessionWindow(ts=ts, tol=self._length())
+        self.close()
+        return node
+
+    def _state(self) -> nodes.WindowClause:
+        self.open()
+        node = nodes.StateWindow(expr=self.condition())
+        self.close()
+        return self._true_for(node)
+
+    def _event(self) -> nodes.WindowClause:
+        self.expect("START", "WITH")
+        start = self.condition()
+        self.expect("END", "WITH")
+        return self._true_for(nodes.EventWindow(start=start, end=self.condition()))
+
+    def _true_for(self, node: nodes.WindowClause) -> nodes.WindowClause:
+        if self.take("TRUE_FOR"):
+            node.set("true_for", self._in_parentheses())
+        return node
+
+    def _count_window(self) -> nodes.WindowClause:
+        self.open()
+        node = nodes.CountWindow(size=self._whole_number())
+        if self.take_type(TokenType.COMMA):
+            node.set("sliding", self._whole_number())
+        self.close()
+        return node
+
+    def _whole_number(self) -> exp.Expr:
+        """A whole number that the planner checks (so that 0 and -1 get its message)."""
+        start = self.offset
+        minus = self.take_type(TokenType.DASH)
+        node: exp.Expr = exp.Literal.number(self.integer())
+        node = exp.Neg(this=node) if minus else node
+        mark(node, start, self.previous_end)
+        return node
+
+    def _fill(self) -> nodes.Fill:
+        start = self.offset
+        self.expect("FILL")
+        self.open()
+        mode = self.one_of(_FILL_MODES, "a FILL mode")
+        values: list[exp.Expr] = []
+        if mode.startswith("VALUE"):
+            while self.take_type(TokenType.COMMA):
+                values.append(self.condition())
+            if not values:
+                self.fail(f"FILL({mode}) needs values")
+        self.close()
+        node = nodes.Fill(mode=mode, values=values or None)
+        mark(node, start, self.previous_end)
+        return node
