@@ -33,7 +33,7 @@ from gateway.foreign import ForeignTopics
 from gateway.forward import Forwarder, column_from_json, internal_token
 from gateway.idempotency import Ledger
 from gateway.influx import Influx
-from gateway.information import Information
+from gateway.information.schema import Information
 from gateway.ingest import Ingest
 from gateway.intake import Intake
 from gateway.kafka_rights import KafkaRights, NoPasswords

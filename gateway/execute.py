@@ -24,7 +24,7 @@ from gateway.ddl import Definer, Elsewhere
 from gateway.definitions import Definitions
 from gateway.federation import Federation
 from gateway.forward import Forwarder
-from gateway.information import SCHEMA, Information
+from gateway.information.schema import SCHEMA, Information
 from gateway.intake import Intake, database_of, refuse_virtual
 from gateway.publisher import Publisher
 from gateway.rights import Asked, Need, needs
@@ -167,11 +167,11 @@ class Executor:
             return await self._explain(statement, session)
         if isinstance(statement, st.Show):
             return await asyncio.to_thread(
-                self._information.seen_by(session.user).show, statement, session.database
+                self._information.for_user(session.user).show, statement, session.database
             )
         if isinstance(statement, st.ShowCreate):
             return describing.show_create(
-                self._information.seen_by(session.user).catalog, statement, session.database
+                self._information.for_user(session.user).catalog, statement, session.database
             )
         if isinstance(statement, st.Describe):
             return await self._describe(statement, session)
@@ -247,7 +247,7 @@ class Executor:
         tables = list(statement.query.find_all(exp.Table))
         if not tables or any(t.db.lower() == SCHEMA for t in tables):
             answer = await asyncio.to_thread(
-                self._information.seen_by(session.user).query, statement.query
+                self._information.for_user(session.user).query, statement.query
             )
             if answer is not None:
                 return answer

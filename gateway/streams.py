@@ -24,7 +24,7 @@ from gateway import literals, replacing, times
 from gateway.answers import table_of
 from gateway.children import text
 from gateway.ddl import Definer
-from gateway.information import expected_fields
+from gateway.stream_status import live_fields
 from penstock import names
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
@@ -297,7 +297,7 @@ class Streams:
         """
         request = secrets.token_hex(8)
         key = names.open_windows(request)
-        fields = expected_fields(self._definer.catalog, stream)
+        fields = live_fields(self._definer.catalog, stream)
         if stream.plan.path == "exchange":
             fields = {f for f in fields if f.startswith(names.EXCHANGE)}
         self._control(stream, ControlRecord("open_windows", id=request, stream=stream.id))
@@ -346,7 +346,7 @@ class Streams:
         """
         if not self._wait_for_jobs or stream.plan.fill_history_async:
             return
-        wanted = {f.encode() for f in expected_fields(self._definer.catalog, stream)}
+        wanted = {f.encode() for f in live_fields(self._definer.catalog, stream)}
         key = names.stream_status(stream.id)
         said: dict[bytes | str, bytes | str] = {}
 

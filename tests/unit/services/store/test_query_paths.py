@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from gateway.information import Information
+from gateway.information.schema import Information
 from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.cli.query import slices
