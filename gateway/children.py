@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 import redis
 
-from gateway.rows import TBNAME, Layout, RowError
+from gateway.layout import TBNAME, RowLayout
+from gateway.row_error import RowError
 from penstock import names, redis_link
 from penstock.catalog.stored import present
 from penstock.catalog.view import Catalog
@@ -32,7 +33,7 @@ def text(value: bytes | str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def to_json(tags: Sequence[Any], layout: Layout) -> str:
+def to_json(tags: Sequence[Any], layout: RowLayout) -> str:
     """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as
     text.
     """
@@ -50,7 +51,7 @@ def to_json(tags: Sequence[Any], layout: Layout) -> str:
     )
 
 
-def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
+def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
     """Tags in the table's order; one that was added later is None."""
     held = present(layout.stored, json.loads(held_text))
     values = []
@@ -99,7 +100,7 @@ class Children:
         #: tables are remembered
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
-    def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
+    def settle(self, layout: RowLayout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
         """*frame* with each child's own spelling and tags. New children are registered.
 
         Raises:
@@ -138,7 +139,7 @@ class Children:
         return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 
     def find(
-        self, layout: Layout, name: str, catalog: Catalog
+        self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
         """Spelling and tags of one child table, from wherever it is known."""
         found = self._known(layout, name, catalog)
@@ -148,7 +149,7 @@ class Children:
                 found = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
         return found
 
-    def forget_child(self, layout: Layout, name: str) -> None:
+    def forget_child(self, layout: RowLayout, name: str) -> None:
         """The child table was dropped."""
         self._seen.pop((layout.table_id, name.lower()), None)
         self._ask(lambda: self._redis.hdel(names.children(layout.table_id), name))
@@ -159,7 +160,7 @@ class Children:
             del self._seen[key]
 
     def _known(
-        self, layout: Layout, name: str, catalog: Catalog
+        self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
         now = (catalog.children_gone(layout.table_id), layout.tags)
         if self._since.setdefault(layout.table_id, now) != now:
@@ -178,7 +179,7 @@ class Children:
         return found
 
     def _register(
-        self, layout: Layout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
+        self, layout: RowLayout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
     ) -> dict[str, tuple[str, tuple[Any, ...]]]:
         for name in fresh:
             if catalog.table(layout.database, name) is not None:

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from gateway.idempotency import Claim, Receipt
-from gateway.rows import Layout
+from gateway.layout import RowLayout
 from penstock.errors import OverloadError
 
 MAX_LINGER_S = 0.01
@@ -34,7 +34,7 @@ class Write:
     table's own layout.
     """
 
-    layout: Layout
+    layout: RowLayout
     body: Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
     rows: int
     size: int
@@ -113,7 +113,7 @@ class Coalescer:
         self._flushed = now
         return list(groups.values())
 
-    def finished(self, write: Write) -> None:
+    def release(self, write: Write) -> None:
         """The write is acked or refused: its memory is free again."""
         self._bytes -= write.size
         self._writes -= 1

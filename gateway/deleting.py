@@ -13,7 +13,7 @@ from datetime import tzinfo
 from sqlglot import exp
 
 from gateway import literals
-from gateway.rows import TBNAME, Layout
+from gateway.layout import TBNAME, RowLayout
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import DurationLiteral
 from penstock.sql.statements import Delete, RelativeTime, Value
@@ -38,7 +38,7 @@ class Range:
     high: int = _MAX
 
 
-def bounds(statement: Delete, layout: Layout, tz: tzinfo, now: int) -> Range:
+def bounds(statement: Delete, layout: RowLayout, tz: tzinfo, now: int) -> Range:
     """What a DELETE means; *now* in ticks. Raises SqlSemanticError."""
     found = Range(None)
     if statement.where is None:
@@ -56,7 +56,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _narrow(
-    statement: Delete, layout: Layout, tz: tzinfo, now: int, found: Range, node: exp.Expr
+    statement: Delete, layout: RowLayout, tz: tzinfo, now: int, found: Range, node: exp.Expr
 ) -> Range:
     def time(value: exp.Expr) -> int:
         try:

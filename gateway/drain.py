@@ -21,7 +21,7 @@ from aiohttp import web
 
 from gateway import http
 from gateway.children import text
-from gateway.ddl import Definer
+from gateway.ddl.definer import Definer
 from gateway.door import Door, user_of
 from gateway.intake import database_of
 from penstock import names
@@ -36,13 +36,10 @@ _MAX_DEPTH = 32
 class Drain:
     """The handler."""
 
-    def __init__(
-        self, definer: Definer, client: redis.Redis, access: Access, *, wait_for_jobs: bool
-    ) -> None:
+    def __init__(self, definer: Definer, client: redis.Redis, access: Access) -> None:
         self._definer = definer
         self._redis = client
         self._access = access
-        self._wait_for_jobs = wait_for_jobs
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.post("/v1/drain", door.guard(self._drain))]
@@ -69,11 +66,6 @@ class Drain:
             self._round(topics)
             if self._filled(topics):
                 self._round(topics)
-
-    @property
-    def waits_for_jobs(self) -> bool:
-        """Whether the stream jobs have their part in it."""
-        return self._wait_for_jobs
 
     def _topics(self, database: str | None) -> dict[str, int]:
         """The topics of a database, and those that results of its streams flow into."""
@@ -113,7 +105,7 @@ class Drain:
         while before := self._filling(topics):
             found = True
             try:
-                self._definer.wait(
+                self._definer.watch.until(
                     lambda: not self._filling(topics),
                     "a stream is still filling its history",
                     "SHOW STREAMS says how far it is",
@@ -129,7 +121,7 @@ class Drain:
         """How far streams over these topics are with their history, by stream and field of its
         status.
         """
-        if not self._wait_for_jobs:
+        if not self._definer.watch.wait_for_jobs:
             return {}
         catalog = self._definer.catalog
         streams = [
@@ -183,7 +175,7 @@ class Drain:
             return not any(waiting.values())
 
         try:
-            self._definer.wait(
+            self._definer.watch.until(
                 done, "not everything is through yet", "`penstock status` shows who lags"
             )
         except BusError as error:
@@ -196,7 +188,7 @@ class Drain:
             ) from None
 
     def _fields(self, topic: str, partitions: int) -> Iterable[str]:
-        scanned = self._wait_for_jobs and self._definer.catalog.scanned(topic)
+        scanned = self._definer.watch.wait_for_jobs and self._definer.catalog.scanned(topic)
         readers = ("scan", "store") if scanned else ("store",)
         for reader in readers:
             yield from (f"{reader}:{topic}:{p}" for p in range(partitions))

@@ -77,7 +77,7 @@ class Forwarder:
             address, {"sql": sql, "database": database, "timezone": timezone, "user": user}
         )
 
-    async def widen(
+    async def grow_table(
         self,
         address: str,
         user: str,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import polars as pl
 import redis
 
-from gateway.rows import Layout
+from gateway.layout import RowLayout
 from penstock import log, names
 from penstock.bus import Admin, Reader
 from penstock.codec import TableCodec, schema_ids
@@ -96,7 +96,7 @@ class Ledger:
         """Say that this process lives; at least every few seconds."""
         self._redis.set(names.gateway_heartbeat(self._gateway), b"1", ex=_ALIVE_S)
 
-    def claim(self, key: str, digest: str, layout: Layout, codec: TableCodec) -> Claim | Receipt:
+    def claim(self, key: str, digest: str, layout: RowLayout, codec: TableCodec) -> Claim | Receipt:
         """Take the key, or get the answer that was given under it.
 
         Raises:
@@ -116,7 +116,9 @@ class Ledger:
                 retryable=True,
             ) from down
 
-    def _claim(self, key: str, digest: str, layout: Layout, codec: TableCodec) -> Claim | Receipt:
+    def _claim(
+        self, key: str, digest: str, layout: RowLayout, codec: TableCodec
+    ) -> Claim | Receipt:
         offsets = {str(p): o for p, o in self._offsets(layout).items()}
         fresh = {
             "state": "pending",
@@ -190,7 +192,7 @@ class Ledger:
         except redis.RedisError as down:
             _log.warning("idempotency marker not written", reason=str(down))
 
-    def _offsets(self, layout: Layout) -> dict[int, int]:
+    def _offsets(self, layout: RowLayout) -> dict[int, int]:
         known = {p: self._acked(layout.topic, p) for p in range(layout.partitions)}
         if any(o is None for o in known.values()):
             known |= self._ends(layout.topic, [p for p, o in known.items() if o is None])

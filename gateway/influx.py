@@ -17,14 +17,16 @@ from typing import Any
 from aiohttp import web
 
 from gateway import http, notices
-from gateway.ddl import Definer, Elsewhere
+from gateway.ddl import growth
+from gateway.ddl.definer import Definer, Elsewhere
 from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
 from gateway.idempotency import Receipt
 from gateway.intake import Intake, database_of, layout_of, refuse_virtual
+from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, told
-from gateway.rows import TBNAME, Layout, RowError
+from gateway.row_error import RowError
 from penstock import names
 from penstock.access import Access
 from penstock.clock import Clock
@@ -172,7 +174,7 @@ class Influx:
     async def _rest(
         self,
         error: RowError,
-        layout: Layout,
+        layout: RowLayout,
         points: Sequence[Point],
         rows: Sequence[Row],
         size: int,
@@ -217,23 +219,23 @@ class Influx:
         known = self._definer.catalog.table(database, table)
         if known is not None and known.kind == "virtual":
             refuse_virtual(layout_of(database_of(self._definer.catalog, database), known))
-        if not self._definer.missing(database, table, columns, tags):
+        if not growth.lacks(self._definer.catalog, database, table, columns, tags):
             return
         if known is not None:
             self._access.require(user, "ALTER", known)
         time = ColumnDefaults.time()
         try:
             await self._definer.run(
-                lambda: self._definer.widen(database, table, time, columns, tags), user
+                lambda: growth.grow(self._definer, database, table, time, columns, tags), user
             )
         except Elsewhere as elsewhere:
-            await self._forwarder.widen(
+            await self._forwarder.grow_table(
                 elsewhere.address, user, database, table, time, columns, tags
             )
 
     async def _submit(
         self, database: str, table: str, points: list[Point], precision: str, size: int
-    ) -> tuple[Layout, list[Row], asyncio.Future[Any]]:
+    ) -> tuple[RowLayout, list[Row], asyncio.Future[Any]]:
         """Points on their way as rows of their table."""
         found = self._intake.find(database, table)
         assert found is not None, "ensure() made the table"

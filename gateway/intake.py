@@ -20,8 +20,8 @@ import pyarrow as pa
 from gateway.children import Children
 from gateway.coalescer import Write
 from gateway.idempotency import Ledger, Receipt
-from gateway.publisher import Publisher
-from gateway.rows import Layout
+from gateway.layout import RowLayout
+from gateway.publisher import RowPublisher
 from penstock import log, traces
 from penstock.access import Access
 from penstock.catalog.model import ROW_ID, Database, Right, Table
@@ -34,12 +34,12 @@ _log = log.get("gateway.intake")
 Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
 
-def layout_of(database: Database, table: Table) -> Layout:
+def layout_of(database: Database, table: Table) -> RowLayout:
     """What rows of *table* look like."""
     replicated = table.replicated is not None
     numbered = ROW_ID if replicated else MESSAGE_ID if table.foreign else None
     columns = tuple(c for c in table.columns if c.name != numbered)
-    return Layout(
+    return RowLayout(
         table.id,
         table.schema_id,
         table.database,
@@ -71,7 +71,7 @@ def database_of(catalog: Catalog, name: str) -> Database:
     return found
 
 
-def refuse_virtual(layout: Layout) -> None:
+def refuse_virtual(layout: RowLayout) -> None:
     """Raise CatalogError when *layout* is a virtual table's."""
     if layout.virtual:
         raise CatalogError(
@@ -86,7 +86,7 @@ class Intake:
 
     def __init__(
         self,
-        publisher: Publisher,
+        publisher: RowPublisher,
         children: Children,
         ledger: Ledger,
         catalog: Callable[[], Catalog],
@@ -107,7 +107,7 @@ class Intake:
         self._ledger = ledger
         self._catalog = catalog
         self._access = access
-        self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
+        self._found: dict[tuple[str, str], tuple[RowLayout, str | None]] = {}
         self._revision = -1
         self._running: dict[str, asyncio.Future[Receipt]] = {}
 
@@ -156,7 +156,7 @@ class Intake:
 
     async def submit_to(
         self,
-        layout: Layout,
+        layout: RowLayout,
         rows: Body,
         *,
         size: int,
@@ -239,7 +239,7 @@ class Intake:
 
     async def locate_for(
         self, user: str, right: Right, database: str, name: str
-    ) -> tuple[Layout, str | None]:
+    ) -> tuple[RowLayout, str | None]:
         """The same for somebody who needs a right on it: who has none is not told whether it
         exists. Raises AuthError, CatalogError.
         """
@@ -255,13 +255,13 @@ class Intake:
             self._access.require(user, right, table, f"{database}.{name}")
         return found
 
-    async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:
+    async def locate(self, database: str, name: str) -> tuple[RowLayout, str | None]:
         """The layout of *name* and, when it is a child table, its own spelling. Raises
         CatalogError.
         """
         return self.find(database, name) or await self._search(database, name)
 
-    def find(self, database: str, name: str) -> tuple[Layout, str | None] | None:
+    def find(self, database: str, name: str) -> tuple[RowLayout, str | None] | None:
         """The layout of *name* and, when it is a child table, its own spelling; None: not in the
         catalog (it may be in Redis).
         """
@@ -279,7 +279,7 @@ class Intake:
 
     def _resolve(
         self, catalog: Catalog, database: str, name: str
-    ) -> tuple[Layout, str | None] | None:
+    ) -> tuple[RowLayout, str | None] | None:
         home = database_of(catalog, database)
         table = catalog.table(database, name)
         if table is not None:
@@ -292,7 +292,7 @@ class Intake:
             else None
         )
 
-    async def _search(self, database: str, name: str) -> tuple[Layout, str | None]:
+    async def _search(self, database: str, name: str) -> tuple[RowLayout, str | None]:
         """A child table that was first seen in rows: Redis knows it."""
         catalog = self._catalog()
         home = database_of(catalog, database)
@@ -311,7 +311,7 @@ class Intake:
         )
 
 
-def _tell(layout: Layout, trace: str, done: asyncio.Future[Receipt]) -> None:
+def _tell(layout: RowLayout, trace: str, done: asyncio.Future[Receipt]) -> None:
     """Log what became of rows that are followed."""
     error = None if done.cancelled() else done.exception()
     table = f"{layout.database}.{layout.table}"

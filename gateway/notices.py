@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from gateway.rows import OP, TBNAME, Layout
+from gateway.layout import OP, TBNAME, RowLayout
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.versions import UPSERT
 
@@ -55,7 +55,7 @@ def of_numbers(values: Sequence[Any], precision: str) -> list[str]:
 
 
 def of_writes(
-    layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]
+    layout: RowLayout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]
 ) -> list[tuple[str, ...]]:
     """Notices of each of *writes*, whose rows are in *frame* one after the other."""
     found = [list(write.notices) for write in writes]
@@ -75,7 +75,7 @@ def of_writes(
     return [tuple(notices) for notices in found]
 
 
-def _times(layout: Layout, write: Write) -> list[Any]:
+def _times(layout: RowLayout, write: Write) -> list[Any]:
     """Times of a write as they were sent; of a frame none, as who made it has looked."""
     body = write.body
     time = layout.time.lower()
@@ -91,7 +91,7 @@ def _times(layout: Layout, write: Write) -> list[Any]:
     return [value for row in body for name, value in row.items() if name.lower() == time]
 
 
-def _replaced(layout: Layout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
+def _replaced(layout: RowLayout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
     """By the number of a write: rows that share their key with others of it, of which a later one
     replaced values.
     """

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.layout import RowLayout
 from gateway.lines import LineError, Point
-from gateway.rows import Layout, RowError, check, from_objects
+from gateway.row_checks import check
+from gateway.row_error import RowError
+from gateway.rows import from_objects
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 
@@ -73,7 +76,7 @@ def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point],
     return kept, refused
 
 
-def fitting(layout: Layout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:
+def fitting(layout: RowLayout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:
     """Places of the *rows* that their table takes, and of the others why not. *now* in ticks."""
     kept: list[int] = []
     refused: dict[int, str] = {}
@@ -90,7 +93,7 @@ def fitting(layout: Layout, rows: Sequence[Row], now: int) -> tuple[list[int], d
     return kept, refused
 
 
-def _fault(layout: Layout, rows: Sequence[Row], now: int) -> str | None:
+def _fault(layout: RowLayout, rows: Sequence[Row], now: int) -> str | None:
     """Why these rows are refused."""
     try:
         check(layout, from_objects(layout, rows), now)

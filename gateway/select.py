@@ -59,7 +59,7 @@ class Store:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="select")
         self._turns = turns
 
-    async def selected(
+    async def select_for(
         self,
         user: str,
         sql: str,

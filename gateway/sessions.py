@@ -18,8 +18,9 @@ from aiohttp import web
 from gateway import http
 from gateway.cookies import CookieSessions
 from gateway.door import COOKIE, Door, body, cookie_of, user_of
-from gateway.execute import Executor, Session
 from gateway.ingest import parse_json
+from gateway.statements.context import RequestContext
+from gateway.statements.executor import Executor
 from penstock import audit, names
 from penstock.errors import AuthError, PenstockError, SchemaError
 from penstock.login import Login
@@ -84,7 +85,7 @@ class Sessions:
         user = user_of(request)
         await self._executor.run(
             f"REVOKE TOKENS FROM {quote_name(user)}",
-            Session(user=user, remote=request.remote or ""),
+            RequestContext(user=user, remote=request.remote or ""),
         )
         return http.json_response({})
 

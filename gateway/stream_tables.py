@@ -22,11 +22,11 @@ import pyarrow as pa
 import redis
 from aiohttp import web
 
-from gateway import http, rows
+from gateway import http, row_checks
 from gateway.coalescer import Write
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
-from gateway.publisher import frame_of
+from gateway.row_batches import frame_of
 from penstock import vital
 from penstock.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
@@ -233,7 +233,8 @@ class StreamTables:
     def _submit(self, write: Write, key: str | None) -> Future[int]:
         layout = write.layout
         frame = frame_of(layout, write)
-        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        row_checks.check(layout, frame, now)
         data = _arrow(frame.select(c.name for c in layout.columns))
         table = self._catalog().table_by_id(layout.table_id)
         if table is None or table.replicated is None:
@@ -270,7 +271,7 @@ class StreamTables:
         return sent
 
 
-def wanted(group: int, o: StreamTableOptions) -> Replicated:
+def replicated_of(group: int, o: StreamTableOptions) -> Replicated:
     """What a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:

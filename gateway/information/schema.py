@@ -223,5 +223,6 @@ def _insert_values(tree: exp.Query, values: Mapping[str, str | None]) -> None:
         value = values[name]
         literal: exp.Expression = exp.null() if value is None else exp.Literal.string(value)
         if isinstance(call.parent, exp.Select):
-            literal = exp.alias_(literal, f"{name}()", quoted=True)
-        call.replace(literal)
+            call.replace(exp.alias_(literal, f"{name}()", quoted=True))
+        else:
+            call.replace(literal)

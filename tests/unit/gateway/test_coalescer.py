@@ -73,6 +73,6 @@ def test_memory_is_bounded_and_given_back() -> None:
     with pytest.raises(OverloadError):
         box.offer(write(), 0.0)
     box.take(0.0)
-    box.finished(first)
+    box.release(first)
     box.offer(write(), 0.0)
     assert box.pending == (2, 20)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway import replacing
+from gateway.ddl import replacing
 from penstock.catalog.model import StreamEntry, Table, TableVersion
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gateway import rows
+from gateway import row_checks
 from gateway.coalescer import Write
-from gateway.ddl import Definer
-from gateway.publisher import frame_of
+from gateway.ddl.definer import Definer
+from gateway.row_batches import frame_of
 from penstock import foreign
 from penstock.bus import Admin, Delivery, Publisher
 from penstock.catalog import changes
@@ -118,7 +118,8 @@ class ForeignTopics:
         if table is None or topic is None:
             raise CatalogError(f'external stream "{layout.table}" was dropped', code="E_NO_STREAM")
         frame = frame_of(layout, write)
-        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        row_checks.check(layout, frame, now)
         with self._lock:
             writer = self._writers.get(table.id)
             if writer is None or writer.schema_id != table.schema_id:

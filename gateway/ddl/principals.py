@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.ddl import Definer
+from gateway.ddl.child_tables import ChildTables
+from gateway.ddl.definer import Definer
 from gateway.intake import database_of
 from gateway.kafka_rights import Passwords
 from penstock.catalog import principals
@@ -27,8 +28,16 @@ Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRo
 class Principals:
     """Applies one statement at a time."""
 
-    def __init__(self, definer: Definer, clock: Clock, root: str, passwords: Passwords) -> None:
+    def __init__(
+        self,
+        definer: Definer,
+        child_tables: ChildTables,
+        clock: Clock,
+        root: str,
+        passwords: Passwords,
+    ) -> None:
         self._definer = definer
+        self._child_tables = child_tables
         self._clock = clock
         self._root = root
         self._passwords = passwords
@@ -114,7 +123,7 @@ class Principals:
             found = catalog.table(home, name.name)
         if found is None:
             if catalog.child(home, name.name) is not None or (
-                statement.kind == "table" and self._definer.stable_of(home, name.name)
+                statement.kind == "table" and self._child_tables.stable_of(home, name.name)
             ):
                 raise CatalogError(
                     f"{name.name} is a child table",
