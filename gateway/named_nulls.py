@@ -46,10 +46,12 @@ def note(
 
 
 def spell_out(
-    frame: pl.DataFrame, columns: Sequence[Column], counts: Sequence[int]
+    frame: pl.DataFrame, values: Sequence[Column], counts: Sequence[int]
 ) -> tuple[pl.DataFrame, list[int]]:
     """*frame* with a CLEAR before each row that has one coming, and how many rows each write has
     then.
+
+    *values*: the table's columns that are no part of its key.
     """
     if CLEARED not in frame.columns:
         return frame, list(counts)
@@ -60,7 +62,7 @@ def spell_out(
             pl.when(pl.col(CLEARED).list.contains(pl.lit(c.name)))
             .then(pl.lit(filler(c.type.polars()), dtype=c.type.polars()))
             .alias(c.name)
-            for c in columns
+            for c in values
         ),
     )
     lines = np.arange(frame.height)

@@ -375,12 +375,16 @@ class TableCodec:
         return pl.DataFrame(pa.RecordBatch.from_arrays(columns, names)), step
 
     def _lone_clears(
-        self, op: npt.NDArray[np.int8], children: Sequence[pa.Array], record: _Ints, writes: _Ints
-    ) -> _Ints:
+        self,
+        op: npt.NDArray[np.int8],
+        children: Sequence[pa.Array],
+        record: npt.NDArray[np.uint32],
+        writes: npt.NDArray[np.uint32],
+    ) -> npt.NDArray[np.uint32]:
         """Records with a CLEAR that no MERGE of the same row follows in the same write."""
         (place,) = np.nonzero(op == CLEAR)
         if not len(place):
-            return np.empty(0, np.int64)
+            return np.empty(0, np.uint32)
         key = self.table.key_column
         keys = [0, 1, *(source for c, source, _ in self._sources if c.name == key)]
         after = np.minimum(place + 1, len(op) - 1)

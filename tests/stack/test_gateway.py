@@ -407,12 +407,16 @@ def test_statements_and_their_errors(db: penstock.Connection) -> None:
 
 def test_a_named_null_overwrites_and_a_column_left_out_stays(db: penstock.Connection) -> None:
     db.execute("CREATE TABLE w (ts TIMESTAMP, a INT, b VARCHAR(8), c DOUBLE)")
-    db.execute("CREATE STREAM s TRIGGER AT_ONCE IGNORE UPDATE 0 INTO o AS SELECT ts, a, b, c FROM w")
+    db.execute(
+        "CREATE STREAM s TRIGGER AT_ONCE IGNORE UPDATE 0 INTO o AS SELECT ts, a, b, c FROM w"
+    )
     whole = [{"ts": T0 + i, "a": i, "b": "x", "c": 0.5} for i in range(4)]
     assert db.write("w", whole) == 4
     assert db.execute(f"INSERT INTO w (ts, a) VALUES ({T0}, NULL)") == 1
     assert db.write("w", [{"ts": T0 + 1, "b": None}, {"ts": T0 + 2, "c": None, "a": 7}]) == 2
-    partial = pl.DataFrame({"ts": [T0 + 3], "a": [9], "b": [None]}, schema_overrides={"b": pl.String})
+    partial = pl.DataFrame(
+        {"ts": [T0 + 3], "a": [9], "b": [None]}, schema_overrides={"b": pl.String}
+    )
     assert db.write("w", partial) == 1
     expected = [
         (None, "x", 0.5),
@@ -421,12 +425,8 @@ def test_a_named_null_overwrites_and_a_column_left_out_stays(db: penstock.Connec
         (9, None, 0.5),
     ]
     for table in ("w", "o"):
-        wait_for(
-            lambda table=table: (
-                db.query(f"SELECT a, b, c FROM {table} ORDER BY ts").rows == expected
-            ),
-            f"{table} holds what was written",
-        )
+        query = f"SELECT a, b, c FROM {table} ORDER BY ts"
+        eventually(lambda query=query: db.query(query).rows == expected)
 
 
 def test_a_dropped_child_is_gone_at_once_and_its_name_is_free(db: penstock.Connection) -> None:

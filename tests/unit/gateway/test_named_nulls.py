@@ -23,7 +23,7 @@ LAYOUT = RowLayout(1, 100, "db", "t", "in.db", 1, COLUMNS, (), "ms", 86_400_000,
 
 
 def spelled(frame: pl.DataFrame, counts: list[int]) -> tuple[list[Any], list[int]]:
-    whole, sizes = spell_out(frame, COLUMNS, counts)
+    whole, sizes = spell_out(frame, LAYOUT.values, counts)
     return whole.select("_op", "ts", "a", "b").rows(), sizes
 
 
@@ -62,7 +62,7 @@ def test_whole_rows_and_partial_ones_without_null_stay_as_they_are() -> None:
     partial = rows.from_objects(LAYOUT, [{"ts": 1, "a": 1}])
     for frame in (whole, partial):
         assert CLEARED not in frame.columns
-        assert spell_out(frame, COLUMNS, [1]) == (frame, [1])
+        assert spell_out(frame, LAYOUT.values, [1]) == (frame, [1])
 
 
 def test_arrow_columns_name_their_nulls() -> None:

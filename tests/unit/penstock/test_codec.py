@@ -321,7 +321,7 @@ def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes
         ({"t": 1_700_000_000_000_000_000}, {}, "value out of range in t"),
         ({"d": float("inf")}, {}, "value out of range in d"),
         ({"d": float("-inf")}, {}, "value out of range in d"),
-        ({"op": 3}, {}, "value out of range in op"),
+        ({"op": 4}, {}, "value out of range in op"),
         ({"tbname": ""}, {}, "value out of range in tbname"),
         ({"tbname": "x" * 193}, {}, "value out of range in tbname"),
         ({}, {"writes": [2]}, "writes does not add up to the number of rows"),

@@ -42,12 +42,12 @@ WRITES = st.lists(
 def versions(writes: list[Write], first: int = 0) -> pl.DataFrame:
     """The rows that *writes* make, as the gateway writes them."""
     made = []
-    for offset, (table, ts, op, given) in enumerate(writes, first):
-        named = [n for n, v in given.items() if v is None]
+    for offset, (table, ts, op, values) in enumerate(writes, first):
+        named = [n for n, v in values.items() if v is None]
         if op == MERGE and named:
             marks = {n: filler(SCHEMA[n]()) for n in named}
             made.append((table, ts, marks.get("a"), marks.get("b"), CLEAR, offset, len(made)))
-        made.append((table, ts, given.get("a"), given.get("b"), op, offset, len(made)))
+        made.append((table, ts, values.get("a"), values.get("b"), op, offset, len(made)))
     return pl.DataFrame(made, schema=SCHEMA, orient="row")
 
 
