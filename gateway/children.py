@@ -37,18 +37,18 @@ def to_json(tags: Sequence[Any], layout: RowLayout) -> str:
     """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as
     text.
     """
-    plain = [
-        v.hex()
-        if isinstance(v, bytes)
-        else v
-        if v is None or isinstance(v, (bool, int, float, str))
-        else str(v)
-        for v in tags
-    ]
     keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
     return json.dumps(
-        dict(zip(keys, plain, strict=True)), separators=(",", ":"), ensure_ascii=False
+        dict(zip(keys, map(_to_plain, tags), strict=True)),
+        separators=(",", ":"),
+        ensure_ascii=False,
     )
+
+
+def _to_plain(tag: Any) -> Any:
+    if isinstance(tag, bytes):
+        return tag.hex()
+    return tag if tag is None or isinstance(tag, (bool, int, float, str)) else str(tag)
 
 
 def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
@@ -112,22 +112,14 @@ class Children:
         # Arrow's dictionary of the names: each child is looked up once, and tags are taken by index
         coded = frame[TBNAME].to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
         unique: list[str] = coded.dictionary.to_pylist()
-        known = {name: self._known(layout, name, catalog) for name in unique}
-        fresh = [name for name, found in known.items() if found is None]
+        known = {name: self._recall(layout, name, catalog) for name in unique}
+        fresh = [name for name, child in known.items() if child is None]
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
-        found = [child for child in known.values() if child is not None]
-        columns = [pl.Series(TBNAME, [name for name, _ in found], dtype=pl.String)]
+        children = [child for child in known.values() if child is not None]
+        columns = [pl.Series(TBNAME, [name for name, _ in children], dtype=pl.String)]
         for i, tag in enumerate(layout.tags):
-            raw = [tags[i] for _, tags in found]
-            if tag.type.kind == "DECIMAL":
-                columns.append(
-                    pl.Series(
-                        tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String
-                    ).cast(tag.type.polars())
-                )
-            else:
-                columns.append(pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False))
+            columns.append(_tag_series(tag, [tags[i] for _, tags in children]))
         # Arrow looks them up: polars would hand each gathering of a few lines to its threads
         made = {
             series.name: pl.Series(
@@ -142,7 +134,7 @@ class Children:
         self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
         """Spelling and tags of one child table, from wherever it is known."""
-        found = self._known(layout, name, catalog)
+        found = self._recall(layout, name, catalog)
         if found is None:
             held = self._ask(lambda: self._redis.hget(names.children(layout.table_id), name))
             if held is not None:
@@ -159,7 +151,7 @@ class Children:
         for key in [k for k in self._seen if k[0] == table_id]:
             del self._seen[key]
 
-    def _known(
+    def _recall(
         self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
         now = (catalog.children_gone(layout.table_id), layout.tags)
@@ -224,3 +216,10 @@ class Children:
                 detail=str(down),
                 retryable=True,
             ) from down
+
+
+def _tag_series(tag: Column, values: list[Any]) -> pl.Series:
+    if tag.type.kind == "DECIMAL":
+        texts = [None if v is None else str(v) for v in values]
+        return pl.Series(tag.name, texts, dtype=pl.String).cast(tag.type.polars())
+    return pl.Series(tag.name, values, dtype=tag.type.polars(), strict=False)

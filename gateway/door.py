@@ -50,7 +50,7 @@ class Door:
         """*handler* behind the checks; *answer* gives errors their form."""
 
         @functools.wraps(handler)
-        async def guarded(request: web.Request) -> web.StreamResponse:
+        async def pass_on(request: web.Request) -> web.StreamResponse:
             try:
                 trace = traces.given(request.headers)
                 with (
@@ -81,7 +81,7 @@ class Door:
                 )
                 return _parting(request, answer(bug))
 
-        return guarded
+        return pass_on
 
     async def admit(self, request: web.Request) -> str:
         """The user of a request. Raises AuthError."""

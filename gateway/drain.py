@@ -55,7 +55,7 @@ class Drain:
             self._access.require(user, "WRITE", None)
         topics = self._topics(database)
         await asyncio.to_thread(self.through, topics, int(depth))
-        await asyncio.to_thread(self._notified, topics)
+        await asyncio.to_thread(self._await_notifications, topics)
         return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
 
     def through(self, topics: dict[str, int], depth: int) -> None:
@@ -64,7 +64,7 @@ class Drain:
         """
         for _ in range(depth + 1):
             self._round(topics)
-            if self._filled(topics):
+            if self._await_history(topics):
                 self._round(topics)
 
     def _topics(self, database: str | None) -> dict[str, int]:
@@ -99,7 +99,7 @@ class Drain:
             self._definer.send(topic, range(partitions), ControlRecord("barrier", id=barrier))
         self._wait(waiting)
 
-    def _filled(self, topics: dict[str, int]) -> bool:
+    def _await_history(self, topics: dict[str, int]) -> bool:
         """Wait until streams over these topics have filled their history; whether one was at it."""
         found = False
         while before := self._filling(topics):
@@ -141,7 +141,7 @@ class Drain:
             )
         return found
 
-    def _notified(self, topics: dict[str, int]) -> None:
+    def _await_notifications(self, topics: dict[str, int]) -> None:
         """Wait until NOTIFY's targets have the events of streams over these topics; without a
         notifier there is nothing to wait for.
         """

@@ -25,7 +25,7 @@ from gateway.idempotency import Receipt
 from gateway.intake import Intake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
-from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, told
+from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.row_error import RowError
 from penstock import names
 from penstock.access import Access
@@ -105,12 +105,12 @@ class Influx:
             raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
         points, refused = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
         by_table: dict[str, list[Point]] = {}
-        for point in self._named(database, points):
+        for point in self._rename(database, points):
             by_table.setdefault(point.measurement, []).append(point)
         user = user_of(request)
         ready = {}
         for table, some in by_table.items():
-            ready[table], bad = await self._prepared(user, database, table, some)
+            ready[table], bad = await self._prepare(user, database, table, some)
             refused += bad
         writes = [
             (some, await self._submit(database, table, some, precision, len(data)))
@@ -131,7 +131,7 @@ class Influx:
             raise PartialWrite(refused, written, said)
         return web.Response(status=204, headers=notices.headers(said))
 
-    def _named(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
+    def _rename(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
         """The points under the names that their tables have."""
         home = self._definer.catalog.database(database)
         if home is None or not home.dot_to_underscore:
@@ -141,7 +141,7 @@ class Influx:
             for p in points
         ]
 
-    async def _prepared(
+    async def _prepare(
         self, user: str, database: str, table: str, points: Sequence[Point]
     ) -> tuple[list[Point], list[LineError]]:
         """The points that *table*, made or widened for them, has columns for, and the lines of the
@@ -184,7 +184,7 @@ class Influx:
         """
         receipt = Receipt(0)
         if error.row < 0:
-            return receipt, [LineError(told(error), p.line) for p in points]
+            return receipt, [LineError(words_of(error), p.line) for p in points]
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         kept, reasons = await asyncio.to_thread(fitting, layout, rows, now)
         refused = [LineError(why, points[place].line) for place, why in reasons.items()]
@@ -196,7 +196,7 @@ class Influx:
                     )
                 )
             except RowError as again:  # the table changed meanwhile
-                refused += [LineError(told(again), points[place].line) for place in kept]
+                refused += [LineError(words_of(again), points[place].line) for place in kept]
         return receipt, refused
 
     def _admit(self, user: str, database: str, table: str) -> None:
@@ -205,7 +205,7 @@ class Influx:
         """
         known = self._definer.catalog.table(database, table)
         if known is None:
-            self._access.require_named(user, "CREATE", database, table)
+            self._access.require_rename(user, "CREATE", database, table)
         else:
             self._access.require(user, "WRITE", known)
         database_of(self._definer.catalog, database)
@@ -278,8 +278,7 @@ def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
     for point in points:
         for name, value in point.fields.items():
             kind = _type(value)
-            before = columns.get(name)
-            if before is None or (kind.sized and before.sized and kind.length > before.length):
+            if _is_wider(kind, columns.get(name)):
                 columns[name] = kind
         for name, text in point.tags:
             tags[name] = max(tags.get(name, 0), len(text.encode()))
@@ -288,6 +287,12 @@ def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
     return [Column(n, k) for n, k in columns.items()], [
         Column(n, ColumnDefaults.text(s)) for n, s in tags.items()
     ]
+
+
+def _is_wider(kind: ColumnType, before: ColumnType | None) -> bool:
+    if before is None:
+        return True
+    return kind.sized and before.sized and kind.length > before.length
 
 
 def _type(value: Any) -> ColumnType:

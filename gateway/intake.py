@@ -37,7 +37,11 @@ Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 def layout_of(database: Database, table: Table) -> RowLayout:
     """What rows of *table* look like."""
     replicated = table.replicated is not None
-    numbered = ROW_ID if replicated else MESSAGE_ID if table.foreign else None
+    numbered = None
+    if replicated:
+        numbered = ROW_ID
+    elif table.foreign:
+        numbered = MESSAGE_ID
     columns = tuple(c for c in table.columns if c.name != numbered)
     return RowLayout(
         table.id,
@@ -204,9 +208,9 @@ class Intake:
         if key is None:
             return self._publisher.write(write)
         # the table's id, too: a table dropped and made again under its name has not got the rows
-        return await self._keyed(write, key, f"{layout.table_id}:{digest}")
+        return await self._submit_once(write, key, f"{layout.table_id}:{digest}")
 
-    async def _keyed(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
+    async def _submit_once(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
         running = self._running.get(key)
         if running is not None:
             # the same client was impatient; a different request under this key is told by the

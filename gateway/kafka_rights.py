@@ -1,7 +1,7 @@
 """What users of the catalog may do in Kafka itself: their passwords there, and rules made from
 their grants.
 
-Owns the pure `wanted`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
+Owns the pure `rules_of`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
 that. WRITE on a database is writing its ingestion topics, READ reading them, ADMIN and root have
 both on all; nobody but the mesh touches the mesh's own topics. Rights on single tables mean nothing
 here: a topic has the rows of all of its database's. Rules on ingestion topics are made from grants
@@ -49,7 +49,7 @@ class NoPasswords:
         """Have nothing to forget."""
 
 
-def wanted(catalog: Catalog, access: Access) -> set[Rule]:
+def rules_of(catalog: Catalog, access: Access) -> set[Rule]:
     """Return the rules that the grants of all users mean. Pure."""
     users = [
         access.root,
@@ -182,7 +182,7 @@ class KafkaRights:
         with self._lock:
             self.behind = False
             try:
-                should = wanted(self._catalog(), self._access)
+                should = rules_of(self._catalog(), self._access)
                 there = {rule for rule in self._users.rules() if ours(rule)}
                 # what is taken back first: a right that is gone matters more than one that comes
                 self._users.withdraw(there - should)

@@ -88,7 +88,7 @@ def _records(text: str) -> list[str]:
     quotes = 0
     for line in lines:
         held.append(line)
-        quotes += _unescaped_quotes(line)
+        quotes += _count_quotes(line)
         if quotes % 2 == 0 or held[0].lstrip().startswith("#"):
             joined.append("\n".join(held))
             held = []
@@ -98,7 +98,7 @@ def _records(text: str) -> list[str]:
     return joined + held
 
 
-def _unescaped_quotes(text: str) -> int:
+def _count_quotes(text: str) -> int:
     # an escaped backslash in front of a quote does not escape it
     return (_PAIR.sub("", text) if "\\" in text else text).count('"')
 

@@ -67,7 +67,7 @@ def of_writes(
         for i in told:
             found[i] += of_numbers(_times(layout, writes[i]), layout.precision)
     if any(counts[i] > 1 for i in told):
-        replaced = _replaced(layout, frame, counts)
+        replaced = _count_replacements(layout, frame, counts)
         for i in told:
             if i in replaced:
                 words = "the later replaced the earlier; a key column or a supertable keeps both"
@@ -91,7 +91,9 @@ def _times(layout: RowLayout, write: Write) -> list[Any]:
     return [value for row in body for name, value in row.items() if name.lower() == time]
 
 
-def _replaced(layout: RowLayout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
+def _count_replacements(
+    layout: RowLayout, frame: pl.DataFrame, counts: Sequence[int]
+) -> dict[int, int]:
     """By the number of a write: rows that share their key with others of it, of which a later one
     replaced values.
     """

@@ -98,11 +98,11 @@ def _fault(layout: RowLayout, rows: Sequence[Row], now: int) -> str | None:
     try:
         check(layout, from_objects(layout, rows), now)
     except RowError as error:
-        return told(error)
+        return words_of(error)
     return None
 
 
-def told(error: RowError) -> str:
+def words_of(error: RowError) -> str:
     """The words of *error* without the row's number: the line's stands before them."""
     return error.message.partition(": ")[2] or error.message
 

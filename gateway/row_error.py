@@ -43,11 +43,11 @@ def blame(column: str, values: pl.Series, bad: pl.Series, words: str) -> None:
     """Raise RowError for the first bad row, if there is one."""
     if bad.any():
         row = int(bad.arg_true()[0])
-        message = f"{shorten(values[row])} {words}" if column else words
+        message = f"{abbreviate(values[row])} {words}" if column else words
         raise RowError(message, row=row, column=column)
 
 
-def shorten(value: Any) -> str:
+def abbreviate(value: Any) -> str:
     """Return *value* as JSON that fits into a message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "…"

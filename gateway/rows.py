@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from gateway import named_nulls, times
 from gateway.layout import OP, TBNAME, RowLayout
-from gateway.row_error import RowError, shorten
+from gateway.row_error import RowError, abbreviate
 from penstock import names, python_values
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType, to_ticks
@@ -192,7 +192,7 @@ def _each(
             pl.Series(values=made[-1:], dtype=dtype, strict=True)
         except (*_UNFIT, InvalidOperation, RecursionError) as wrong:
             raise RowError(
-                f"{shorten(value)} is not {target.type.kind}", row=i, column=target.name
+                f"{abbreviate(value)} is not {target.type.kind}", row=i, column=target.name
             ) from wrong
     return pl.Series(target.name, made, dtype=dtype, strict=True)
 
@@ -238,7 +238,7 @@ def _cast_number(series: pl.Series, dtype: pl.DataType, name: str, kind: str) ->
     if not bad.any():
         return cast.alias(name)
     row = int(bad.arg_true()[0])
-    raise RowError(f"{shorten(series[row])} is not {kind}", row=row, column=name)
+    raise RowError(f"{abbreviate(series[row])} is not {kind}", row=row, column=name)
 
 
 def _ticks(series: pl.Series, precision: str, name: str) -> pl.Series:

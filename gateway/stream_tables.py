@@ -72,7 +72,7 @@ class StreamTables:
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._nodes = Nodes(
-            lambda: self._described(self._registry.urls),
+            lambda: self._describe(self._registry.urls),
             f"Basic {basic}",
             among_nodes=True,
             context=context,
@@ -131,7 +131,7 @@ class StreamTables:
         while True:
             alive = self._alive(group.nodes)
             everywhere = all(table.id in p.tables for p in alive.values())
-            if everywhere and self._led(table, group, alive):
+            if everywhere and self._has_leader(table, group, alive):
                 return
             if self._clock.monotonic() > end:
                 raise BusError(
@@ -155,7 +155,7 @@ class StreamTables:
         ):
             self._never.wait(_LOOK_SECONDS)
 
-    def _led(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
+    def _has_leader(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
         for presence in alive.values():
             if group.id not in presence.leads:
                 continue
@@ -189,7 +189,7 @@ class StreamTables:
                     hint="unsubscribe them first",
                 )
 
-    def _described(self, urls: dict[str, str]) -> dict[str, Any]:
+    def _describe(self, urls: dict[str, str]) -> dict[str, Any]:
         return self._registry.described(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
@@ -271,7 +271,7 @@ class StreamTables:
         return sent
 
 
-def replicated_of(group: int, o: StreamTableOptions) -> Replicated:
+def replication_of(group: int, o: StreamTableOptions) -> Replicated:
     """What a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:

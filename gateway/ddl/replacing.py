@@ -89,7 +89,7 @@ def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
     return _same(old) == _same(new)
 
 
-def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
+def with_new_options(old: StreamPlan, new: StreamPlan) -> StreamPlan:
     """*old* with the options of *new*, which keeps its state."""
     return replace(
         old,

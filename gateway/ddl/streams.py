@@ -71,7 +71,7 @@ class Streams:
         planned = self._planner.plan(statement, database, timezone, stream_id, target_id, replaced)
         self._check_notify(planned.plan)
         if replaced is not None and self._can_go_on(replaced, planned.plan):
-            self._alter(replaced, replacing.altered(replaced.plan, planned.plan))
+            self._alter(replaced, replacing.with_new_options(replaced.plan, planned.plan))
             return replaced
         plan, puts = self._with_target(planned, replaced, sink, (target_id, version_id))
         change = changes.create_stream(
@@ -202,7 +202,7 @@ class Streams:
     def find(
         self, statement: Statement, name: Name, database: str | None, if_exists: bool
     ) -> StreamEntry | None:
-        """Return the stream that *statement* names. Raises SqlSemanticError pointing at the name."""
+        """Return the stream that *statement* names. Raises SqlSemanticError at the name."""
         home = name.database or database
         if home is None:
             raise statement.error(

@@ -10,7 +10,7 @@ from gateway.ddl.child_tables import ChildTables
 from gateway.ddl.definer import Definer
 from gateway.ddl.resolution import columns_of, home_of
 from gateway.intake import database_of, layout_of
-from gateway.stream_tables import StreamTables, replicated_of
+from gateway.stream_tables import StreamTables, replication_of
 from penstock.catalog import changes, stream_tables, virtual
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Table, VirtualColumn
@@ -129,7 +129,7 @@ class TableDefinitions:
                 home.name,
                 statement.table.name,
                 columns_of(statement.columns),
-                replicated_of(group.id, o),
+                replication_of(group.id, o),
                 if_not_exists=statement.if_not_exists,
             )
         )

@@ -85,7 +85,7 @@ class ForeignTopics:
             )
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
         topic = dataclasses.replace(topic, maker=self._definer.user)
-        brokers = self._reached(topic, password)
+        brokers = self._reach(topic, password)
         option = foreign.at(topic, _begin(topic, brokers, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
@@ -128,7 +128,7 @@ class ForeignTopics:
                 password = external.secret(self._data_dir, table.id)
                 reach = self._outbound.reach(topic.maker)
                 writer = self._writers[table.id] = _Writer(
-                    table, topic, password, self._reached(topic, password), reach, self._timeout
+                    table, topic, password, self._reach(topic, password), reach, self._timeout
                 )
         sent = writer.send(frame)
         for future in sent:
@@ -141,7 +141,7 @@ class ForeignTopics:
                 ) from None
         return len(sent)
 
-    def _reached(self, topic: Topic, password: str) -> Brokers:
+    def _reach(self, topic: Topic, password: str) -> Brokers:
         """Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
         return foreign.reached(

@@ -67,7 +67,7 @@ class TableLists:
                 kind = f"{virtual}CHILD_TABLE"
                 rows += [
                     (n, table.database, len(table.columns), table.name, i, kind)
-                    for n, i in self._children(table).items()
+                    for n, i in self._list_children(table).items()
                 ]
             else:
                 kind = f"{virtual}NORMAL_TABLE"
@@ -115,7 +115,7 @@ class TableLists:
                 ]
         return table_of(columns.TAGS, rows)
 
-    def _children(self, table: Table) -> dict[str, int]:
+    def _list_children(self, table: Table) -> dict[str, int]:
         """Child tables from the catalog and from rows: name → id (0 where there is none)."""
         made: list[Child] = self._viewer.catalog.children(table.id)
         return {

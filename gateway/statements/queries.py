@@ -68,13 +68,13 @@ class Queries:
                 return answer
         named = [(t.db or context.database or "", t.name) for t in tables]
         revision = self._catalog().revision
-        after = self._acked(named)
-        after |= await asyncio.to_thread(self._replicated_ends, named)
+        after = self._own_writes(named)
+        after |= await asyncio.to_thread(self._stream_table_ends, named)
         return await self._store.select_for(
             context.user, statement.text, context.database, context.timezone, revision, after
         )
 
-    def _acked(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+    def _own_writes(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Return the newest records that this gateway has acked and *tables* may be made of."""
         catalog = self._catalog()
         behind = {
@@ -89,7 +89,7 @@ class Queries:
 
         return {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
 
-    def _replicated_ends(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+    def _stream_table_ends(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Return the newest records of stream tables: their leaders write them, so what this
         gateway has acked says nothing.
         """
